@@ -55,7 +55,7 @@ class Device {
   virtual void synchronize() = 0;
 };
 
-// Throws Unavailable if there is no device.
+// Throws Unavailable without a device.
 std::unique_ptr<Device> open_device(const DeviceOptions& options);
 
 }  // namespace assay::cuda

@@ -62,7 +62,7 @@ std::string reason_against(const Graph& graph, const Node& node);
 std::string reason_against(const Graph& graph, const Node& node, const OpEntry* entry);
 
 // The library of options.mode, also used by the conformance suite and the benchmarks of the ops. Throws
-// Unavailable if there is no device.
+// Unavailable without a device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 // `fallbacks` is filled while nodes are lowered.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,

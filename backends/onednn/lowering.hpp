@@ -107,7 +107,7 @@ std::span<const OpEntry> optimizer_ops();
 // Null if this backend does not have the op.
 const OpEntry* find_entry(std::string_view op);
 
-// The first of `candidates` for which oneDNN has an optimised implementation, or, if there is none, the first
+// The first of `candidates` for which oneDNN has an optimised implementation, or, if all lack one, the first
 // with any implementation. make(candidate) returns a primitive descriptor made with allow_empty.
 template <typename Candidate, typename Make>
 auto choose(const Node& node, const std::vector<Candidate>& candidates, Make&& make)

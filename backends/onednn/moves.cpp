@@ -14,7 +14,7 @@ int axis_of(const Request& request) {
 }
 
 // The tags to try for an image whose channels are joined or cut. Blocked ones only if every part consists of
-// whole blocks, so that there is no padding in the middle.
+// whole blocks, so that the middle has no padding.
 std::vector<Tag> image_tags(const Request& request, const std::vector<Desc>& offered,
                             std::span<const std::int64_t> channels) {
   std::vector<Tag> tags;

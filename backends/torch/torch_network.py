@@ -137,7 +137,7 @@ def padding_mask(padding: int) -> Op:
 
 
 def _places(position: Tensor, count: int) -> Tensor:
-    """The places of `count` tokens, the first of which is at the position."""
+    """The places of `count` tokens; the first is at the position."""
     return position if count == 1 else position + torch.arange(count, device=position.device)
 
 

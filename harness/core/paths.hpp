@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> environment_list(const char* name);
 
 // The folder for everything that may be deleted at any time: $ASSAY_CACHE, else $XDG_CACHE_HOME/assay, else
 // $HOME/.cache/assay. It is made with mode 0700 if it is missing. An empty variable counts as not set. If
-// there is no such folder, or it cannot be trusted (a symbolic link, another user's folder, writable by
+// all three are missing, or the folder cannot be trusted (a symbolic link, another user's folder, writable by
 // everybody), returns a new folder for only this process, which is removed when the process ends: its files
 // decide what is computed and loaded.
 std::filesystem::path cache_folder();

@@ -136,8 +136,9 @@ std::optional<std::int64_t> unix_seconds(std::string_view utc) {
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "?";
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
-  if (seconds < 1) return fmt::format("{:.3g} ms", 1e3 * seconds);
+  // Three digits of 0.9996 are 1000, which would be printed as 1e+03.
+  if (seconds < 0.9995e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", 1e3 * seconds);
   if (seconds < 99.5) return fmt::format("{:.3g} s", seconds);
   const long whole = std::lround(seconds);
   if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);

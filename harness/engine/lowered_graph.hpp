@@ -58,7 +58,7 @@ struct LoweringOptions {
 };
 
 // Chooses formats in one pass over the whole graph: first the leading nodes, then the rest in order; each
-// node sees the formats chosen so far. A parameter's moments and gradient are offered the parameter's format.
+// node sees the formats chosen before it. A parameter's moments and gradient are offered the parameter's format.
 // Throws Unsupported.
 LoweredGraph lower(const Graph& graph, KernelLibrary& library, const LoweringOptions& options);
 

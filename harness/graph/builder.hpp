@@ -65,7 +65,7 @@ class GraphBuilder {
   ValueId batch_norm(std::string name, ValueId x, double momentum = 0.9, double epsilon = 1e-5);
   // Over the last dimension of x. The scale is "<name>.weight", the shift is "<name>.bias".
   ValueId layer_norm(std::string name, ValueId x, double epsilon = 1e-5);
-  // Over the last dimension of x. The scale is "<name>.weight"; there is no shift.
+  // Over the last dimension of x. The scale is "<name>.weight"; it has no shift.
   ValueId rms_norm(std::string name, ValueId x, double epsilon = 1e-6);
 
   // tokens: i32 of any shape; a table of `rows` rows of `width`.

@@ -32,7 +32,7 @@ enum class Role : std::uint8_t {
   parameter,  // persistent, trained
   state,      // persistent, not trained: running statistics, optimizer moments
   mask,   // persistent, u8: the elements that a dropout keeps; drawn again in each step unless it is supplied
-  cache,  // persistent, written by task decode: the keys and values of the tokens so far
+  cache,  // persistent, written by task decode: the keys and values of the earlier tokens
   position,      // persistent, i32 (1): the place of the next token in the caches; 0 when a prompt begins
   seed,          // fed: i32 (2), a 64-bit number, low half first. Read from memory, not a constant
   intermediate,  // made and consumed within one step

@@ -88,7 +88,7 @@ struct Program {
   std::optional<Decoding> decoding = {};               // only for task decode
 
   bool is_op() const { return optimizer.kind.empty(); }
-  // Task decode: the tokens of a sample after its prompt, each of which is one step. 0 without `decoding`.
+  // Task decode: the tokens of a sample after its prompt; each is one step. 0 without `decoding`.
   std::int64_t generated() const;
   // The forward computation of a step of a task; for task decode, of all tokens of a sample at once.
   const Graph& graph(Task task) const { return task == Task::train ? training : inference; }

@@ -25,7 +25,7 @@ nlohmann::json environment(const std::filesystem::path& root = "/");
 // Total bytes of the highest-level caches in `environment`: operands must be larger to come from memory. 32
 // MiB if the machine does not report it.
 std::int64_t last_level_cache(const nlohmann::json& environment);
-// Of the first GPU, by its name; of one that is not known, as much as the largest has.
+// The first GPU's, by its name; for an unknown GPU, as much as the largest has.
 std::int64_t gpu_cache(const nlohmann::json& environment);
 
 // {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
@@ -42,7 +42,9 @@ std::string boot_id();
 // Whether the environment variable of that name affects how fast a framework or a library computes: the settings of
 // OpenMP runtimes (OMP_*, GOMP_*, KMP_*), of math libraries (MKL_*, DNNL_*, ONEDNN_*, OPENBLAS_*, BLIS_*, CUDA_*,
 // CUDNN_*, CUBLAS_*, NVIDIA_*, NCCL_*), of frameworks (XLA_*, TF_*, MXNET_*, JAX_*, TORCH*, PYTORCH_*, NUMEXPR_*) and
-// of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*).
+// of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*). Never one that may hold a secret, because
+// reports list them: Terraform's (TF_VAR_*, TF_TOKEN_*, ...), and names that end with _KEY, _TOKEN, _SECRET,
+// _PASSWORD or _CREDENTIALS.
 bool affects_speed(std::string_view variable);
 
 // The variables of this process for which affects_speed() is true, with their values.

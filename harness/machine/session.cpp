@@ -19,7 +19,15 @@ bool affects_speed(std::string_view variable) {
       "OMP_",  "GOMP_",  "KMP_",     "MKL_",     "DNNL_",   "ONEDNN_",        "OPENBLAS_", "BLIS_",
       "CUDA_", "CUDNN_", "CUBLAS_",  "NVIDIA_",  "NCCL_",   "XLA_",           "TF_",       "MXNET_",
       "JAX_",  "TORCH",  "PYTORCH_", "NUMEXPR_", "MALLOC_", "GLIBC_TUNABLES", "LD_"};
-  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.starts_with(prefix); });
+  // Terraform's, which may hold secrets of its user.
+  static constexpr std::array<std::string_view, 7> foreign{"TF_VAR_", "TF_CLI_",  "TF_TOKEN_",   "TF_HTTP_",
+                                                           "TF_LOG",  "TF_INPUT", "TF_WORKSPACE"};
+  static constexpr std::array<std::string_view, 5> secrets{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD",
+                                                           "_CREDENTIALS"};
+  const auto begins = [&](std::string_view prefix) { return variable.starts_with(prefix); };
+  const auto ends = [&](std::string_view suffix) { return variable.ends_with(suffix); };
+  return std::ranges::any_of(prefixes, begins) && std::ranges::none_of(foreign, begins) &&
+         std::ranges::none_of(secrets, ends);
 }
 
 std::map<std::string, std::string> speed_variables() {

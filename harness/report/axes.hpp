@@ -55,7 +55,7 @@ struct Axes {
   // The value of the axis with that name, as text; its default if it is not set. Throws std::out_of_range for
   // a name that is not in the table.
   std::string text(std::string_view axis) const;
-  // The same for axes of whole numbers, of numbers and of flags; 0 or false if there is no value.
+  // The same for axes of whole numbers, of numbers and of flags; 0 or false without a value.
   std::int64_t integer(std::string_view axis) const;
   double number(std::string_view axis) const;
   bool flag(std::string_view axis) const;
@@ -120,12 +120,12 @@ const Axis* find_axis(std::string_view name);
 bool comes_before(const Axis* a, const Axis* b);
 const std::vector<const Axis*>& axes_in_order();
 
-// The value as text, in its only spelling; empty if there is none.
+// The value as text, in its only spelling; empty without a value.
 std::string axis_text(const Axis& axis, const Axes& axes);
 // Accepts text that the option's rules allow; an empty text unsets the value. Numbers get their only
 // spelling.
 void set_axis(const Axis& axis, Axes& axes, std::string_view text);
-// The value as JSON of its type; null if there is none.
+// The value as JSON of its type; null without a value.
 nlohmann::json axis_json(const Axis& axis, const Axes& axes);
 
 // "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps", or for a single op

@@ -130,7 +130,7 @@ struct Published {
   std::string unit{};
   std::optional<std::string> to{};  // if it is a ratio: the id of the other cell
   std::string source{};             // citation
-  std::string statement{};          // the words, if there is no number
+  std::string statement{};          // the words, if it is not a number
 };
 
 // The minimum work of one step, by the graph, and the maximum speed of this machine, measured in the same run
@@ -183,7 +183,7 @@ struct Report {
   int rules = derivation_rules;
   nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
   nlohmann::json environment;  // from machine/environment
-  // Of a merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
+  // A merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
   // `environment`. Numbers of two of these machines are never paired.
   std::vector<nlohmann::json> environments{};
   std::vector<CellReport> cells{};

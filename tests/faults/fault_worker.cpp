@@ -113,7 +113,7 @@ class Conversation {
     const std::string mode = request.at("mode");
     const auto found =
         std::ranges::find_if(variants(), [&](const Variant& variant) { return variant.mode == mode; });
-    if (found == variants().end()) throw std::runtime_error("there is no mode " + mode);
+    if (found == variants().end()) throw std::runtime_error("no variant has the name " + mode);
     deed_ = &found->deed;
   }
 

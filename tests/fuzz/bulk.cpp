@@ -284,7 +284,7 @@ Options parse(std::span<char* const> words) {
     const std::string_view word = words[i];
     if (!word.starts_with("--")) {
       if (std::ranges::none_of(targets(), [&](const Target& one) { return one.name == word; }))
-        throw std::invalid_argument(fmt::format("there is no target {}", word));
+        throw std::invalid_argument(fmt::format("unknown target {}", word));
       options.names.emplace_back(word);
       continue;
     }
@@ -301,7 +301,7 @@ Options parse(std::span<char* const> words) {
     else if (word == "--corpus")
       options.corpora.emplace_back(value);
     else
-      throw std::invalid_argument(fmt::format("there is no option {}", word));
+      throw std::invalid_argument(fmt::format("unknown option {}", word));
   }
   return options;
 }

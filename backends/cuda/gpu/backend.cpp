@@ -29,7 +29,7 @@ BackendInfo CudaBackend::info() const {
   BackendInfo info;
   int runtime = 0, driver = 0, devices = 0;
   cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);  // 0 if there is no driver
+  cudaDriverGetVersion(&driver);  // 0 without a driver
   const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
   info.name = "cuda";
   info.version = version_of(runtime);

@@ -60,7 +60,7 @@ class CudnnConvolution final : public Convolution, private Engines {
   CudnnConvolution(const ConvolutionSpec& spec, Variant variant, const Target& target)
       : spec_(spec), variant_(variant), target_(target) {}
 
-  // Returns an empty string, or the reason why there is no engine.
+  // Returns an empty string, or the reason why cuDNN has no engine.
   std::string build() {
     graph_ = std::make_unique<fe::graph::Graph>();
     graph_->set_io_data_type(type_of(spec_.operands))

@@ -13,14 +13,14 @@ namespace assay::cuda {
 
 // The fastest of the first engines of cuDNN's heuristic, tried on buffers from `trial`: with bias and ReLU in
 // cuDNN's graph or in a kernel after it, a gradient of another type directly or converted. If the spec asks
-// for the same bits in each run, or there is no memory for the trial: the first engine. Null if cuDNN has no
+// for the same bits in each run, or memory for the trial is missing: the first engine. Null if cuDNN has no
 // engine for the convolution. For a bare spec: the first engine, bias included, or Unsupported is thrown.
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, const Target& target,
                                                     Memory& trial);
 
 // What make_cudnn_convolution() takes where nothing is measured.
 struct PlannedConvolution {
-  std::string engine;        // empty if there is none
+  std::string engine;        // empty if cuDNN has none
   std::string missing;       // then the reason
   std::int64_t engines = 0;  // how many the heuristic names
   std::int64_t workspace_bytes = 0;

@@ -14,7 +14,7 @@ namespace assay::cuda {
 // Empty if all is well; the message if cuDNN has no engine for what was asked. Throws OutOfMemory, and
 // std::runtime_error ("[cudnn] validate a graph: ...") for everything else.
 std::string reason_of(const char* call, const cudnn_frontend::error_t& answer);
-// Throws as reason_of(), and Unsupported if there is no engine.
+// Throws as reason_of(), and Unsupported if cuDNN has no engine.
 void check_frontend(const char* call, const cudnn_frontend::error_t& answer);
 
 }  // namespace assay::cuda

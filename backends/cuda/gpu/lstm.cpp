@@ -221,7 +221,7 @@ class CudnnLstm final : public Lstm {
 
   // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state. Each four are in the order input, forget, new
   // memory, output, as ours. It only computes addresses: those in a buffer that is not there give the offsets.
-  // The buffer does not begin at 0, because a null address means that there is no such part.
+  // The buffer does not begin at 0, because a null address means that the part is missing.
   void find_parameters() {
     packing_.units = s_.units;
     packing_.features = s_.features;

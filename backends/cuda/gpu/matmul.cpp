@@ -68,7 +68,7 @@ class LtMatmul final : public Matmul {
     make(c_, spec.result, spec.n, spec.m, spec.ldc, spec.stride_c);
   }
 
-  // False if there is no algorithm.
+  // False if cuBLASLt has no algorithm.
   bool choose() {
     Preference preference;
     ASSAY_CUBLAS(cublasLtMatmulPreferenceCreate(preference.out()));

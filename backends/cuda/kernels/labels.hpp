@@ -13,7 +13,7 @@ inline constexpr std::int64_t no_label = std::numeric_limits<std::int64_t>::min(
 // The attribute of a loss; without it, no_label.
 inline std::int64_t ignored_label(const Node& node) { return node.attributes.get_or("ignored", no_label); }
 
-// The number of labels that are not ignored; 1 if there are none, as a divisor.
+// The number of labels that are not ignored; 1 if all are ignored, as a divisor.
 struct CountLabels {
   const std::int32_t* labels;
   float* counted;

@@ -28,7 +28,7 @@ class Descriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  // Releases ownership of the descriptor and returns it; -1 if there is none.
+  // Releases ownership of the descriptor and returns it; -1 if it has none.
   int release() { return std::exchange(fd_, -1); }
   // Returns the result of close().
   int reset();

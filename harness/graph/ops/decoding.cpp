@@ -97,8 +97,7 @@ class CacheMask final : public DecodingOp {
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     check_position(in, 0);
-    const DType dtype = parse_dtype(attributes.get_or("dtype", std::string("f32")));
-    in.require(dtype == DType::f32 || dtype == DType::f64, "attribute 'dtype' must be f32 or f64");
+    const DType dtype = mask_dtype(in, attributes);
     const Shape mask{1, 1, count_attribute(in, attributes, "queries"),
                      count_attribute(in, attributes, "keys")};
     check_shape(mask);

@@ -36,8 +36,7 @@ class PaddingMask final : public Op {
     in.require(padding >= std::numeric_limits<std::int32_t>::min() &&
                    padding <= std::numeric_limits<std::int32_t>::max(),
                "attribute 'padding' must be an i32");
-    const DType dtype = parse_dtype(attributes.get_or("dtype", std::string("f32")));
-    in.require(dtype == DType::f32 || dtype == DType::f64, "attribute 'dtype' must be f32 or f64");
+    const DType dtype = mask_dtype(in, attributes);
     return {{dtype, {in.shape(0)[0], 1, 1, in.shape(0)[1]}}};
   }
   double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {

@@ -125,6 +125,12 @@ std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attribu
   return axes;
 }
 
+DType mask_dtype(const Operands& operands, const Attributes& attributes) {
+  const DType dtype = parse_dtype(attributes.get_or("dtype", std::string("f32")));
+  operands.require(dtype == DType::f32 || dtype == DType::f64, "attribute 'dtype' must be f32 or f64");
+  return dtype;
+}
+
 std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank) {
   const std::int64_t axis = attributes.get<std::int64_t>("axis");
   if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) {

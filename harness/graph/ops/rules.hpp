@@ -77,6 +77,8 @@ Shape leading(const Shape& shape);
 // A finite attribute with lowest <= value < highest.
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest);
+// The attribute "dtype" of a mask: f32 if it is absent, or f64.
+DType mask_dtype(const Operands& operands, const Attributes& attributes);
 // The attribute "activation" is absent or one of `known`.
 void check_activation(const Operands& operands, const Attributes& attributes,
                       std::initializer_list<std::string_view> known = {"relu"});

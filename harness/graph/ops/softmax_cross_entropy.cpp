@@ -39,7 +39,7 @@ class SoftmaxCrossEntropy final : public Op {
            "the row's maximum subtracted. logits (..., C) with one leading dimension or more, in f32 or "
            "f64; labels i32 (...) in [0, C). Attribute ignored (default: none): a label of this value, "
            "which may be outside of [0, C), does not count, and the mean is that of the others, or 0 if "
-           "there are none. The saved result probabilities (..., C) is softmax(logits).";
+           "all are ignored. The saved result probabilities (..., C) is softmax(logits).";
   }
   std::vector<Operand> operands() const override {
     return {{"logits", false, Kind::master}, {"labels", false, Kind::index}};

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-// The attribute activation that the node becomes; empty if it is no such op.
+// The attribute activation that the node becomes; empty for every other op.
 std::string activation_of(const Node& node) {
   if (node.op == &relu_op()) return "relu";
   if (node.op != &gelu_op()) return {};
@@ -44,8 +44,8 @@ int mask_operand(const Op& op) {
   return mask == operands.end() ? -1 : static_cast<int>(mask - operands.begin());
 }
 
-// `y` itself, or its view that has the type of `like` and exists before node `before`; `none` if there is no
-// such view.
+// `y` itself, or its view that has the type of `like` and exists before node `before`; `none` if that
+// is missing.
 ValueId seen_as(const Rewrite& rewrite, ValueId y, ValueId like, NodeId before) {
   const Graph& graph = rewrite.graph();
   const auto fits = [&](ValueId id) {

@@ -483,7 +483,7 @@ TEST(Session, EvaluatesOverThePositionsThatCount) {
   }
   session.save();
   const nlohmann::json evaluation = cell.results()["evaluations"][0];
-  // 10 samples of 12 positions, of which 5 samples have one that does not count.
+  // 10 samples of 12 positions; 5 of the samples have one that does not count.
   EXPECT_EQ(evaluation["samples"], 10 * Cell::elements - 5);
   EXPECT_DOUBLE_EQ(evaluation["accuracy"].get<double>(), 60.0 / 115);
 }

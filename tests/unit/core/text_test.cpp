@@ -8,6 +8,8 @@ namespace {
 TEST(DurationText, reads_well_at_every_size) {
   EXPECT_EQ(duration_text(2.13e-3), "2.13 ms");
   EXPECT_EQ(duration_text(5e-5), "50 us");
+  EXPECT_EQ(duration_text(0.9996e-3), "1 ms");
+  EXPECT_EQ(duration_text(0.9996), "1 s");
   EXPECT_EQ(duration_text(41), "41 s");
   EXPECT_EQ(duration_text(200), "3 min 20 s");
   EXPECT_EQ(duration_text(7260), "2 h 1 min");

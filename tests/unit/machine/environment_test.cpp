@@ -157,6 +157,17 @@ TEST(Environment, KnowsTheCacheOfAGpuByItsModel) {
   EXPECT_EQ(gpu_cache(nlohmann::json::object()), largest);
 }
 
+TEST(Session, lists_the_variables_of_frameworks_and_no_secret) {
+  for (const char* name :
+       {"OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_XLA_FLAGS", "TORCHINDUCTOR_CACHE_DIR"}) {
+    EXPECT_TRUE(affects_speed(name)) << name;
+  }
+  for (const char* name :
+       {"HOME", "TF_VAR_password", "TF_TOKEN_example_org", "TF_CLI_ARGS", "NVIDIA_API_KEY"}) {
+    EXPECT_FALSE(affects_speed(name)) << name;
+  }
+}
+
 TEST(SystemFiles, read_lists_of_processors) {
   EXPECT_THAT(cpu_list("0-2,8"), ElementsAre(0, 1, 2, 8));
   EXPECT_THAT(cpu_list(""), ElementsAre());
