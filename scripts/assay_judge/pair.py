@@ -191,28 +191,28 @@ class Started:
         self.sides = {side: self._start(side, commands[side], environments[side]) for side in commands}
 
     def warm_up(self) -> float:
-        """Wait, with both sides running, until they can take turns; then both are stopped.
+        """Wait until both sides can take turns; then both are stopped. Return the loop's time of a step.
 
-        The side that is ready first waits. Return the loop's time of a step.
+        Both start and compile at once, and the side that is ready first waits. The adapter then warms up
+        with the processors to itself, because that decides how many steps its timed blocks have.
         """
         adapter, loop = self.sides[ADAPTER], self.sides[LOOP]
         start = time.monotonic()
         step: float | None = None
-        began: float | None = None  # the adapter's run
-        waits = False  # the adapter
-        while step is None or not (waits or adapter.ended()):
-            now = time.monotonic()
-            if now - start > SECONDS_A_PROCESS:
+        began = False  # the adapter's run
+        while step is None or not (began or adapter.ended()):
+            if time.monotonic() - start > SECONDS_A_PROCESS:
                 raise PairError(f"the sides were not warm within {SECONDS_A_PROCESS:.0f} s")
             if step is None and (step := self._step_of_loop()) is not None:
                 loop.stop()
-            if began is None and adapter.children_map(RUNNING):
-                began = now
-            if not waits and began is not None:
-                waits = now - began > WARM_UP_SECONDS + self._steps * (step or 0)
-                if waits:
-                    adapter.stop()
+            if not began and adapter.children_map(RUNNING):
+                began = True
+                adapter.stop()
             time.sleep(0.02)
+        if began:
+            adapter.go_on()
+            adapter.wait_until_ended(WARM_UP_SECONDS + self._steps * step)
+            adapter.stop()
         return step
 
     def finish(self) -> dict[str, Side]:
