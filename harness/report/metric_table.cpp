@@ -32,11 +32,11 @@ std::span<const MetricRow> metric_table() {
     {"first_epoch_time", "s", Hint::duration, lower, others, "first epoch", "",
      "compilation and the first epoch"},
     {"epoch_time", "s", Hint::duration, lower, others, "epoch", "", "mean of the epochs after the first"},
-    {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`"},
+    {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`, with a first step on zeros"},
     {"start_time", "s", Hint::duration, lower, others, "start", "",
      "from the start of the worker's process to its first message: its imports"},
     {"first_answer_time", "s", Hint::duration, lower, others, "first answer", "",
-     "a cold start: start_time + compile_time, to the first step in a fork that counts steps"},
+     "a cold start: start_time + compile_time, to the end of the first step"},
     {"time_outside_blocks", "s", Hint::duration, lower, others, "outside", "",
      "seconds of the answer to `run`, by the conductor's clock, less all blocks and evaluations: staging, loading and the"
      " other untimed work of the worker"},

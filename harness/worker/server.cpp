@@ -151,8 +151,7 @@ protocol::Event Server::compile() {
   executable_.reset();
   executable_ = backend_.compile(*program_, options_);
   executable_->set_state(parameters_);
-  const bool counts_steps = request_->clock && request_->clock->kind == ClockKind::steps;
-  if (counts_steps) first_step();
+  if (request_->clock) first_step();
   return protocol::Compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
 }
 

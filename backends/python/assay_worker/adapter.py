@@ -85,8 +85,8 @@ class Cell:
         return int(self.request.get("seed", 1))
 
     @property
-    def counts_steps(self) -> bool:
-        return bool(self.request.get("clock", {}).get("kind") == "steps")
+    def is_timed(self) -> bool:
+        return bool(self.request.get("clock"))
 
 
 class Adapter(ABC):

@@ -103,7 +103,7 @@ class Server:
         begin = time.monotonic()
         self._adapter = self._type.of(self._program)(self._program, self._cell)
         self._adapter.set_state(parameters)
-        if self._cell.counts_steps:
+        if self._cell.is_timed:
             self._first_step(self._adapter, self._program)
             self._adapter.set_state(parameters)
         seconds = time.monotonic() - begin
