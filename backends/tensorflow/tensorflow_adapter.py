@@ -30,14 +30,17 @@ from tensorflow_session import SessionStep
 from tensorflow_settings import MODES, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
-FITS = ("fit", "fit-eager", "fit-generator")
+FITS = ("fit", "fit-xla", "fit-autocluster", "fit-eager", "fit-generator")
+# Keras decides by the device in the other modes: on a CPU it does not compile with XLA.
+COMPILES_WITH_XLA = {"fit-xla": True, "fit-autocluster": False}
 DTYPES = {"f32": tf.float32, "i32": tf.int32}
 
 
 class TensorflowAdapter(Adapter):
     """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it chooses to),
-    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit`, `fit-eager` and `fit-generator`: Keras's
-    own loop, with a step that is a tf.function or runs op by op, or with batches of a Python generator."""
+    `v1-graph` (a session of TensorFlow 1 runs the step), and Keras's own loop: `fit` (a tf.function), `fit-xla`
+    (jit_compile), `fit-autocluster`, `fit-eager` (op by op) and `fit-generator` (batches of a Python generator).
+    """
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -62,8 +65,12 @@ class TensorflowAdapter(Adapter):
         self._rule = Rule(program.optimizer, self._trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
-            eagerly = cell.mode == "fit-eager"
-            self._network.model.compile(self._rule.keras, loss(program.ignored_label), run_eagerly=eagerly)
+            self._network.model.compile(
+                self._rule.keras,
+                loss(program.ignored_label),
+                run_eagerly=cell.mode == "fit-eager",
+                jit_compile=COMPILES_WITH_XLA.get(cell.mode, "auto"),
+            )
         self._loss: tf.Tensor | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
@@ -257,7 +264,9 @@ class TensorflowAdapter(Adapter):
         self._loss = loss
 
     def settings(self) -> dict[str, str]:
-        if self._fits or self._in_v1:
+        if self._fits:
+            return observed() | {"jit_compile": str(self._network.model.jit_compile)}
+        if self._in_v1:
             return observed()
         return observed(self._step if self._train else self._infer)
 

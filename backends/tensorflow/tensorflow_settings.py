@@ -21,14 +21,16 @@ from assay_worker import (
 )
 from tensorflow.python.util import _pywrap_util_port
 
-# `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. In
-# the modes after `fit` this applies only to logits: they run their steps in another way.
+# Autoclustering was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. From
+# `fit` on, this applies only to logits: those modes run their steps in another way.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
     "xla": lambda function: tf.function(function, jit_compile=True),
     "autocluster": tf.function,
     "fit": tf.function,
+    "fit-xla": lambda function: tf.function(function, jit_compile=True),
+    "fit-autocluster": tf.function,
     "fit-eager": tf.function,
     "fit-generator": tf.function,
     "v1-graph": tf.function,

@@ -18,7 +18,7 @@ def adapter() -> type[Adapter]:
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
-    if request.get("mode") == "autocluster":
+    if request.get("mode") in ("autocluster", "fit-autocluster"):
         os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
     if request.get("deterministic"):
         os.environ["TF_DETERMINISTIC_OPS"] = "1"

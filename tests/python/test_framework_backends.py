@@ -119,7 +119,9 @@ def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
         assert_computes_with_what_it_drew(drawn)
 
 
-@pytest.mark.parametrize("mode", ["xla", "autocluster", "fit", "fit-eager", "v1-graph"])
+@pytest.mark.parametrize(
+    "mode", ["xla", "autocluster", "fit", "fit-xla", "fit-autocluster", "fit-eager", "v1-graph"]
+)
 def test_other_loops_compute_with_the_masks_that_they_draw(make_cell: Any, mode: str) -> None:
     tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
     if not tensorflow.python.exists():
@@ -171,7 +173,9 @@ def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None
     ],
     ids=["sgd", "adam"],
 )
-@pytest.mark.parametrize("mode", ["fit", "fit-eager", "fit-generator", "v1-graph"])
+@pytest.mark.parametrize(
+    "mode", ["fit", "fit-xla", "fit-autocluster", "fit-eager", "fit-generator", "v1-graph"]
+)
 def test_other_loops_take_the_steps_of_the_other_modes(
     make_cell: Any, mode: str, network: str, optimizer: dict[str, Any]
 ) -> None:
