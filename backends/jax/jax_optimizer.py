@@ -8,6 +8,7 @@ norm: clip() has.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import jax
@@ -63,5 +64,8 @@ def field(state: Any, name: str) -> Any:
 
 
 def with_fields(state: Any, **fields: Any) -> Any:
-    """Return the state of make_optimizer() with some fields of its rule replaced."""
-    return {**state, "rule": state["rule"]._replace(**fields)} if fields else state
+    """Return the state of make_optimizer() with some fields of its rule replaced.
+
+    An OrderedDict, as optax's update returns it: JAX compiles a step once more for a dict.
+    """
+    return OrderedDict({**state, "rule": state["rule"]._replace(**fields)})

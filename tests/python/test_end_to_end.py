@@ -189,6 +189,15 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
 
 
+@pytest.mark.parametrize(("backend", "mode"), [("torch", "compile"), ("tensorflow", "graph"), ("jax", "jit")])
+def test_a_step_is_compiled_once(tmp_path: Path, backend: str, mode: str) -> None:
+    if not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--epochs", 2, "--samples", 320]
+    (fork,) = run(tmp_path / "r.json", *options)["forks"]
+    assert fork["settings"]["compiled_graphs"] == "1"
+
+
 @pytest.mark.parametrize(
     ("loader", "mode"),
     [("resident", "fit"), ("harness", "fit"), ("harness", "fit-eager"), ("harness", "v1-graph")],
