@@ -42,6 +42,9 @@ class Conditions:
     warm_up_steps: int = 10
     batch: int | None = None
     loop_environment: tuple[tuple[str, str], ...] = ()
+    # So small that neither side learns its few batches by heart: moments of gradients that vanish become
+    # subnormal numbers, with which a processor needs longer, and the two sides have different data.
+    learning_rate: float = 1e-6
 
     @property
     def block_seconds(self) -> float:
@@ -98,6 +101,8 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
     command += ["--dataset", "synthetic", "--forks", 1, "--spare-rounds", 0, "--check=false"]
     command += ["--blocks", conditions.blocks, "--block-seconds", f"{conditions.block_seconds:.6g}"]
     command += ["--warm-up-steps", conditions.warm_up_steps, "--warm-up-seconds", WARM_UP_SECONDS]
+    if cell.task == "train":
+        command += ["--learning-rate", f"{conditions.learning_rate:g}"]
     if conditions.batch:
         command += ["--batch", conditions.batch]
     # Compiled programs are reused, as in the loop: no clock includes compiling.
@@ -112,7 +117,12 @@ def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[objec
     # The harness's loader is compared with the framework's own loader, which users have.
     command += ["--loader", "resident" if cell.loader == "resident" else "native"]
     command += ["--seconds", SECONDS_A_PROCESS, "--block-seconds", f"{conditions.block_seconds:.6g}"]
-    command += ["--warm-up-steps", conditions.warm_up_steps]
+    command += [
+        "--warm-up-steps",
+        conditions.warm_up_steps,
+        "--learning-rate",
+        f"{conditions.learning_rate:g}",
+    ]
     return [*command, *(("--batch", conditions.batch) if conditions.batch else ())]
 
 

@@ -171,6 +171,7 @@ def main(framework: Framework) -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--block-seconds", type=float, default=0.1)
     parser.add_argument("--warm-up-steps", type=int, default=10)
+    parser.add_argument("--learning-rate", type=float, help="then the loss need not fall")
     parser.add_argument("--count", action="store_true")
     given = parser.parse_args()
     if given.count:
@@ -183,6 +184,8 @@ def main(framework: Framework) -> None:
     if given.batch:
         # It is not known how soon a small batch learns.
         network = replace(network, batch=given.batch, learns_within=None)
+    if given.learning_rate is not None:
+        network = replace(network, learning_rate=given.learning_rate, learns_within=None)
     if given.loader == "native":
         loop = framework.loading(given.network, network, given.mode, *data_set(network))
     else:
