@@ -64,12 +64,13 @@ class JaxAdapter(Adapter):
         self._slots: dict[int, tuple[Array, Array]] = {}
         # A list keeps the graph's order. JAX sorts the keys of a dict, and XLA schedules by the order of its
         # arguments: with each bias before its weight a step of lenet5 takes 3 % longer.
+        self._names = [value.name for value in program.parameters]
         self._parameters: list[Array] = []
         self._states: Values = {}
         self._optimizer_state: Any = None
         self._last: Any = None
-        self._rate: Array | None = None
-        self._rate_value: float | None = None  # the value of self._rate
+        self._down: Array | None = None
+        self._rate: float | None = None  # minus its value
         self._restarted = True
         # Each round draws other masks, as it has other parameters. Without a dropout nothing is drawn.
         drops = [node for node in program.training.nodes if node.op == "dropout"]
@@ -89,12 +90,12 @@ class JaxAdapter(Adapter):
             labels: Array,
             masks: Values,
             key: Array | None,
-        ) -> tuple[Array, Any]:
+        ) -> tuple[Array, Values]:
             values = network.run(
                 {**self._named(parameters), **states, **masks, "inputs": inputs, "labels": labels}, key
             )
             updated = states | {state: values[name] for state, name in training.updates.items()}
-            return values[training.outputs["loss"]], (updated, values[training.outputs["logits"]])
+            return values[training.outputs["loss"]], updated
 
         gradient_of = jax.value_and_grad(loss_of, has_aux=True)
 
@@ -106,12 +107,11 @@ class JaxAdapter(Adapter):
             inputs: Array,
             labels: Array,
             masks: Values,
-            rate: Array,
+            down: Array,  # minus the learning rate
         ) -> tuple[list[Array], Values, Any, Array | None, Array]:
             key, drawn = (None, None) if key is None else jax.random.split(key)
-            (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
+            (loss, states), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
             directions, moments = self._optimizer.update(gradients, moments, parameters)
-            down = -rate  # computed once: in eager mode each use would be a call
             steps = jax.tree.map(lambda direction: down * direction, directions)
             return optax.apply_updates(parameters, steps), states, moments, key, loss
 
@@ -176,8 +176,8 @@ class JaxAdapter(Adapter):
             return
         if self._restarted:
             self._start_at(step)
-        if learning_rate != self._rate_value:
-            self._rate_value, self._rate = learning_rate, self._put(np.array(learning_rate, np.float32))
+        if learning_rate != self._rate:
+            self._rate, self._down = learning_rate, self._put(np.array(-learning_rate, np.float32))
         self._parameters, self._states, self._optimizer_state, self._key, self._last = self._step(
             self._parameters,
             self._states,
@@ -186,7 +186,7 @@ class JaxAdapter(Adapter):
             inputs,
             labels,
             self._masks,
-            self._rate,
+            self._down,
         )
 
     def prefill(self, slot: int) -> None:
@@ -249,8 +249,7 @@ class JaxAdapter(Adapter):
         return self._decoder
 
     def _named(self, of_parameters: list[Array]) -> Values:
-        names = [value.name for value in self._program.parameters]
-        return dict(zip(names, of_parameters, strict=True))
+        return dict(zip(self._names, of_parameters, strict=True))
 
     def _moments(self) -> dict[str, str]:
         known = MOMENTS[self._program.optimizer.kind]

@@ -441,21 +441,27 @@ def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callab
     plan = [
         (
             flatten_as_it_lies if node.outputs[0] in lying else translate(node, form_of(node)),
-            *(node.op, node.inputs, node.outputs),
+            *(node.op in RANDOM_OPS, node.inputs, node.outputs),
         )
         for node in graph.nodes
     ]
     masks = {str(node.inputs[1]): None for node in graph.nodes if node.op in RANDOM_OPS}
 
     def run(given: Values, key: Array | None = None) -> Values:
-        values: dict[str, Any] = {**masks, **given}
-        for number, (op, name, operands, results) in enumerate(plan):
-            drawn: dict[str, Any] = {}
-            if name in RANDOM_OPS:
-                drawn["key"] = None if key is None else jax.random.fold_in(key, number)
-            found = op(*[None if operand is None else values[operand] for operand in operands], **drawn)
-            made = zip(results, found if isinstance(found, tuple) else (found,), strict=False)
-            values.update((result, value) for result, value in made if result is not None)
+        # In eager mode this loop is part of each step: it does no more than it must.
+        values: dict[Any, Any] = {None: None, **masks, **given}
+        for number, (op, draws, operands, results) in enumerate(plan):
+            fed = [values[operand] for operand in operands]
+            if draws:
+                found = op(*fed, key=None if key is None else jax.random.fold_in(key, number))
+            else:
+                found = op(*fed)
+            if isinstance(found, tuple):
+                made = zip(results, found, strict=False)
+                values.update((result, value) for result, value in made if result is not None)
+            elif results[0] is not None:
+                values[results[0]] = found
+        del values[None]
         return values
 
     return run
