@@ -6,7 +6,7 @@ Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as in Flax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -438,10 +438,12 @@ def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callab
             makes_heads=node.outputs[0] in of_heads,
         )
 
-    plan = [
+    plan: list[tuple[Callable[..., Any], bool, Sequence[str | None], Sequence[str | None]]] = [
         (
             flatten_as_it_lies if node.outputs[0] in lying else translate(node, form_of(node)),
-            *(node.op in RANDOM_OPS, node.inputs, node.outputs),
+            node.op in RANDOM_OPS,
+            node.inputs,
+            node.outputs,
         )
         for node in graph.nodes
     ]

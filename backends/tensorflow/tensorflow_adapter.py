@@ -38,8 +38,9 @@ DTYPES = {"f32": tf.float32, "i32": tf.int32}
 
 class TensorflowAdapter(Adapter):
     """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it chooses to),
-    `v1-graph` (a session of TensorFlow 1 runs the step), and Keras's own loop: `fit` (a tf.function), `fit-xla`
-    (jit_compile), `fit-autocluster`, `fit-eager` (op by op) and `fit-generator` (batches of a Python generator).
+    `v1-graph` (a session of TensorFlow 1 runs the step), and Keras's own loop: `fit` (a tf.function),
+    `fit-xla` (jit_compile), `fit-autocluster`, `fit-eager` (op by op) and `fit-generator` (batches of a
+    Python generator).
     """
 
     @classmethod
