@@ -62,15 +62,15 @@ class JaxAdapter(Adapter):
         self._program, self._train = program, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)
         self._slots: dict[int, tuple[Array, Array]] = {}
+        self._names = [value.name for value in program.parameters]
         # A list keeps the graph's order. JAX sorts the keys of a dict, and XLA schedules by the order of its
         # arguments: with each bias before its weight a step of lenet5 takes 3 % longer.
-        self._names = [value.name for value in program.parameters]
         self._parameters: list[Array] = []
         self._states: Values = {}
         self._optimizer_state: Any = None
         self._last: Any = None
-        self._down: Array | None = None
-        self._rate: float | None = None  # minus its value
+        self._rate: float | None = None
+        self._down: Array | None = None  # -self._rate, on the device
         self._restarted = True
         # Each round draws other masks, as it has other parameters. Without a dropout nothing is drawn.
         drops = [node for node in program.training.nodes if node.op == "dropout"]

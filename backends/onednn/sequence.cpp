@@ -230,7 +230,7 @@ struct Steps {
   bool has(std::int64_t sample, std::int64_t t) const {
     return mask == nullptr || mask[sample * length + t] != hidden;
   }
-  // 1 / the number of steps; 0 for an empty sequence.
+  // 1 / the number of steps; 0 if the mask hides all.
   float share(std::int64_t sample) const {
     std::int64_t count = 0;
     for (std::int64_t t = 0; t < length; ++t) count += has(sample, t) ? 1 : 0;

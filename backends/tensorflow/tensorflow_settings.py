@@ -21,15 +21,22 @@ from assay_worker import (
 )
 from tensorflow.python.util import _pywrap_util_port
 
+
+def with_xla(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile the whole function with XLA."""
+    compiled: Callable[..., Any] = tf.function(function, jit_compile=True)
+    return compiled
+
+
 # Autoclustering was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. From
 # `fit` on, this applies only to logits: those modes run their steps in another way.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
-    "xla": lambda function: tf.function(function, jit_compile=True),
+    "xla": with_xla,
     "autocluster": tf.function,
     "fit": tf.function,
-    "fit-xla": lambda function: tf.function(function, jit_compile=True),
+    "fit-xla": with_xla,
     "fit-autocluster": tf.function,
     "fit-eager": tf.function,
     "fit-generator": tf.function,

@@ -44,8 +44,8 @@ int mask_operand(const Op& op) {
   return mask == operands.end() ? -1 : static_cast<int>(mask - operands.begin());
 }
 
-// `y` itself, or its view that has the type of `like` and exists before node `before`; `none` if that
-// is missing.
+// `y` itself, or its view that has the type of `like` and exists before node `before`; `none` without such a
+// view.
 ValueId seen_as(const Rewrite& rewrite, ValueId y, ValueId like, NodeId before) {
   const Graph& graph = rewrite.graph();
   const auto fits = [&](ValueId id) {
