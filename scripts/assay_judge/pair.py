@@ -25,7 +25,8 @@ SECONDS_A_PROCESS = 3600.0
 KEEPS_COMPILED = ("torch",)  # frameworks that by default keep compiled programs between processes
 BLOCKS_A_TURN = 6  # the first is not counted, and a turn's end cuts the last
 WARM_UP_SECONDS = 0.5
-WARM = "loop: warm "  # what a loop prints before its timed blocks
+# What a loop prints after its first step, before its timed blocks, and at its end.
+COMPILED, WARM, RESULT = "loop: compiled", "loop: warm ", "loop: {"
 RUNNING = ".npy"  # a worker maps the data set's arrays when its run begins
 
 
@@ -159,7 +160,7 @@ def read_adapter(folder: Path, said: str) -> Side:
 
 def read_loop(said: str, errors: str, exit_code: int | None) -> Side:
     """Read what a loop that has ended printed."""
-    lines = [line for line in said.splitlines() if line.startswith("loop: ") and not line.startswith(WARM)]
+    lines = [line for line in said.splitlines() if line.startswith(RESULT)]
     if exit_code != 0 or not lines:
         raise PairError(f"the loop failed: exit code {exit_code}: {errors[-2000:]}")
     found = json.loads(lines[-1].removeprefix("loop: "))
@@ -203,27 +204,30 @@ class Started:
     def warm_up(self) -> float:
         """Wait until both sides can take turns; then both are stopped. Return the loop's time of a step.
 
-        Both start and compile at once, and the side that is ready first waits. The adapter then warms up
-        with the processors to itself, because that decides how many steps its timed blocks have.
+        Both start and compile at once, and the side that has compiled first waits. Then each warms up with
+        the processors to itself, because that decides how many steps its timed blocks have.
         """
         adapter, loop = self.sides[ADAPTER], self.sides[LOOP]
+        compiled = began = False  # the loop's first step; the adapter's run
         start = time.monotonic()
-        step: float | None = None
-        began = False  # the adapter's run
-        while step is None or not (began or adapter.ended()):
-            if time.monotonic() - start > SECONDS_A_PROCESS:
-                raise PairError(f"the sides were not warm within {SECONDS_A_PROCESS:.0f} s")
-            if step is None and (step := self._step_of_loop()) is not None:
+        while not (compiled and (began or adapter.ended())):
+            self._wait_since(start)
+            if not compiled and self._line_of_loop(COMPILED) is not None:
+                compiled = True
                 loop.stop()
             if not began and adapter.children_map(RUNNING):
                 began = True
                 adapter.stop()
-            time.sleep(0.02)
+        loop.go_on()
+        start = time.monotonic()
+        while (step := self._line_of_loop(WARM)) is None:
+            self._wait_since(start)
+        loop.stop()
         if began:
             adapter.go_on()
-            adapter.wait_until_ended(WARM_UP_SECONDS + self._steps * step)
+            adapter.wait_until_ended(WARM_UP_SECONDS + self._steps * float(step))
             adapter.stop()
-        return step
+        return float(step)
 
     def finish(self) -> dict[str, Side]:
         """Let the loop end, and read both sides."""
@@ -246,13 +250,21 @@ class Started:
         with out.open("wb") as out_file, err.open("wb") as err_file:
             return Running(command, environment, out_file, err_file)
 
-    def _step_of_loop(self) -> float | None:
-        """Return the loop's time of a step; None if it is not warm yet. Raise PairError if it has ended."""
+    def _wait_since(self, start: float) -> None:
+        if time.monotonic() - start > SECONDS_A_PROCESS:
+            raise PairError(f"the sides were not warm within {SECONDS_A_PROCESS:.0f} s")
+        time.sleep(0.02)
+
+    def _line_of_loop(self, begin: str) -> str | None:
+        """Return the rest of the loop's line that begins so; None if it has not come yet.
+
+        Raise PairError if the loop has ended without it.
+        """
         out, err = self._files[LOOP]
         ended = self.sides[LOOP].ended()
         for line in out.read_text(errors="replace").splitlines(keepends=True):
-            if line.startswith(WARM) and line.endswith("\n"):
-                return float(line.removeprefix(WARM))
+            if line.startswith(begin) and line.endswith("\n"):
+                return line.removeprefix(begin).strip()
         if not ended:
             return None
         read_loop(

@@ -4,9 +4,9 @@
                         [--batch N] [--seconds S] [--block-seconds S] [--warm-up-steps N]
     <framework>_loop.py --count
 
-It prints `loop: warm ` and the seconds of a step before the first timed block. The timed blocks go on for
---seconds, or until SIGTERM. The last line is `loop: ` and a JSON object. --count prints the number of trained
-parameters of each network instead of running one.
+It prints `loop: compiled` after its first step, and `loop: warm ` and the seconds of a step before the first
+timed block. The timed blocks go on for --seconds, or until SIGTERM. The last line is `loop: ` and a JSON
+object. --count prints the number of trained parameters of each network instead of running one.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def measure(loop: Loop, seconds: float, block_seconds: float, warm_up_steps: int
     """Warm up, then time blocks until the seconds have passed or SIGTERM comes."""
     stop = Stop()
     first_loss = loop.run(1)  # it compiles here
+    print("loop: compiled", flush=True)
     warm_up_begin, warm, steps = time.monotonic(), 0, 1
     while warm < warm_up_steps or time.monotonic() - warm_up_begin < WARM_UP_SECONDS:
         begin = time.monotonic()

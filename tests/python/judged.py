@@ -36,6 +36,8 @@ seconds = plan["adapter"]
 step = round(1e9 * seconds[number % len(seconds)])
 worker = os.fork()
 if worker == 0:
+    time.sleep(plan.get("compiles", 0))
+    (here / "adapter-compiled").write_text(str(time.monotonic_ns()))
     with (cell / "inputs.npy").open("rb") as file:
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     time.sleep(0.5)
@@ -68,6 +70,9 @@ signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
 if plan.get("loop_fails"):
     sys.exit("no such network")
 step = round(1e9 * plan["loop"])
+print("loop: compiled", flush=True)
+time.sleep(plan.get("warm_up", 0))
+(here / "loop-warm").write_text(str(time.monotonic_ns()))
 print("loop: warm", plan["loop"], flush=True)
 begins = []
 while not asked:

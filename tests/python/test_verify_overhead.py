@@ -200,6 +200,13 @@ def test_order_of_a_pair_alternates(fake: Fake) -> None:
     assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop", "adapter"]
 
 
+def test_the_loop_warms_up_after_the_adapter_has_compiled(fake: Fake) -> None:
+    fake.plan(compiles=0.5, warm_up=0.2)
+    fake.judge("--pairs", 1)
+    warm, compiled = (int((fake.folder / name).read_text()) for name in ("loop-warm", "adapter-compiled"))
+    assert warm > compiled
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown", "code", "expected"),
     [
