@@ -11,7 +11,17 @@ from .libraries import Library, loaded_libraries
 from .loop import Loop
 from .memory import memory_share, total_gpu_memory
 from .op_adapter import OpAdapter
-from .program import CLIP_EPSILON, Decoding, Graph, Node, Optimizer, Program, Value, required
+from .program import (
+    CLIP_EPSILON,
+    Decoding,
+    Graph,
+    Node,
+    Optimizer,
+    Program,
+    Value,
+    last_reads,
+    required,
+)
 from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
@@ -36,6 +46,7 @@ __all__ = [
     "Value",
     "images_to_ours",
     "images_to_theirs",
+    "last_reads",
     "loaded_libraries",
     "memory_share",
     "refuse",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,25 @@ class Graph:
         """Whether every reader of the node's first result is such an op, and it is not an output."""
         kinds = {reader.op for reader in self.readers(node)}
         return kinds == {op} and node.outputs[0] not in self.outputs.values()
+
+
+Names = Sequence[str | None]
+
+
+def last_reads(steps: Sequence[tuple[Names, Names]], kept: Collection[str]) -> list[list[str]]:
+    """Return for each step the results of steps that it is the last to read, without those in `kept`.
+
+    A step is the names that it reads and those of its results. Code that walks over the steps can then drop
+    such a value, as a user's code does with a variable that it assigns again. Otherwise the memory of each
+    value is in use until the end of the walk.
+    """
+    droppable = {name for _, results in steps for name in results} - {None, *kept}
+    last = {name: number for number, (reads, _) in enumerate(steps) for name in reads}
+    found: list[list[str]] = [[] for _ in steps]
+    for name, number in last.items():
+        if name is not None and name in droppable:
+            found[number].append(name)
+    return found
 
 
 @dataclass(frozen=True)
