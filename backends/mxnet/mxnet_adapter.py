@@ -7,6 +7,7 @@ import numpy as np
 from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
 from assay_worker.tensors import same_tensors
 from mxnet import autograd, gluon, nd
+from mxnet_arrays import to_mxnet, to_numpy
 from mxnet_loader import make_loader
 from mxnet_network import Network, loss
 from mxnet_op import MxnetOp
@@ -65,7 +66,7 @@ class MxnetAdapter(Adapter):
             given = tensors.get(value.name)
             if given is None:
                 given = np.full(value.shape, value.initializer == "ones", np.float32)
-            self._network.tensor(value.name).set_data(nd.array(given))
+            self._network.tensor(value.name).set_data(to_mxnet(given))
         if self._cell.mode == "mkldnn":
             if not same_tensors(tensors, self._fused):
                 self._compile()  # its subgraphs keep weights in their own format
@@ -76,24 +77,24 @@ class MxnetAdapter(Adapter):
             updater.states[index], updater.states_synced[index] = state, True
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
-                    moment[:] = nd.array(given) * scales(self._program.optimizer)[name]
+                    moment[:] = to_mxnet(given) * scales(self._program.optimizer)[name]
         self._rate = None
         self._restarted = True
 
     def state(self) -> Tensors:
         found = {
-            value.name: self._network.tensor(value.name).data().asnumpy()
+            value.name: to_numpy(self._network.tensor(value.name).data())
             for value in self._program.parameters + self._program.states
         }
         scale, within = scales(self._program.optimizer), self._rate
         for value, moments in self._moments():
             for name, moment in moments.items():
                 factor = 1 / scale[name] if within is None else -1 / within
-                found[f"{value}.{name}"] = moment.asnumpy() * np.float32(factor)
+                found[f"{value}.{name}"] = to_numpy(moment) * np.float32(factor)
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = nd.array(inputs, dtype=inputs.dtype), nd.array(labels)
+        self._slots[slot] = to_mxnet(inputs), nd.array(labels)
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
@@ -137,20 +138,21 @@ class MxnetAdapter(Adapter):
         return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
 
     def results(self) -> Tensors:
-        return {} if self._logits is None else {"logits": self._logits.asnumpy()}
+        return {} if self._logits is None else {"logits": to_numpy(self._logits)}
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         # Nothing is dropped here: with supplied masks this is another graph.
         if self._masks:
             self._compile()
-        logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
+        logits = to_numpy(self._network(to_mxnet(inputs)))
         if self._masks:
             self._compile()
         return logits
 
     def supply_masks(self, masks: Tensors) -> None:
         # Hybridize again: a second graph of the same network, with the masks as operands.
-        self._masks = [nd.array(masks[value.name]) for value in self._program.masks if masks]
+        given = [masks[value.name] for value in self._program.masks if masks]
+        self._masks = [to_mxnet(mask.astype(np.float32)) for mask in given]
         if self._program.masks:
             self._compile()
 
@@ -162,7 +164,7 @@ class MxnetAdapter(Adapter):
         self._network.telling = True
         self._compile()
         with autograd.record():
-            found = [array.asnumpy() for array in self._network(inputs)]
+            found = [to_numpy(array) for array in self._network(inputs)]
         self._network.telling = False
         self._compile()
         # An element that was 0 before is 0 after, whether it was kept or not.

@@ -10,6 +10,7 @@ import numpy as np
 from assay_worker import Cell, OpAdapter, Program
 from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
+from mxnet_arrays import to_mxnet, to_numpy
 from mxnet_network import apply, translate
 from mxnet_settings import MODES, observed, refuse_cell, use_device
 
@@ -54,15 +55,14 @@ class MxnetOp(OpAdapter):
         self._positions = [self.operands.index(name) for name in self.differentiated]
 
     def place(self, name: str, array: np.ndarray) -> nd.NDArray:
-        held = nd.array(array.reshape(array.shape or (1,)), dtype=self._type_of(array))
+        held = to_mxnet(array.reshape(array.shape or (1,)).astype(self._type_of(array), copy=False))
         if name in self.differentiated:
             held.attach_grad()
         return held
 
     def fetch(self, name: str, tensor: nd.NDArray) -> np.ndarray:
         # MXNet has no scalars.
-        found: np.ndarray = tensor.asnumpy().reshape(self.graph.values[name].shape)
-        return found
+        return to_numpy(tensor).reshape(self.graph.values[name].shape)
 
     def compute(self, given: list[Any], cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
         operands, masks = given[: len(self.operands)], given[len(self.operands) :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -25,10 +24,6 @@ def restore_aliases() -> None:
 
 
 def adapter() -> type[Adapter]:
-    # Read on import. If the main thread makes or copies an array of more than 200,000 elements, it starts a
-    # second OpenMP pool. libgomp then counts more threads than processors, and waiting threads sleep instead
-    # of spinning: a step of lstm takes more than twice as long.
-    os.environ.setdefault("MXNET_CPU_PARALLEL_SIZE", "1000000000")
     restore_aliases()
     from mxnet_adapter import MxnetAdapter
 

@@ -21,12 +21,12 @@ REMARKS = {
     ("torch", "interop_threads"): "within the budget of --threads",
     ("tensorflow", "interop_threads"): "within the budget of --threads",
     ("mxnet", "threads"): "MXNet's own default is half of the processors",
-    ("mxnet", "MXNET_CPU_PARALLEL_SIZE"): "no second OpenMP pool starts in the main thread",
 }
 # Differences that no process reports.
 KNOWN = (
     Setting("jax", "donated arguments", "all of the state", "none", "memory is reused in place"),
     Setting("mxnet", "kvstore", "None", "device", "one device has nothing to exchange"),
+    Setting("mxnet", "large copies", "in a thread that ends", "anywhere", "no second OpenMP pool stays"),
     Setting("mxnet", "hybridized loss", "yes", "no", "in the compiled modes"),
     Setting("tensorflow", "gradient of an embedding", "dense", "IndexedSlices", "every row is updated"),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),

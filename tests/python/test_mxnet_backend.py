@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from typing import Any
 
-import pytest
 from framework import FRAMEWORKS, ask_numpy, assert_computes_with_changed_weights, assert_same
+from worker_under_test import ROOT
 
 MXNET = next(framework for framework in FRAMEWORKS if framework.name == "mxnet")
 pytestmark = MXNET.skip
 
 
-def test_large_arrays_start_no_second_pool_of_threads(
-    make_cell: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MXNET_CPU_PARALLEL_SIZE", raising=False)
-    settings = MXNET.hear(make_cell("mlp"), "quit")[0]["settings"]
-    assert int(settings["MXNET_CPU_PARALLEL_SIZE"]) > 2**29
+COPY_LARGE_ARRAYS = """
+import os, sys, time
+sys.path[:0] = sys.argv[1:]
+from worker import restore_aliases
+restore_aliases()
+import numpy as np
+from mxnet import nd
+from mxnet_arrays import to_mxnet, to_numpy
+
+def threads():
+    time.sleep(0.3)  # those of a pool end a moment after it
+    return len(os.listdir("/proc/self/task"))
+
+numbers = np.arange(300_000, dtype=np.float32)
+nd.zeros(1).wait_to_read()  # MXNet's own threads start
+counts = [threads()]
+assert (to_numpy(to_mxnet(numbers)) == numbers).all()
+counts.append(threads())
+nd.array(numbers)
+counts.append(threads())
+print(*counts)
+"""
 
 
-def test_the_callers_environment_takes_precedence(make_cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MXNET_CPU_PARALLEL_SIZE", "200000")
-    settings = MXNET.hear(make_cell("mlp"), "quit")[0]["settings"]
-    assert settings["MXNET_CPU_PARALLEL_SIZE"] == "200000"
+def test_large_arrays_leave_no_second_pool_of_threads() -> None:
+    folders = [ROOT / "backends/mxnet", ROOT / "backends/python"]
+    command = [MXNET.python, "-c", COPY_LARGE_ARRAYS, *folders]
+    environment = os.environ | {"OMP_NUM_THREADS": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    before, after, of_mxnet = (int(count) for count in done.stdout.split())
+    assert after == before
+    assert of_mxnet == before + 1  # the pool that a copy in the main thread would start
 
 
 def test_fused_weights_are_those_that_were_set_last(make_cell: Any) -> None:
