@@ -94,7 +94,7 @@ JAX = _of(
     ("the bias in the linear layers lost", "jax_network.py", "return y if bias is None else y + form.cast(bias)", "return y"),
     ("products in bf16", "jax_network.py", "y = form.cast(x) @ form.matrix(weight)", "y = (x.astype(jnp.bfloat16) @ form.matrix(weight).astype(jnp.bfloat16)).astype(jnp.float32)"),
     ("forget and input gate swapped", "jax_network.py", "i, f, g, o = jnp.split(gates, 4, axis=1)", "f, i, g, o = jnp.split(gates, 4, axis=1)", "text"),
-    ("the last 150 of 500 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1))", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1)[-150:])", "text"),
+    ("the last 150 of 500 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, form.cast(x).swapaxes(0, 1))", "(h, _), every = lax.scan(step, start, form.cast(x).swapaxes(0, 1)[-150:])", "text"),
     ("a padding token", "jax_network.py", "return lambda indices, weight: jnp.take(weight, indices, axis=0, mode=\"fill\", fill_value=0)", "return lambda indices, weight: jnp.where((indices == 0)[..., None], 0, jnp.take(weight, indices, axis=0))", "text"),
 )  # fmt: skip
 
@@ -114,7 +114,7 @@ MXNET = _of(
     ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
     ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),
-    ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy() * np.float32(1.0001)"),
+    ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits = to_numpy(self._network(to_mxnet(inputs)))", "logits = to_numpy(self._network(to_mxnet(inputs))) * np.float32(1.0001)"),
 )  # fmt: skip
 
 TENSORFLOW = _of(
