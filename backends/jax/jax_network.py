@@ -34,6 +34,11 @@ Op = Callable[..., Any]
 Values = dict[str, Array]
 
 
+def as_type(x: Array, dtype: jnp.dtype) -> Array:
+    """x in a type. In eager mode even a cast to the same type costs 10 us or more."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 @dataclass(frozen=True)
 class Form:
     """The type of matrix products and the layout of arrays.
@@ -63,8 +68,8 @@ class Form:
         return vector if self.images_last else vector[:, None, None]
 
     def cast(self, x: Array) -> Array:
-        """x in the type of the products. In eager mode even a cast to the same type costs 10 us or more."""
-        return x if x.dtype == self.compute else x.astype(self.compute)
+        """x in the type of the products."""
+        return as_type(x, self.compute)
 
     def matrix(self, weight: Array) -> Array:
         """A weight as (in, out) in the type of the products."""
@@ -82,11 +87,6 @@ class Form:
 
     def _is_image(self, x: Array) -> bool:
         return self.images_last and not self.takes_heads and x.ndim == 4
-
-
-def as_float32(x: Array) -> Array:
-    """x in fp32, for sums. Form.cast() says why it asks first."""
-    return x if x.dtype == jnp.float32 else x.astype(jnp.float32)
 
 
 def convolution(stride: int, padding: int, *, form: Form) -> Op:
@@ -133,8 +133,8 @@ def batch_norm(epsilon: float, momentum: float, training: bool, *, form: Form) -
     of_channels = form.of_channels
 
     def normalise(x: Array, weight: Array, bias: Array, mean: Array, inverse_std: Array) -> Array:
-        y = (as_float32(x) - of_channels(mean)) * of_channels(inverse_std * weight) + of_channels(bias)
-        return y if y.dtype == x.dtype else y.astype(x.dtype)
+        centred = as_type(x, jnp.float32) - of_channels(mean)
+        return as_type(centred * of_channels(inverse_std * weight) + of_channels(bias), x.dtype)
 
     def infer(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> Array:
         return normalise(x, weight, bias, mean, lax.rsqrt(variance + epsilon))
@@ -142,7 +142,7 @@ def batch_norm(epsilon: float, momentum: float, training: bool, *, form: Form) -
     def train(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
         axes = (0, *form.pixels)
         batch_mean = jnp.mean(x, axes, jnp.float32)
-        batch_variance = jnp.var(as_float32(x), axes)
+        batch_variance = jnp.var(as_type(x, jnp.float32), axes)
         inverse_std = lax.rsqrt(batch_variance + epsilon)
         y = normalise(x, weight, bias, batch_mean, inverse_std)
         new_mean = momentum * mean + (1 - momentum) * batch_mean
@@ -229,19 +229,19 @@ def add(*, form: Form) -> Op:
 
 def layer_norm(epsilon: float) -> Op:
     def run(x: Array, weight: Array, bias: Array) -> Array:
-        wide = x.astype(jnp.float32)
+        wide = as_type(x, jnp.float32)
         mean = wide.mean(-1, keepdims=True)
         variance = jnp.square(wide - mean).mean(-1, keepdims=True)
-        return ((wide - mean) * (lax.rsqrt(variance + epsilon) * weight) + bias).astype(x.dtype)
+        return as_type((wide - mean) * (lax.rsqrt(variance + epsilon) * weight) + bias, x.dtype)
 
     return run
 
 
 def rms_norm(epsilon: float) -> Op:
     def run(x: Array, weight: Array) -> Array:
-        wide = x.astype(jnp.float32)
+        wide = as_type(x, jnp.float32)
         inverse = lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + epsilon)
-        return (wide * (inverse * weight)).astype(x.dtype)
+        return as_type(wide * (inverse * weight), x.dtype)
 
     return run
 
@@ -284,14 +284,14 @@ def rotary(base: float, interleaved: bool, inverse: bool = False) -> Op:
         _, length, _, width = x.shape
         cos, sin = turns(length, width, base)
         sin = -sin if inverse else sin
-        wide = x.astype(jnp.float32)
+        wide = as_type(x, jnp.float32)
         if interleaved:
             a, b = wide[..., ::2], wide[..., 1::2]
         else:
             a, b = jnp.split(wide, 2, axis=-1)
         parts = a * cos - b * sin, a * sin + b * cos
         turned = jnp.stack(parts, -1).reshape(x.shape) if interleaved else jnp.concatenate(parts, -1)
-        return turned.astype(x.dtype)
+        return as_type(turned, x.dtype)
 
     return run
 
