@@ -39,12 +39,16 @@ nlohmann::json control_group_limits(const std::filesystem::path& root);
 // The id of the running system's boot; it changes with every boot. Empty if the system has none.
 std::string boot_id();
 
+// Whether a report may list the setting or environment variable of that name. Not if it may hold a secret:
+// Terraform's (TF_VAR_*, TF_TOKEN_*, ...), and names that end with _KEY, _TOKEN, _SECRET, _PASSWORD or
+// _CREDENTIALS.
+bool may_be_listed(std::string_view name);
+
 // Whether the environment variable of that name affects how fast a framework or a library computes: the settings of
 // OpenMP runtimes (OMP_*, GOMP_*, KMP_*), of math libraries (MKL_*, DNNL_*, ONEDNN_*, OPENBLAS_*, BLIS_*, CUDA_*,
 // CUDNN_*, CUBLAS_*, NVIDIA_*, NCCL_*), of frameworks (XLA_*, TF_*, MXNET_*, JAX_*, TORCH*, PYTORCH_*, NUMEXPR_*) and
-// of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*). Never one that may hold a secret, because
-// reports list them: Terraform's (TF_VAR_*, TF_TOKEN_*, ...), and names that end with _KEY, _TOKEN, _SECRET,
-// _PASSWORD or _CREDENTIALS.
+// of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*). Only one that may
+// be listed.
 bool affects_speed(std::string_view variable);
 
 // The variables of this process for which affects_speed() is true, with their values.

@@ -14,20 +14,23 @@ std::string boot_id() {
   return id;
 }
 
+bool may_be_listed(std::string_view name) {
+  // Terraform's, which have the prefix of TensorFlow's.
+  static constexpr std::array<std::string_view, 7> foreign{"TF_VAR_", "TF_CLI_",  "TF_TOKEN_",   "TF_HTTP_",
+                                                           "TF_LOG",  "TF_INPUT", "TF_WORKSPACE"};
+  static constexpr std::array<std::string_view, 5> secrets{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD",
+                                                           "_CREDENTIALS"};
+  return std::ranges::none_of(foreign, [&](std::string_view prefix) { return name.starts_with(prefix); }) &&
+         std::ranges::none_of(secrets, [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
 bool affects_speed(std::string_view variable) {
   static constexpr std::array<std::string_view, 23> prefixes{
       "OMP_",  "GOMP_",  "KMP_",     "MKL_",     "DNNL_",   "ONEDNN_",        "OPENBLAS_", "BLIS_",
       "CUDA_", "CUDNN_", "CUBLAS_",  "NVIDIA_",  "NCCL_",   "XLA_",           "TF_",       "MXNET_",
       "JAX_",  "TORCH",  "PYTORCH_", "NUMEXPR_", "MALLOC_", "GLIBC_TUNABLES", "LD_"};
-  // Terraform's, which may hold secrets of its user.
-  static constexpr std::array<std::string_view, 7> foreign{"TF_VAR_", "TF_CLI_",  "TF_TOKEN_",   "TF_HTTP_",
-                                                           "TF_LOG",  "TF_INPUT", "TF_WORKSPACE"};
-  static constexpr std::array<std::string_view, 5> secrets{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD",
-                                                           "_CREDENTIALS"};
-  const auto begins = [&](std::string_view prefix) { return variable.starts_with(prefix); };
-  const auto ends = [&](std::string_view suffix) { return variable.ends_with(suffix); };
-  return std::ranges::any_of(prefixes, begins) && std::ranges::none_of(foreign, begins) &&
-         std::ranges::none_of(secrets, ends);
+  return may_be_listed(variable) &&
+         std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.starts_with(prefix); });
 }
 
 std::map<std::string, std::string> speed_variables() {

@@ -55,6 +55,7 @@ struct Fork {
   std::vector<std::string> warnings{};  // other reasons, which do not affect its rank
   double compile_seconds = 0;           // for a resident fork: of the process that an earlier fork started
   bool resident = false;                // it ran in the process of an earlier fork
+  bool examined = false;                // an exam followed its timed steps
   std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};
   std::optional<Disturbance> disturbance{};

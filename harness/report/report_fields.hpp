@@ -169,6 +169,10 @@ constexpr auto describe(Of<Fork>) {
             "It ran in the process of an earlier fork of its cell (`--fork-style resident`): "
             "`compile_seconds` is that fork's.")
           .left_out_by_default(),
+      field("examined", &Fork::examined,
+            "An exam followed its timed steps: of each fresh fork, and of the first and a third of the later "
+            "forks of a resident process. Cells that count epochs are examined before they are timed.")
+          .left_out_by_default(),
       field("spent", &Fork::spent, "How its time was spent.").left_out_by_default(),
       field("steady", &Fork::steady,
             "Whether the time of a step was steady when timing began; absent: too few steps to judge.")

@@ -119,7 +119,11 @@ class Conversation {
 
   int run() {
     worker_.hello = {
-        protocol::version, "fault", "1.0", {}, {{"threads", "1"}, {"process", std::to_string(::getpid())}}};
+        protocol::version,
+        "fault",
+        "1.0",
+        {},
+        {{"threads", "1"}, {"process", std::to_string(::getpid())}, {"TF_TOKEN_example_org", "a secret"}}};
     act(Moment::hello);
     worker_.send(worker_.hello);
     for (;;) {

@@ -316,11 +316,19 @@ TEST_F(RunTest, ResidentForksOfACellShareAProcess) {
       EXPECT_EQ(fork.seed, 1U + static_cast<unsigned>(fork.round));
       ASSERT_TRUE(fork.spent);
       EXPECT_EQ(fork.spent->start > 0, fork.round == 0);
+      EXPECT_EQ(fork.spent->check > 0, fork.examined);
     }
     // A step of seed s takes (1 + s / 100) us: each fork has its own seed.
     EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.02e-6);
     EXPECT_EQ(cell.metrics.at("compile_time").n, 1) << "only one fork compiled";
   }
+}
+
+TEST_F(RunTest, SettingsThatMayBeSecretAreNotReported) {
+  const Report report = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  const auto& settings = report.cells.at(0).forks.at(0).settings;
+  EXPECT_TRUE(settings.contains("process"));
+  EXPECT_FALSE(settings.contains("TF_TOKEN_example_org"));
 }
 
 TEST_F(RunTest, FreshForksHaveAProcessEach) {

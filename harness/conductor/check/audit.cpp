@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_replayed = 3;
 constexpr double replay_seconds = 1;  // of one replay; there are two
-constexpr std::uint64_t resident_forks_per_replay = 3;
+constexpr std::uint64_t later_forks_per_exam = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
 constexpr double far_steps = 500;      // after which rounding errors do not grow further
@@ -30,8 +30,11 @@ double share_after(std::int64_t steps, bool narrow) {
 
 }  // namespace
 
-std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, bool resident, std::uint64_t seed) {
-  if (resident && Philox(seed, "replayed forks").below(resident_forks_per_replay) != 0) return {};
+bool examines_later_fork(std::uint64_t seed) {
+  return Philox(seed, "examined forks").below(later_forks_per_exam) == 0;
+}
+
+std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed) {
   std::vector<ReportedLoss> within;
   std::int64_t steps = 0, ns = 0;
   for (const Block& block : blocks) {

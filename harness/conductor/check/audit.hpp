@@ -27,9 +27,11 @@ struct RunAudit {
 };
 
 // Chooses at random up to three ends of blocks, ascending, that two replays reach in about two seconds by the
-// time of the blocks. Empty if they reach none: even the first block may take longer. resident: the process has
-// already timed a fork of this cell, and that fork was replayed; then one fork in three is, chosen by the seed.
-std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, bool resident, std::uint64_t seed);
+// time of the blocks. Empty if they reach none: even the first block may take longer.
+std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
+
+// Whether a later fork of a resident worker is examined, by the seed: one in three is.
+bool examines_later_fork(std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each if requested.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit);

@@ -1,6 +1,7 @@
 #include "harness/conductor/run/cell_report.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,8 +53,11 @@ void take_earlier(CellReport& row, const Report& earlier) {
 
 void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.backend_version = hello.version_of_backend;
+  // Sorted, because a process lists them in the order of its memory, which is random.
+  auto libraries = hello.libraries;
+  std::ranges::sort(libraries, {}, [](const auto& one) { return std::tie(one.name, one.path, one.version); });
   nlohmann::json loaded = nlohmann::json::array();
-  for (const auto& library : hello.libraries) {
+  for (const auto& library : libraries) {
     loaded.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
   }
   // The earlier forks used the libraries that the row has now.

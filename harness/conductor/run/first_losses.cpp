@@ -14,6 +14,7 @@ namespace {
 
 constexpr double max_difference = 0.05;
 constexpr std::size_t min_compared_forks = 3;
+constexpr std::int64_t max_compared_steps = 500;  // after more, correct backends may be further apart
 constexpr std::string_view begins = "the loss after its first ";
 
 void warn(Fork& fork, std::int64_t steps, double loss, double middle) {
@@ -34,7 +35,8 @@ void compare_first_losses(std::span<CellReport* const> rows, int round) {
     for (Fork& fork : row->forks) {
       if (fork.round != round || fork.status != Status::ok || fork.blocks.empty()) continue;
       const Block& first = fork.blocks.front();
-      if (first.loss && *first.loss > 0) by_steps[first.steps].emplace_back(&fork, *first.loss);
+      if (first.loss && *first.loss > 0 && first.steps <= max_compared_steps)
+        by_steps[first.steps].emplace_back(&fork, *first.loss);
     }
   for (const auto& [steps, forks] : by_steps) {
     if (forks.size() < min_compared_forks) continue;

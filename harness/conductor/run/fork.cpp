@@ -21,6 +21,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/report/invariants.hpp"
 
 namespace assay {
@@ -120,19 +121,25 @@ void take_ending(Fork& fork, ConversationResult& result) {
   fork.host_peak_rss = result.peak_rss;
 }
 
+// A worker reports what it finds in its environment, in which there may be secrets of its user.
+void add_settings(Fork& fork, const protocol::Settings& settings) {
+  for (const auto& [name, value] : settings)
+    if (may_be_listed(name)) fork.settings[name] = value;
+}
+
 void take_over(Fork& fork, ConversationResult& result) {
   take_ending(fork, result);
   fork.samples = std::move(result.samples);
-  if (result.hello) fork.settings.insert(result.hello->settings.begin(), result.hello->settings.end());
+  if (result.hello) add_settings(fork, result.hello->settings);
   if (result.compiled) {
     fork.compile_seconds = result.compiled->seconds;
     fork.memory = result.compiled->memory;
-    for (const auto& [name, value] : result.compiled->settings) fork.settings[name] = value;
+    add_settings(fork, result.compiled->settings);
   }
   if (!result.ran) return;
   fork.parameters_digest = result.ran->state_digest;
   for (const auto& [name, value] : result.ran->memory) fork.memory[name] = value;
-  for (const auto& [name, value] : result.ran->settings) fork.settings[name] = value;
+  add_settings(fork, result.ran->settings);
   for (const auto& time : result.ran->operators) {
     fork.operators.push_back(
         {{"node", time.node}, {"op", time.op}, {"seconds", time.seconds}, {"calls", time.calls}});
@@ -249,7 +256,7 @@ RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
   audit.own_loader = cell.axes.loader == LoaderKind::native;
   if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
       program.training.with_role(Role::mask).empty())
-    audit.reported = choose_replayed(fork.blocks, fork.resident, std::random_device()());
+    audit.reported = choose_replayed(fork.blocks, std::random_device()());
   return audit;
 }
 
@@ -349,7 +356,16 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, folder, result, plan.worker.cores);
     if (fork.status != Status::ok) return;
-    if (set) {
+    // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
+    // first fork.
+    fork.examined = set && (!fork.resident || examines_later_fork(std::random_device()()));
+    if (set && !fork.examined) {
+      if (const std::string changed = given->changed(); !changed.empty())
+        end_with(fork, ReasonCode::exam_changed, changed);
+      ConversationResult last = used->worker.converse({}, at_end, plan.deadline);
+      take_ending(fork, last);
+    }
+    if (fork.examined) {
       RunAudit audit;
       if (timed) {
         audit = audit_of(cell, program, fork);

@@ -166,6 +166,8 @@ TEST(Session, lists_the_variables_of_frameworks_and_no_secret) {
        {"HOME", "TF_VAR_password", "TF_TOKEN_example_org", "TF_CLI_ARGS", "NVIDIA_API_KEY"}) {
     EXPECT_FALSE(affects_speed(name)) << name;
   }
+  EXPECT_FALSE(may_be_listed("TF_CLI_CONFIG_FILE"));
+  EXPECT_TRUE(may_be_listed("threads"));
 }
 
 TEST(SystemFiles, read_lists_of_processors) {

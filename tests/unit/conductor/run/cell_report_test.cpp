@@ -1,5 +1,7 @@
 #include "harness/conductor/run/cell_report.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -33,6 +35,21 @@ TEST(OtherLibrary, IsNoneOfWhatAReportNamesInAnotherForm) {
   EXPECT_EQ(other_library(row_with(strange), hello()), "");
   EXPECT_THAT(other_library(row_with({{{"name", "oneDNN"}, {"version", 3}}}), hello()),
               HasSubstr("oneDNN 3.2.0"));
+}
+
+TEST(TakeHello, KeepsTheLibrariesOfAForkOnlyIfTheyDiffer) {
+  CellReport row;
+  protocol::Hello made = hello();
+  made.libraries.push_back({"libgomp", "build-id 1", "/usr/lib/libgomp.so.1"});
+  take_hello(row, made);
+  row.forks.emplace_back();
+  std::ranges::reverse(made.libraries);  // another order of the memory map
+  take_hello(row, made);
+  EXPECT_TRUE(row.forks[0].libraries.is_null());
+  made.libraries[0].version = "build-id 2";
+  take_hello(row, made);
+  EXPECT_EQ(row.forks[0].libraries.size(), 2U);
+  EXPECT_NE(row.forks[0].libraries, row.libraries);
 }
 
 }  // namespace

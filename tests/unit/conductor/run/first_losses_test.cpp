@@ -48,6 +48,11 @@ TEST(FirstLosses, AreComparedOfThreeForksOfOneRoundAfterEquallyManySteps) {
               ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
 }
 
+TEST(FirstLosses, AreNotComparedAfterManySteps) {
+  EXPECT_THAT(warned({row_with(0.25, 1500), row_with(0.27, 1500), row_with(0.27, 1500)}),
+              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
 TEST(FirstLosses, AreJudgedAnewWithEachFork) {
   CellReport a = row_with(1), b = row_with(1.2), c = row_with(1.2), d = row_with(1.19);
   compare_first_losses(std::vector<CellReport*>{&a, &b, &c}, 0);
