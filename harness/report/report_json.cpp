@@ -57,13 +57,15 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
-  const auto is_enqueued = [](const Block& block) { return block.enqueue_ns > 0; };
+  int minor =
+      report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
   for (const CellReport& cell : report.cells)
-    for (const Fork& fork : cell.forks)
-      if (std::ranges::any_of(fork.blocks, is_enqueued)) return report_schema_minor;
-  const bool second =
-      report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty();
-  return second ? 2 : 1;
+    for (const Fork& fork : cell.forks) {
+      if (fork.examined) return 4;
+      for (const Block& block : fork.blocks)
+        if (block.enqueue_ns > 0) minor = 3;
+    }
+  return minor;
 }
 
 }  // namespace

@@ -210,6 +210,15 @@ TEST(Merge, LeavesReportsOfOneMachineAsTheyWere) {
   EXPECT_FALSE(one["cells"][0].contains("environment"));
 }
 
+TEST(Report, HasTheLowestMinorVersionWithItsFields) {
+  Report report = test::sample_report(rounds_each);
+  Fork& fork = report.cells.at(0).forks.at(0);
+  fork.blocks.at(0).enqueue_ns = 1;
+  EXPECT_EQ(to_json(report)["schema_minor"], 3);
+  fork.examined = true;
+  EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
+}
+
 TEST(Analysis, LeavesOutTheCellsOfOtherShards) {
   const Report report = shard_report(2);
   const Analysis all = analyze(report);
