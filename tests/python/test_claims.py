@@ -331,16 +331,6 @@ def test_a_sample_is_of_its_study(study: Any) -> None:
     assert {line["study"] for line in lines} == {study.name}
 
 
-def test_withdrawn_results_stay_withdrawn() -> None:
-    page = (ROOT / "results/README.md").read_text(encoding="utf-8")
-    for name in (
-        "TensorFlow trains the MLP faster than MXNet",
-        "TensorFlow trains the CNN faster than MXNet",
-    ):
-        (line,) = [line for line in page.splitlines() if line.startswith(f"| {name} ")]
-        assert "| undecided: withdrawn: " in line
-
-
 def test_the_catalogue_is_the_shipped_one() -> None:
     assert CATALOGUE.is_file()
     assert {"paltenghi-b", "smartia-table-4", "mxnet-memory"} <= {s.name for s in SHIPPED if s.samples}

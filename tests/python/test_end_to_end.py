@@ -224,7 +224,7 @@ def test_resident_forks_leave_the_state_that_fresh_ones_leave(
         cell = run(tmp_path / f"{style}.json", *cells.split(), *measure.split(), forks=3)
         assert [fork.get("resident", False) for fork in cell["forks"]] == [False, *[style == "resident"] * 2]
         examined = [fork.get("examined", False) for fork in cell["forks"]]
-        assert examined == [fork["spent"]["check"] > 0 for fork in cell["forks"]]
+        assert examined == ["check" in fork["spent"] for fork in cell["forks"]]
         assert examined[0] and (all(examined) or style == "resident")
         digests[style] = [fork["parameters_digest"] for fork in cell["forks"]]
     assert digests["resident"] == digests["fresh"]
