@@ -31,11 +31,18 @@ bool corrects_bias(const OptimizerSpec& optimizer) {
 
 // The most unit roundoffs that a value is moved by: a neighbouring number is then as likely as the value itself.
 constexpr double perturbed_roundings = 2;
+// The same, for the gates of an LSTM: fast approximations of the exponential are off by some roundings.
+constexpr double gate_roundings = 4;
 // The same, to move elements within rounding of a tie to the other side. sharpen() keeps elements further away.
 constexpr double tipping_roundings = 10;
 constexpr int tipping_pairs = 2;
 // With more elements of ReLUs and max-pools than this, in all steps of an exam, each run crosses some ties.
 constexpr std::int64_t max_rare_elements = 10'000'000;
+
+bool is_bias_of_lstm(const Graph& graph, ValueId id) {
+  return std::ranges::any_of(
+      graph.nodes(), [&](const Node& node) { return node.op->name() == "lstm" && node.inputs[3] == id; });
+}
 
 // The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples in another
 // order. With -roundings and the same run, every value is moved as far in the other direction.
@@ -58,6 +65,7 @@ class Perturbation {
       if (id == none) continue;  // a moment: its initial value would dominate the difference
       const bool parameter = program.training.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
+      if (is_bias_of_lstm(program.training, id)) move_gates(tensor.as<float>(), master);
     }
     if (corrects_bias(program.optimizer)) move_rates(master);
     for (std::int64_t batch = 0; batch < feeds.batches.count(); ++batch) {
@@ -99,6 +107,18 @@ class Perturbation {
     const double factor = 1 + std::copysign(64.0, roundings_) * random_.uniform(-1, 1) * roundoff;
     const std::span<double> rows = feeds_.schedule.as<double>();
     for (std::size_t row = 0; row < rows.size(); row += 2) rows[row] *= factor;
+  }
+
+  // Moves the input, forget and output gates of an LSTM by up to some roundings of the gate, all in one direction:
+  // the error of an approximated sigmoid is the same in each step, and the cell adds it up over the sequence. The
+  // slope of a gate s is s (1 - s), so a share of s is moved by that share over 1 - s = 1 / (1 + exp(bias)).
+  void move_gates(std::span<float> bias, double roundoff) {
+    const std::size_t units = bias.size() / 4;
+    const double direction =
+        std::copysign(gate_roundings / perturbed_roundings * roundings_, random_.uniform(-1, 1));
+    for (const std::size_t gate : {0, 1, 3})  // 2 is the candidate
+      for (float& value : bias.subspan(gate * units, units))
+        value += static_cast<float>(direction * random_.uniform() * roundoff * (1 + std::exp(value)));
   }
 
   void move(std::span<float> values, double roundoff) {

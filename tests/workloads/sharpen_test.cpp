@@ -7,6 +7,7 @@
 
 #include "backends/reference/reference_backend.hpp"
 #include "harness/conductor/check/exam.hpp"
+#include "harness/core/numerics.hpp"
 #include "harness/graph/builder.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -67,16 +68,22 @@ TEST(Sharpen, LeavesAnExamWithoutTiesAsItIs) {
   EXPECT_TRUE(sharpened(feeds, program).empty());
 }
 
-// The error of a tensor that elements on the other side of a tie cause, as relative L2.
-double flips(const ExamFeeds& feeds, const Program& program, const std::string& name) {
+std::vector<HostTensor> answers_of(const Program& program, const ExamFeeds& feeds) {
   reference::ReferenceBackend oracle;
   CompileOptions options;
   options.mode = "graph";
-  const OracleOptions asked{.emulated = precision_of(PrecisionKind::fp32)};
-  for (const HostTensor& tensor : oracle_answers(oracle, program, options, asked, feeds))
-    if (tensor.name == "flips/" + name) return tensor.as<double>()[1];
-  ADD_FAILURE() << name;
-  return 0;
+  return oracle_answers(oracle, program, options, {.emulated = precision_of(PrecisionKind::fp32)}, feeds);
+}
+
+std::vector<double> answer(const std::vector<HostTensor>& answers, const std::string& name) {
+  const auto found = std::ranges::find(answers, name, &HostTensor::name);
+  if (found == answers.end()) throw std::out_of_range(name);
+  return to_doubles(*found);
+}
+
+// The error of a tensor that elements on the other side of a tie cause, as relative L2.
+double flips(const ExamFeeds& feeds, const Program& program, const std::string& name) {
+  return answer(answers_of(program, feeds), "flips/" + name).at(1);
 }
 
 TEST(OracleAnswers, MeasureWhatATieInALaterStepChanges) {
@@ -91,6 +98,37 @@ TEST(OracleAnswers, MeasureWhatATieInALaterStepChanges) {
   feeds.inputs.as<float>()[8 * 6] = -0.1f;  // of the first sample of batch 1, which no bias is moved for
   EXPECT_GT(flips(feeds, program, gradient), 1e-4);
   EXPECT_LT(flips(feeds, program, "first/moment/fc1.weight.m"), 1e-5);
+}
+
+Program reading() {
+  const auto build = [](bool training) {
+    Graph graph("reading");
+    GraphBuilder builder(graph, training);
+    const ValueId tokens = builder.tokens("inputs", {8, 200});
+    const ValueId labels = training ? builder.label("labels", {8}) : none;
+    const ValueId read = builder.lstm("lstm1", builder.embedding("embedding", tokens, 50, 4), 16, true);
+    const ValueId logits = builder.linear("fc1", read, 2);
+    graph.add_output("logits", logits);
+    if (training) graph.add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
+    return graph;
+  };
+  return {build(true), build(false), {}};
+}
+
+TEST(OracleAnswers, AllowAGateThatIsARoundingOffInEachStep) {
+  const Program program = reading();
+  const TemporaryFolder folder;
+  write_exam(folder.path() / "check", program, {.seed = 3, .distinct = 8});
+  const ExamFeeds feeds = read_exam(folder.path());
+  ExamFeeds moved = feeds;
+  for (float& forget : tensor(moved, "lstm1.bias").as<float>().subspan(16, 16))
+    forget += 0x1p-24f * (1 + std::exp(forget));
+  const std::vector<HostTensor> exact = answers_of(program, feeds), off = answers_of(program, moved);
+  const std::vector<double> logits = answer(exact, "evaluation/logits"),
+                            other = answer(off, "evaluation/logits");
+  const std::vector<double> seen = answer(exact, "bound/evaluation/logits");
+  EXPECT_LT(error_norms(other, logits).l2, seen.at(1));
+  EXPECT_GT(error_norms(other, logits).l2, 0);
 }
 
 }  // namespace

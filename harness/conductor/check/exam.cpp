@@ -43,6 +43,16 @@ Range range_of(const Value& value) {
   return {0.1 * limit, limit, false};
 }
 
+Range scaled(Range range, double factor) {
+  range.low *= factor;
+  range.high *= factor;
+  return range;
+}
+
+// With weights as large as those before a ReLU, an LSTM is chaotic: after a few steps of training, rounding decides
+// all values, and nothing can be compared. These are 0.6 / sqrt(units) at most; PyTorch begins with 1 / sqrt(units).
+constexpr double lstm_scale = 0.25;
+
 float draw(Philox& random, const Range& range) {
   for (;;) {
     const double magnitude = range.low + (range.high - range.low) * random.uniform_double();
@@ -107,9 +117,11 @@ void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
     all[units + unit] = static_cast<float>(3 + 3 * random.uniform_double());
 }
 
-bool is_lstm_bias(const Graph& graph, ValueId id) {
+// Whether an lstm reads the value as one of its weights, or as its bias.
+bool is_operand_of_lstm(const Graph& graph, ValueId id, bool bias) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
-    return node.op->name() == "lstm" && !node.inputs.empty() && node.inputs.back() == id;
+    if (node.op->name() != "lstm") return false;
+    return bias ? node.inputs[3] == id : node.inputs[1] == id || node.inputs[2] == id;
   });
 }
 
@@ -122,9 +134,10 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
     if (value.role != Role::parameter && value.role != Role::state) continue;
     Philox random(seed, "exam/" + value.name);
     HostTensor tensor = HostTensor::zeros(value.name, {DType::f32, value.type.shape});
-    const Range range = range_of(value);
+    Range range = range_of(value);
+    if (is_operand_of_lstm(graph, id, false)) range = scaled(range, lstm_scale);
     for (float& element : tensor.as<float>()) element = draw(random, range);
-    if (is_lstm_bias(graph, id)) open_forget_gates(tensor, seed);
+    if (is_operand_of_lstm(graph, id, true)) open_forget_gates(tensor, seed);
     tensors.push_back(std::move(tensor));
   }
   if (!program.is_op() && plan.task == Task::train) add_moments(tensors, program, seed, plan.precision);
