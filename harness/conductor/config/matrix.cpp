@@ -478,6 +478,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.fork_style =
       text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
   settings.exams = static_cast<int>(integer_of(config.values, "exams"));
+  settings.examine_all = text_of(config.values, "examine") == "all";
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
   settings.seed_per_round = flag_of(config.values, "seed-per-round");

@@ -14,6 +14,7 @@ using enum OptionType;
 constexpr std::string_view rooflines[] = {"auto", "true", "false"};
 constexpr std::string_view untils[] = {"forks", "clear"};
 constexpr std::string_view fork_styles[] = {"fresh", "resident"};
+constexpr std::string_view examined_forks[] = {"some", "all"};
 
 constexpr std::array settings = {
     Option{"epochs", cell, integer, "N", "", "Time N epochs from a cold start, evaluating after each", 1,
@@ -55,6 +56,9 @@ constexpr std::array settings = {
            0, 0, fork_styles},
     Option{"exams", run, integer, "N", "2",
            "Sets of exam questions that the rounds alternate between; the oracle answers each once", 1, 1000},
+    Option{"examine", run, text, "some|all", "some",
+           "all: examine each later fork of a resident process too, not a third of them", 0, 0,
+           examined_forks},
     Option{"max-time", run, text, "TIME", "",
            "Do not begin a round after this time: 90s, 30m or 2h (default: no limit; 30m for ab)"},
     Option{"seed", run, integer, "N", "1",

@@ -358,7 +358,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.
-    fork.examined = set && (!fork.resident || examines_later_fork(std::random_device()()));
+    fork.examined = set && (!fork.resident || context.settings.examine_all ||
+                            examines_later_fork(std::random_device()()));
     if (set && !fork.examined) {
       if (const std::string changed = given->changed(); !changed.empty())
         end_with(fork, ReasonCode::exam_changed, changed);

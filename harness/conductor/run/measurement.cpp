@@ -44,6 +44,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"until", settings.until == Until::clear ? "clear" : "forks"},
           {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
           {"exams", settings.exams},
+          {"examine", settings.examine_all ? "all" : "some"},
           {"max_time", settings.max_seconds},
           {"seed", settings.seed},
           {"seed_per_round", settings.seed_per_round},
