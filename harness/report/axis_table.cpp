@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, 2> gradients{"dense", "sparse"};
 constexpr std::array<std::string_view, 6> initials{"workload", "own",   "keras",
                                                    "gluon",    "torch", "glorot_normal"};
 constexpr std::array<std::string_view, 2> pixels{"scaled", "raw"};
+constexpr std::array<std::string_view, 2> allocators{"default", "keep"};
 // Without fp64, which only the oracle uses.
 constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
                                 to_string(PrecisionKind::bf16)};
@@ -278,6 +279,13 @@ std::deque<Axis> make_table() {
        .id = "/cache-{0}",
        .title = "cache-{0}",
        .part = setup},
+      {.option =
+           {"allocator", axis, text, "default|keep,...", "default",
+            "The C library's allocator. keep: memory that a step frees stays in the process; default: the "
+            "library may return it to the system, and the next step waits until it has it again",
+            0, 0, allocators},
+       .part = hidden,
+       .compared = true},
       {.option = {"deterministic", axis, flag, "true|false", "false",
                   "Ask the backend for bit-identical results, if it has a choice"},
        .field = &Axes::deterministic,

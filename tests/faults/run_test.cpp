@@ -23,6 +23,7 @@
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/core/error.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/report/analysis.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -301,6 +302,16 @@ std::set<std::string> processes_of(const CellReport& cell) {
   for (const Fork& fork : cell.forks)
     if (fork.settings.contains("process")) processes.insert(fork.settings.at("process"));
   return processes;
+}
+
+TEST_F(RunTest, AnAllocatorThatKeepsMemoryIsASettingOfTheWorkerAndComparedWithTheDefault) {
+  const Report report =
+      run_to_end(request(R"("forks": 1, "mode": "good", "allocator": ["default", "keep"])"));
+  ASSERT_EQ(report.cells.size(), 2U);
+  EXPECT_FALSE(report.cells[0].forks.at(0).variables.contains("MALLOC_TRIM_THRESHOLD_"));
+  EXPECT_TRUE(report.cells[1].forks.at(0).variables.contains("MALLOC_TRIM_THRESHOLD_"));
+  EXPECT_EQ(group_title(report.cells[0].axes), group_title(report.cells[1].axes));
+  EXPECT_EQ(mode_words(report.cells[1].axes), mode_words(report.cells[0].axes) + " allocator=keep");
 }
 
 TEST_F(RunTest, ResidentForksOfACellShareAProcess) {

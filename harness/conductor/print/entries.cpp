@@ -30,10 +30,6 @@ std::string flags_text(const std::vector<std::string>& flags) {
 
 }  // namespace
 
-std::string mode_text(const CellReport& cell) {
-  return cell.axes.layout == "native" ? cell.axes.mode : cell.axes.mode + " " + cell.axes.layout;
-}
-
 Entry metric_entry(const CellReport& cell, std::string_view name) {
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end()) return {"-", Tone::quiet};

@@ -11,8 +11,6 @@
 
 namespace assay {
 
-// "graph", with the layout if it is not native.
-std::string mode_text(const CellReport& cell);
 // A metric with its interval; "-" if it has no value.
 Entry metric_entry(const CellReport& cell, std::string_view name);
 Entry without_interval(Entry entry);

@@ -26,7 +26,7 @@ void add_size(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
     const CellReport& cell = all.report_cell(i);
     std::vector<Entry> row{
-        {i == group.cells.front() ? cell.axes.size : ""}, {cell.axes.backend}, {mode_text(cell)}};
+        {i == group.cells.front() ? cell.axes.size : ""}, {cell.axes.backend}, {mode_words(cell.axes)}};
     for (const MetricRow& metric : metric_table())
       if (!metric.op_heading.empty()) row.push_back(metric_entry(cell, metric));
     row.push_back({ratio_to_base(all.cells[i], all.cells[i].base == i)});

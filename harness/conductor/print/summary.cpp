@@ -158,7 +158,7 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.in_rank) {
     const AnalyzedCell& analyzed = all.cells[i];
     const CellReport& cell = *analyzed.cell;
-    std::vector<Entry> row{{rank_text(analyzed, group)}, {cell.axes.backend}, {mode_text(cell)}};
+    std::vector<Entry> row{{rank_text(analyzed, group)}, {cell.axes.backend}, {mode_words(cell.axes)}};
     for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
     row.push_back({!several ? "" : analyzed.ratio ? ratio_text(*analyzed.ratio) : "-"});
     row.push_back({analyzed.taxed ? tax_text(*analyzed.ratio) : "-"});

@@ -58,6 +58,11 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
                                                {"TMPDIR", temporary.string()}};
   add_variables(result, backend.environment, cache);
   if (warm) add_variables(result, backend.warm_environment, cache);
+  if (cell.axes.text("allocator") == "keep") {
+    // glibc: no block is a mapping of its own, and the end of the heap is not returned.
+    result["MALLOC_MMAP_MAX_"] = "0";
+    result["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
+  }
   if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // The order of NVML, so that the sampled GPU is the first GPU of the worker.
   if (cell.axes.device == DeviceKind::cuda) {
