@@ -212,7 +212,7 @@ def softmax_cross_entropy(ignored: int | None = None) -> Op:
     loss_of = optax.softmax_cross_entropy_with_integer_labels
 
     def run(logits: Array, labels: Array) -> Array:
-        logits = logits.astype(jnp.float32)
+        logits = as_type(logits, jnp.float32)
         if ignored is None:
             return loss_of(logits, labels).mean()
         counted = labels != ignored
