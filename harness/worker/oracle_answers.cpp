@@ -9,6 +9,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/numerics.hpp"
+#include "harness/graph/passes/walk.hpp"
 #include "harness/worker/exam.hpp"
 #include "harness/worker/kinks.hpp"
 #include "harness/worker/sharpen.hpp"
@@ -39,11 +40,6 @@ constexpr int tipping_pairs = 2;
 // With more elements of ReLUs and max-pools than this, in all steps of an exam, each run crosses some ties.
 constexpr std::int64_t max_rare_elements = 10'000'000;
 
-bool is_bias_of_lstm(const Graph& graph, ValueId id) {
-  return std::ranges::any_of(
-      graph.nodes(), [&](const Node& node) { return node.op->name() == "lstm" && node.inputs[3] == id; });
-}
-
 // The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples in another
 // order. With -roundings and the same run, every value is moved as far in the other direction.
 class Perturbation {
@@ -65,7 +61,7 @@ class Perturbation {
       if (id == none) continue;  // a moment: its initial value would dominate the difference
       const bool parameter = program.training.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
-      if (is_bias_of_lstm(program.training, id)) move_gates(tensor.as<float>(), master);
+      if (is_operand(program.training, id, "lstm", 3)) move_gates(tensor.as<float>(), master);
     }
     if (corrects_bias(program.optimizer)) move_rates(master);
     for (std::int64_t batch = 0; batch < feeds.batches.count(); ++batch) {

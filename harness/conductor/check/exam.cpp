@@ -19,6 +19,7 @@
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {
@@ -117,14 +118,6 @@ void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
     all[units + unit] = static_cast<float>(3 + 3 * random.uniform_double());
 }
 
-// Whether an lstm reads the value as one of its weights, or as its bias.
-bool is_operand_of_lstm(const Graph& graph, ValueId id, bool bias) {
-  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
-    if (node.op->name() != "lstm") return false;
-    return bias ? node.inputs[3] == id : node.inputs[1] == id || node.inputs[2] == id;
-  });
-}
-
 std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
   const std::uint64_t seed = plan.seed;
   const Graph& graph = program.training;
@@ -135,9 +128,10 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
     Philox random(seed, "exam/" + value.name);
     HostTensor tensor = HostTensor::zeros(value.name, {DType::f32, value.type.shape});
     Range range = range_of(value);
-    if (is_operand_of_lstm(graph, id, false)) range = scaled(range, lstm_scale);
+    if (is_operand(graph, id, "lstm", 1) || is_operand(graph, id, "lstm", 2))  // its weights
+      range = scaled(range, lstm_scale);
     for (float& element : tensor.as<float>()) element = draw(random, range);
-    if (is_operand_of_lstm(graph, id, true)) open_forget_gates(tensor, seed);
+    if (is_operand(graph, id, "lstm", 3)) open_forget_gates(tensor, seed);
     tensors.push_back(std::move(tensor));
   }
   if (!program.is_op() && plan.task == Task::train) add_moments(tensors, program, seed, plan.precision);

@@ -1,5 +1,9 @@
 #include "harness/graph/passes/walk.hpp"
 
+#include <algorithm>
+
+#include "harness/graph/op.hpp"
+
 namespace assay {
 
 std::vector<bool> ancestors(const Graph& graph, const std::vector<ValueId>& roots) {
@@ -16,6 +20,12 @@ std::vector<bool> ancestors(const Graph& graph, const std::vector<ValueId>& root
     }
   }
   return needed;
+}
+
+bool is_operand(const Graph& graph, ValueId id, std::string_view op, std::size_t number) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+    return node.op->name() == op && number < node.inputs.size() && node.inputs[number] == id;
+  });
 }
 
 std::vector<std::vector<NodeId>> consumers(const Graph& graph) {

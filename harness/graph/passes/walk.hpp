@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,9 @@ void walk(const Graph& graph, OnValue&& on_value, OnNode&& on_node) {
 
 // needed[v]: v is one of `roots` or some root is computed from it.
 std::vector<bool> ancestors(const Graph& graph, const std::vector<ValueId>& roots);
+
+// Whether a node of that op reads the value as its operand with that number.
+bool is_operand(const Graph& graph, ValueId id, std::string_view op, std::size_t number);
 
 // The nodes that read each value; a node that reads it twice is listed twice.
 std::vector<std::vector<NodeId>> consumers(const Graph& graph);
