@@ -380,14 +380,6 @@ std::optional<PairedRatio> answer_to(const Analysis& all, const Question& questi
                         question.other_metric.empty() ? question.metric : question.other_metric);
 }
 
-std::string mode_words(const Axes& axes) {
-  std::string words = axes.mode;
-  if (axes.layout != "native") words += " " + axes.layout;
-  if (const std::string allocator = axes.text("allocator"); allocator != "default")
-    words += " allocator=" + allocator;
-  return words;
-}
-
 std::string short_name(const CellReport& cell) { return cell.axes.backend + " " + mode_words(cell.axes); }
 
 }  // namespace assay

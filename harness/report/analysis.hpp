@@ -191,8 +191,6 @@ Analysis analyze(const Report& report);
 // metric is not measured in forks. Nothing if a value is missing.
 std::optional<PairedRatio> answer_to(const Analysis& all, const Question& question);
 
-// "graph", with the layout and the allocator if they are not the defaults.
-std::string mode_words(const Axes& axes);
 // "onednn graph": the backend with its mode_words().
 std::string short_name(const CellReport& cell);
 

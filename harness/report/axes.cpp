@@ -245,7 +245,7 @@ std::string family_title(const Axes& axes) { return title(axes, false); }
 std::vector<std::string> title_words(const Axes& axes) {
   std::vector<std::string> words;
   for (const Axis* axis : axes_in_order()) {
-    if (axis->part == TitlePart::hidden || axis->name() == "workload") continue;
+    if (!axis->is_in_titles() || axis->name() == "workload") continue;
     const std::string value = axis_text(*axis, axes);
     const std::string word =
         is_named(*axis, axes) && !value.empty() ? spelt(axis->title, *axis, value) : std::string();
@@ -254,6 +254,16 @@ std::vector<std::string> title_words(const Axes& axes) {
       words.back() += word.empty() ? "" : " " + word;
     else
       words.push_back(word);
+  }
+  return words;
+}
+
+std::string mode_words(const Axes& axes) {
+  std::string words = axes.mode;
+  for (const Axis* axis : axes_in_order()) {
+    if (axis->part != TitlePart::contestant || !axis->matters_to(axes)) continue;
+    const std::string value = axis_text(*axis, axes);
+    if (value != axis->option.default_value) words += " " + spelt(axis->title, *axis, value);
   }
   return words;
 }

@@ -77,7 +77,8 @@ enum class Identity {
 };
 
 // The part of a group's title that names an axis: commas separate parts, spaces separate words within a part.
-enum class TitlePart { hidden, work, machine, operands, setup, own };
+// No title names a column of the table, or a setting of the contestant, which mode_words() name.
+enum class TitlePart { column, contestant, work, machine, operands, setup, own };
 
 // The place of an axis's value; monostate: in Axes::variant. An enum must have words, and is text in options
 // and reports.
@@ -106,6 +107,7 @@ struct Axis {
   std::string key() const;  // name in the report, the CSV and request.json: "loader_workers"
   // key() == text without a copy, because it runs for each field of each cell.
   bool has_key(std::string_view text) const;
+  bool is_in_titles() const { return part != TitlePart::column && part != TitlePart::contestant; }
   bool has_field() const { return field.index() != 0; }
   bool applies_to(CellKind kind) const;
   bool matters_to(const Axes& axes) const { return applies_to(axes.kind()) && (!matters || matters(axes)); }
@@ -144,6 +146,9 @@ std::string family_title(const Axes& axes);
 // The parts of the id, one word for each axis that is in titles; every cell has the same number of words,
 // some of them empty.
 std::vector<std::string> title_words(const Axes& axes);
+// The mode, with the contestant's other settings that differ from their defaults: "eager nhwc",
+// "jit allocator=keep".
+std::string mode_words(const Axes& axes);
 // The options of a command line that set these axes: " --workload lenet5 --backend onednn …", without the
 // settings that determine `measure`.
 std::string axis_options(const Axes& axes);

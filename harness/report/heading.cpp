@@ -29,11 +29,9 @@ std::string measure_words(std::string_view measure) {
 }
 
 std::string joined(const Axes& axes, std::vector<std::string> words) {
-  if (axes.compile_cache != CacheState::cold)
-    words.push_back(fmt::format("{} compile cache", to_string(axes.compile_cache)));
   if (axes.deterministic) words.emplace_back("deterministic");
   for (const auto& [option, value] : axes.variant)
-    if (const Axis* axis = find_axis(option); axis == nullptr || axis->part != TitlePart::hidden)
+    if (const Axis* axis = find_axis(option); axis == nullptr || axis->is_in_titles())
       words.push_back(option + " " + value);
   std::erase_if(words, [](const std::string& word) { return word.empty(); });
   return fmt::format("{}", fmt::join(words, ", "));

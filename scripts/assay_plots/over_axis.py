@@ -1,4 +1,4 @@
-"""Cells that differ in one axis, and in nothing else but backend, mode and layout."""
+"""Cells that differ in one axis, and in nothing else but the contestant: the backend and its settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from assay_plots.report import Cell, Heading, Published, Study
 
-_SERIES = ("backend", "mode", "layout")
+# The axes that Cell.series names: the backend and its settings.
+CONTESTANT = ("backend", "mode", "layout", "compile_cache", "allocator")
 # What may differ with an axis: chosen for a workload, or needed by sparse gradients.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}
 OWN = "the network's own"
@@ -47,7 +48,7 @@ def in_order(found: Iterable[str]) -> list[str]:
 
 
 def _rest(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
-    without = {*_SERIES, "measure" if axis == "epochs" else axis}
+    without = {*CONTESTANT, "measure" if axis == "epochs" else axis}
     without |= set(_WITH.get(axis, ()))
     found = {key: value for key, value in (cell.axes | cell.variant).items() if key not in without}
     return (*sorted(found.items()), ("report", str(cell.report)))

@@ -78,7 +78,6 @@ def _equivalence(cell: Cell) -> Entry:
 
 def row_of(study: Study, cell: Cell) -> list[Entry]:
     a = cell.axes
-    layout = f" {a['layout']}" if a["layout"] not in ("native", "") else ""
     ratio, tax = _compared(study, cell)
     ok = sum(fork.status == "ok" for fork in cell.forks)
     status = cell.status if not cell.flags else f"{cell.status}: {', '.join(cell.flags)}"
@@ -87,7 +86,7 @@ def row_of(study: Study, cell: Cell) -> list[Entry]:
         a["size"],
         ("", None) if cell.is_op else (a["batch"], float(cell.batch)),
         a["backend"],
-        a["mode"] + layout,
+        cell.series.removeprefix(a["backend"] + " "),
         status,
         _metric(cell, "step_time"),
         ("", None) if cell.is_op else _metric(cell, "samples_per_second"),

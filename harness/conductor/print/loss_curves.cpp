@@ -37,7 +37,7 @@ Table loss_curves(const Analysis& all, const AnalyzedGroup& group) {
   const std::vector<int> shown = shown_epochs(epochs);
   for (const int epoch : shown) table.columns.push_back({std::to_string(epoch), Align::right});
   for (const AnalyzedCell* cell : cells) {
-    std::vector<Entry> row{{cell->cell->axes.backend}, {cell->cell->axes.mode}};
+    std::vector<Entry> row{{cell->cell->axes.backend}, {mode_words(cell->cell->axes)}};
     for (const int epoch : shown) {
       const auto found = std::find_if(cell->train_loss.begin(), cell->train_loss.end(),
                                       [epoch](const CurvePoint& point) { return point.epoch == epoch; });

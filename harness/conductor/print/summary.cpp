@@ -198,7 +198,7 @@ Table others(const Analysis& all, const AnalyzedGroup& group) {
     if (std::none_of(cell.metrics.begin(), cell.metrics.end(),
                      [](const auto& m) { return m.second.value && !is_planned(m.first); }))
       continue;
-    std::vector<Entry> row{{cell.axes.backend}, {cell.axes.mode}};
+    std::vector<Entry> row{{cell.axes.backend}, {mode_words(cell.axes)}};
     // The interval would make the row too wide; `--format csv` has it.
     for (const std::string& name : shown) row.push_back(without_interval(metric_entry(cell, name)));
     table.rows.push_back(row);

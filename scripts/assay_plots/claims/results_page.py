@@ -9,6 +9,7 @@ from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import Line, read_for
 from assay_plots.claims.output import HEADS, markdown_table, ratio_text, row_of
+from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Ratio, Study
 
 INTRODUCTION = ROOT / "results/studies/introduction.md"
@@ -26,7 +27,7 @@ def read_text(path: str) -> str:
 
 
 def _axes_that_differ(cells: Sequence[Cell]) -> list[str]:
-    keys = [key for key in cells[0].axes if key not in ("backend", "mode", "layout")]
+    keys = [key for key in cells[0].axes if key not in CONTESTANT]
     return [key for key in keys if len({cell.axes[key] for cell in cells}) > 1]
 
 
@@ -48,8 +49,9 @@ def measured_table(study_of: StudyOf, study: Study, paths: Sequence[Path], progr
     rows = []
     for i, cell in cells:
         values = [_value(study, answers[Asked(m, "", i, None)], m) for m in study_of.columns]
-        name = f"{cell.axes['backend']} {cell.axes['mode']}"
-        rows.append([*(cell.axes[key] for key in differing), name, *values, str(len(cell.counted_forks()))])
+        rows.append(
+            [*(cell.axes[key] for key in differing), cell.series, *values, str(len(cell.counted_forks()))]
+        )
     heads = [*(key.replace("_", " ") for key in differing), "backend, mode"]
     heads += [study.metrics[metric].heading for metric in study_of.columns] + ["forks"]
     return markdown_table(heads, rows)

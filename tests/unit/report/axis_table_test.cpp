@@ -36,6 +36,20 @@ TEST(AxisTable, FieldsKeepTheValuesThatAreSet) {
   EXPECT_THROW(Axes().text("no-such-axis"), std::out_of_range);
 }
 
+TEST(AxisTable, SettingsOfAContestantAreBehindItsModeAndNotInTheTitleOfTheGroup) {
+  Axes plain;
+  plain.workload = "mlp";
+  plain.mode = "jit";
+  EXPECT_EQ(mode_words(plain), "jit");
+  Axes other = plain;
+  other.layout = "nhwc";
+  other.compile_cache = CacheState::warm;
+  other.variant["allocator"] = "keep";
+  EXPECT_EQ(group_title(other), group_title(plain));
+  EXPECT_EQ(title_words(other), title_words(plain));
+  EXPECT_EQ(mode_words(other), "jit nhwc warm-cache allocator=keep");
+}
+
 TEST(AxisTable, SchemaOfTheReportHasItsFields) {
   const nlohmann::json cell = nlohmann::json::parse(report_schema_text()).at("definitions").at("cell");
   const std::string axes = cell.at("properties").at("axes").dump();
