@@ -77,6 +77,7 @@ Counters CounterReader::read() {
   rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
   counters.involuntary_switches = usage.ru_nivcsw;
+  counters.minor_faults = usage.ru_minflt;
   counters.major_faults = usage.ru_majflt;
   timespec cpu = {};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);

@@ -266,7 +266,8 @@ void BatchSession::end_block(double loss) {
                              after.cpu_ns - before_.cpu_ns,
                              after.involuntary_switches - before_.involuntary_switches,
                              after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns,
-                             std::isfinite(loss) ? std::optional(loss) : std::nullopt, enqueue_ns_});
+                             std::isfinite(loss) ? std::optional(loss) : std::nullopt, enqueue_ns_,
+                             after.minor_faults - before_.minor_faults});
   results_.loader.batches += batches_read_;
   results_.loader.wait_ns += wait_ns_;
   plan_->ended(end - begin_ns_);

@@ -41,6 +41,7 @@ struct Block {
   std::int64_t steal_ns = 0;
   std::optional<double> loss{};
   std::int64_t enqueue_ns = 0;
+  std::optional<std::int64_t> minor_faults{};  // unknown in reports of earlier releases
 };
 constexpr auto describe(Of<Block>) {
   return fields(
@@ -71,7 +72,12 @@ constexpr auto describe(Of<Block>) {
           "Time until every step of the block was handed over, before the device is drained; 0 if the worker "
           "does not report it.")
           .at_least(0)
-          .left_out_of_columns());
+          .left_out_of_columns(),
+      field("minor_faults", &Block::minor_faults,
+            "Page faults that no disk served: memory that the worker had to ask the system for. Null if they "
+            "were not counted.")
+          .at_least(0)
+          .left_out_by_default());
 }
 
 // Time that other processes and the hypervisor took from the worker's processors, from the begin of the first

@@ -72,6 +72,9 @@ std::span<const MetricRow> metric_table() {
      " device is drained; near step_time if a step returns only when it is done"},
     {"step_cpu_time", "s", Hint::duration, lower, others, "CPU time", "",
      "median over the blocks of step_time of the CPU seconds of the worker's process / steps"},
+    {"page_faults", "1", Hint::number, lower, others, "page faults", "",
+     "median over the blocks of step_time of the page faults that no disk served / steps: pages of memory that"
+     " a step had to ask the system for (see --allocator)"},
     {"gpu_utilisation", "1", Hint::percentage, neither, others, "GPU", "",
      "mean of the samples in the timed blocks"},
     {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",

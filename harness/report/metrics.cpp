@@ -183,6 +183,14 @@ Sample enqueue_time(const Fork& fork) {
   return over_blocks(fork, enqueue_of);
 }
 
+Sample page_faults(const Fork& fork) {
+  for (const Block* block : steady_blocks(fork))
+    if (!block->minor_faults) return {{}, "the report has no such value"};
+  return over_blocks(fork, [](const Block& block) {
+    return static_cast<double>(*block.minor_faults) / static_cast<double>(block.steps);
+  });
+}
+
 // Until the first step is done. A fork of epochs compiles within its first epoch.
 Sample first_answer_time(const Fork& fork) {
   if (!epochs(fork).empty()) return {{}, "the first step of an epoch is not timed by itself: use --steps"};
@@ -266,6 +274,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"first_answer_time", first_answer_time},
       {"time_outside_blocks", time_outside_blocks},
       {"enqueue_time", enqueue_time},
+      {"page_faults", page_faults},
       {"step_cpu_time", [](const Fork& fork) { return over_blocks(fork, cpu_of); }},
       {"loader_wait",
        [=](const Fork& fork) {

@@ -18,8 +18,9 @@ class StrictDocument;
 inline constexpr std::string_view report_schema = "assay-report/2";
 inline constexpr std::string_view first_report_schema = "assay-report/1";
 // The highest minor version. A report gets the lowest one that has all of its fields: 1; 2 for a shard, a
-// merged report or published weights; 3 if its blocks have `enqueue_ns`; 4 if forks are `examined`.
-inline constexpr int report_schema_minor = 4;
+// merged report or published weights; 3 if its blocks have `enqueue_ns`; 4 if forks are `examined`; 5 if its blocks
+// have `minor_faults`.
+inline constexpr int report_schema_minor = 5;
 
 // The text of the file. A number that is not finite is null with a reason: in a metric as `reason`, in a
 // column the word "nan", elsewhere "not_finite": {"<field>": "nan"}, from which it is read back. Numbers keep

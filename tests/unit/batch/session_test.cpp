@@ -145,7 +145,7 @@ TEST(Session, writes_results_under_the_names_of_the_report) {
     EXPECT_GT(block["enqueue_ns"], 0);
     EXPECT_LE(block["enqueue_ns"],
               block["end_ns"].get<std::int64_t>() - block["begin_ns"].get<std::int64_t>());
-    for (const char* name : {"involuntary_switches", "major_faults", "steal_ns"})
+    for (const char* name : {"involuntary_switches", "major_faults", "minor_faults", "steal_ns"})
       EXPECT_GE(block.at(name), 0);
   }
   ASSERT_EQ(json["evaluations"].size(), 2u);

@@ -105,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"blocks_overlap", [](Report& r) { fork(r).blocks[1].begin_ns -= 2000; }, "begins before the previous block ends"},
         Spoilt{"wait_longer_than_block", [](Report& r) { fork(r).blocks[0].wait_ns = 1'000'000'000'000; }, "longer than it lasts"},
         Spoilt{"enqueues_longer_than_block", [](Report& r) { fork(r).blocks[0].enqueue_ns = 1'000'000'000'000; }, "longer than it lasts"},
+        Spoilt{"negative_page_faults", [](Report& r) { fork(r).blocks[0].minor_faults = -1; }, "negative number of page faults"},
         Spoilt{"negative_enqueue", [](Report& r) { fork(r).blocks[0].enqueue_ns = -1; }, "in a negative time"},
         Spoilt{"negative_wait", [](Report& r) { fork(r).blocks[0].wait_ns = -1; }, "waits a negative time"},
         Spoilt{"block_of_no_steps", [](Report& r) { fork(r).blocks[0].steps = 0; }, "has 0 steps"},

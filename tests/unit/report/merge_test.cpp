@@ -216,6 +216,8 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.blocks.at(0).enqueue_ns = 1;
   EXPECT_EQ(to_json(report)["schema_minor"], 3);
   fork.examined = true;
+  EXPECT_EQ(to_json(report)["schema_minor"], 4);
+  fork.blocks.at(0).minor_faults = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 }
 

@@ -236,6 +236,12 @@ TEST(Metrics, EnqueueTimeNeedsAWorkerThatReportsIt) {
   EXPECT_THAT(cell({fork}).metrics.at("enqueue_time").reason, ::testing::HasSubstr("does not report"));
   for (Block& each : fork.blocks) each.enqueue_ns = 20'000'000;
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("enqueue_time").value, 0.002);
+
+  EXPECT_FALSE(cell({fork}).metrics.at("page_faults").value) << "as in reports of earlier releases";
+  for (Block& each : fork.blocks) each.minor_faults = 0;
+  EXPECT_EQ(cell({fork}).metrics.at("page_faults").value, 0);
+  for (Block& each : fork.blocks) each.minor_faults = 25;
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("page_faults").value, 2.5);
 }
 
 TEST(Metrics, FirstAnswerIsStartAndCompilationOfAForkOfSteps) {
