@@ -84,6 +84,11 @@ std::int64_t Kinks::elements() const {
   return all;
 }
 
+bool Kinks::any_tipped() const {
+  return std::ranges::any_of(
+      kinks_, [](const auto& kink) { return std::ranges::count(kink.second.tipped, true) > 0; });
+}
+
 std::vector<HostTensor> Kinks::counts() const {
   std::map<std::string, std::array<std::int64_t, 2>> by_op;
   for (const auto& [name, kink] : kinks_) {

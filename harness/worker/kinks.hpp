@@ -30,6 +30,9 @@ class Kinks {
   // The number of elements that are observed in a pass, known after the first.
   std::int64_t elements() const;
 
+  // Whether an element was on another side in one of the passes.
+  bool any_tipped() const;
+
   // "ties/<op>", F64 (2): the number of elements that were on another side in at least one of the passes, and
   // the number of all elements. One tensor for each op of the program that has a kink.
   std::vector<HostTensor> counts() const;

@@ -108,6 +108,11 @@ TEST(OracleAnswers, MeasureWhatATieInALaterStepChanges) {
   feeds.inputs.as<float>()[8 * 6] = -0.1f;  // of the first sample of batch 1, which no bias is moved for
   EXPECT_GT(flips(feeds, program, gradient), 1e-4);
   EXPECT_LT(flips(feeds, program, "first/moment/fc1.weight.m"), 1e-5);
+  // Further from the tie than small moves reach, and within the error that the judge allows. Each sample's move is
+  // its own.
+  for (std::size_t sample = 0; sample < 8; ++sample)
+    feeds.inputs.as<float>()[(8 + sample) * 6] = -0.1f * (1 - 35 * 0x1p-24f);
+  EXPECT_GT(flips(feeds, program, gradient), 1e-4);
 }
 
 Program reading() {
