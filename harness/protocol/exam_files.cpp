@@ -1,6 +1,7 @@
 #include "harness/protocol/exam_files.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include <fmt/format.h>
@@ -35,6 +36,15 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
   return continuation;
 }
 
+bool ExamReplay::agrees(std::span<const double> losses) const {
+  if (reported.empty() || losses.size() != reported.size() + 1) return false;
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    const double here = losses[i + 1], allowed = reported[i].share * std::max(losses[0], here);
+    if (!(std::abs(reported[i].loss - here) <= allowed)) return false;
+  }
+  return true;
+}
+
 ExamReplay read_exam_replay(const std::filesystem::path& file) {
   auto replay = decoded<ExamReplay>(read_strict_json(file), file.string(), {.not_finite = false});
   const bool ascends =
@@ -43,6 +53,9 @@ ExamReplay read_exam_replay(const std::filesystem::path& file) {
   if (!ascends)
     throw JsonError(
         fmt::format("{}: the steps of a replay must ascend and start at 1 or later", file.string()));
+  if (!replay.reported.empty() && replay.reported.size() + 1 != replay.steps.size())
+    throw JsonError(fmt::format("{}: {} losses of the run for {} steps of a replay; expected one less",
+                                file.string(), replay.reported.size(), replay.steps.size()));
   return replay;
 }
 

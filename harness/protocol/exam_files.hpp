@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "harness/core/json/fields.hpp"
@@ -67,18 +68,37 @@ constexpr auto describe(Of<ExamLoader>) {
           .between(2, 1'000'000));
 }
 
+// A loss that the run reported, and the share of the larger of the replay's first loss and its loss there, by
+// which the two may be apart.
+struct RunLoss {
+  double loss = 0, share = 0;
+};
+constexpr auto describe(Of<RunLoss>) {
+  return fields(
+      "run_loss", "A loss that the run reported.", field("loss", &RunLoss::loss, "The loss."),
+      field("share", &RunLoss::share, "By what share of the loss the replay's may be apart.").at_least(0));
+}
+
 // replay.json, written after the run: the steps after which the loss is requested, counted from the first
 // step of the run.
 struct ExamReplay {
   std::vector<std::int64_t> steps{};  // ascending, from 1
+  // After each of `steps` but the first; empty: unknown, so the replay must be repeated.
+  std::vector<RunLoss> reported{};
+
+  // Whether a replay with these losses after `steps` agrees with the run, so that nobody needs to know how far
+  // a second one is apart from it.
+  bool agrees(std::span<const double> losses) const;
 };
 constexpr auto describe(Of<ExamReplay>) {
   return fields("exam_replay", "The part of the run to compute again.",
-                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is requested."));
+                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is requested."),
+                field("reported", &ExamReplay::reported, "The run's losses after these steps but the first.")
+                    .left_out_by_default());
 }
 
-// Throws JsonError naming the file if it is missing or malformed, or if its steps do not ascend from 1 or
-// more.
+// Throws JsonError naming the file if it is missing or malformed, if its steps do not ascend from 1 or
+// more, or if the number of losses is another.
 ExamReplay read_exam_replay(const std::filesystem::path& file);
 
 }  // namespace assay

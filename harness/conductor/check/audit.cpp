@@ -16,7 +16,9 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_replayed = 3;
-constexpr double replay_seconds = 1;  // of one replay; there are two
+constexpr double replay_seconds =
+    1;                              // of one replay; a second one follows if the first is apart from the run
+constexpr double near_share = 0.5;  // of what a loss may be apart: without a second replay
 constexpr std::uint64_t later_forks_per_exam = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
@@ -50,10 +52,16 @@ std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::ui
   return within;
 }
 
-void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
+void write_audit(const std::filesystem::path& folder, const RunAudit& audit, const Precision& precision) {
   if (!audit.reported.empty()) {
     ExamReplay replay{{1}};
-    for (const ReportedLoss& one : audit.reported) replay.steps.push_back(one.steps);
+    for (const ReportedLoss& one : audit.reported) {
+      replay.steps.push_back(one.steps);
+      replay.reported.push_back({one.loss, near_share * share_after(one.steps, is_narrow(precision))});
+    }
+    const bool finite =
+        std::ranges::all_of(replay.reported, [](const RunLoss& one) { return std::isfinite(one.loss); });
+    if (!finite) replay.reported.clear();
     write_atomically(folder / "replay.json", encode(replay).dump() + "\n", false);
   }
   if (audit.own_loader) write_atomically(folder / "loader.json", encode(ExamLoader{}).dump() + "\n", false);
@@ -66,13 +74,16 @@ std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<cons
   const bool narrow = is_narrow(precision);
   const std::size_t count = reported.size() + 1;  // including the first step
   const HostTensor* found = worker.find("replay/losses");
+  const auto has_replays = [&](std::int64_t replays) {
+    return found != nullptr &&
+           found->type == TensorType{DType::f32, {replays, static_cast<std::int64_t>(count)}};
+  };
+  const bool once_only = has_replays(1);
   const std::vector<double> losses =
-      found != nullptr && found->type == TensorType{DType::f32, {2, static_cast<std::int64_t>(count)}}
-          ? to_doubles(*found)
-          : std::vector<double>(2 * count, NAN);
+      once_only || has_replays(2) ? to_doubles(*found) : std::vector<double>(2 * count, NAN);
   std::vector<TensorVerdict> verdicts;
   for (std::size_t i = 1; i < count; ++i) {
-    const double once = losses[i], again = losses[count + i];
+    const double once = losses[i], again = once_only ? once : losses[count + i];
     const double allowed = share_after(reported[i - 1].steps, narrow) * std::max(losses[0], once) +
                            apart_factor * std::abs(once - again);
     const double error = std::abs(reported[i - 1].loss - once);

@@ -34,7 +34,7 @@ std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::ui
 bool examines_later_fork(std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each if requested.
-void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
+void write_audit(const std::filesystem::path& folder, const RunAudit& audit, const Precision& precision);
 
 // "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed
 // is a share of the loss (of the loss after the first step, if larger), plus ten times the difference of two

@@ -370,7 +370,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       RunAudit audit;
       if (timed) {
         audit = audit_of(cell, program, fork);
-        write_audit(folder / "check", audit);
+        write_audit(folder / "check", audit, precision_of(cell.axes.precision));
         ConversationResult last = used->worker.converse({Command{Verb::verify}}, at_end, plan.deadline);
         add_spent(spent, last);
         take_ending(fork, last);

@@ -74,16 +74,33 @@ TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {
   TemporaryFolder folder;
-  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}});
+  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}}, precision_of(PrecisionKind::fp32));
   EXPECT_THAT(read_exam_replay(folder.path() / "replay.json").steps, ElementsAre(1, 20, 40));
 }
 
-// Told is a loss after 50 steps; the first step had 2.
-TensorVerdict verdict_on(double reported, float once, float again, std::int64_t count = 2,
-                         PrecisionKind precision = PrecisionKind::fp32) {
+TEST(ReplayedBlocks, TellWhatTheRunReportedSoThatOneReplayMayDo) {
   TemporaryFolder folder;
-  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, count}});
-  const std::vector<float> values{2, once, 2, again};
+  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}}, precision_of(PrecisionKind::fp32));
+  const ExamReplay replay = read_exam_replay(folder.path() / "replay.json");
+  ASSERT_EQ(replay.reported.size(), 2U);
+  EXPECT_TRUE(replay.agrees(std::vector{2.0, 1.5, 1.25}));
+  EXPECT_TRUE(replay.agrees(std::vector{2.0, 1.5, 1.2501}));
+  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5, 1.26}));
+  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5, double(NAN)}));
+  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5})) << "a loss is missing";
+}
+
+TEST(ReplayedBlocks, OfARunThatDivergedAreAlwaysRepeated) {
+  TemporaryFolder folder;
+  write_audit(folder.path(), {.reported = {{20, NAN}}}, precision_of(PrecisionKind::fp32));
+  EXPECT_FALSE(read_exam_replay(folder.path() / "replay.json").agrees(std::vector{2.0, 1.5}));
+}
+
+// Told is a loss after 50 steps; the first step had 2.
+TensorVerdict verdict_on(double reported, const Shape& shape, const std::vector<float>& values,
+                         PrecisionKind precision) {
+  TemporaryFolder folder;
+  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, shape});
   std::ranges::copy(std::span(values).first(losses.as<float>().size()), losses.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
   const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
@@ -92,10 +109,23 @@ TensorVerdict verdict_on(double reported, float once, float again, std::int64_t 
   EXPECT_EQ(verdicts.front().name, "replay/50");
   return verdicts.front();
 }
+TensorVerdict verdict_on(double reported, float once, float again, std::int64_t count = 2,
+                         PrecisionKind precision = PrecisionKind::fp32) {
+  return verdict_on(reported, {2, count}, {2, once, 2, again}, precision);
+}
+TensorVerdict verdict_on_one(double reported, float once) {
+  return verdict_on(reported, {1, 2}, {2, once}, PrecisionKind::fp32);
+}
 
 TEST(ReplayJudge, passes_equal_losses) {
   EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f).ratio, 0);
   EXPECT_LT(verdict_on(1.501, 1.5f, 1.5f).ratio, 0.2);
+}
+
+// Whoever replays once claims to agree with the run; the judge sees whether it does.
+TEST(ReplayJudge, AllowsOneReplayOnlyTheShare) {
+  EXPECT_EQ(verdict_on_one(1.5, 1.5f).ratio, 0);
+  EXPECT_GT(verdict_on_one(1.52, 1.5f).ratio, 1.5);
 }
 
 TEST(ReplayJudge, finds_a_loss_of_other_steps) {
