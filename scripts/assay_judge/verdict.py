@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import comb
+from statistics import median
 
 TOLERANCE, CONFIDENCE = 0.02, 0.95
 
 
 class Verdict(StrEnum):
     WITHIN = "within"
+    UNDECIDED = "undecided"
     FASTER = "faster"
     SLOWER = "slower"
     TOO_FEW = "too few turns"
@@ -26,11 +28,13 @@ def interval(ratios: list[float]) -> tuple[float, float, float] | None:
 
 
 def verdict(ratios: list[float]) -> Verdict:
-    """Compare the interval of adapter / loop with 1 +- 2 %."""
+    """Compare the interval of adapter / loop with 1 +- 2 %; if they overlap, the median decides."""
     bounds = interval(ratios)
     if bounds is None:
         return Verdict.TOO_FEW
     lower, upper, _ = bounds
     if lower > 1 + TOLERANCE:
         return Verdict.SLOWER
-    return Verdict.FASTER if upper < 1 - TOLERANCE else Verdict.WITHIN
+    if upper < 1 - TOLERANCE:
+        return Verdict.FASTER
+    return Verdict.WITHIN if abs(median(ratios) - 1) <= TOLERANCE else Verdict.UNDECIDED

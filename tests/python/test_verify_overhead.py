@@ -67,14 +67,16 @@ def test_interval_needs_six_pairs() -> None:
     ("lower", "upper", "expected"),
     [
         (0.99, 1.01, Verdict.WITHIN),
-        (0.90, 0.981, Verdict.WITHIN),
-        (1.019, 1.10, Verdict.WITHIN),
         (0.90, 1.10, Verdict.WITHIN),
+        (0.90, 0.981, Verdict.UNDECIDED),
+        (1.019, 1.10, Verdict.UNDECIDED),
         (1.021, 1.10, Verdict.SLOWER),
         (0.90, 0.979, Verdict.FASTER),
     ],
 )
-def test_verdict_is_of_the_whole_interval(lower: float, upper: float, expected: Verdict) -> None:
+def test_verdict_is_of_the_whole_interval_and_then_of_the_median(
+    lower: float, upper: float, expected: Verdict
+) -> None:
     middle = [(lower + upper) / 2] * 4
     assert verdict([upper, *middle, lower]) is expected
     assert verdict([upper, *middle]) is Verdict.TOO_FEW
