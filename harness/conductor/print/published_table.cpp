@@ -68,6 +68,7 @@ Table published_table(const Analysis& all) {
   // A quick run does not follow the protocol, so its numbers are not shown next to those of the study.
   if (is_quick(report)) return table;
   const Names names(report);
+  bool doubtful = false;
   for (const AnalyzedCell& analyzed : all.cells) {
     const CellReport& cell = *analyzed.cell;
     for (const AnalyzedPublished& entry : analyzed.published) {
@@ -82,6 +83,11 @@ Table published_table(const Analysis& all) {
       } else if (metric != cell.metrics.end()) {
         measured = format_metric(metric->second);
       }
+      const bool counts = analyzed.clean && (!entry.other || all.cells.at(*entry.other).clean);
+      if (!counts && measured != "-") {
+        measured += " *";
+        doubtful = true;
+      }
       table.rows.push_back(
           {{names.of(cell)}, {what}, {measured}, {published_text(published, hint)}, {published.source}});
     }
@@ -92,6 +98,8 @@ Table published_table(const Analysis& all) {
     table.columns.pop_back();
     for (auto& row : table.rows) row.pop_back();
   }
+  if (doubtful)
+    table.notes.emplace_back("*: a cell of this row is not ranked: flagged, not checked, or wrong.");
   const auto config = report.run.find("config");
   if (config != report.run.end() && config->is_object() && config->contains("overridden")) {
     std::string options;

@@ -199,6 +199,17 @@ TEST(Compare, growing_memory_is_broken) {
   EXPECT_THAT(cell.reason, HasSubstr("planned_arena grew"));
 }
 
+TEST(Compare, MemoryWhoseForksOverlapHasNotGrown) {
+  CellReport base = lenet(2e-3), larger = base;
+  for (std::size_t i = 0; i < base.forks.size(); ++i) {
+    base.forks[i].host_peak_rss = i < 7 ? 100'000'000 : 200'000'000;
+    larger.forks[i].host_peak_rss = 150'000'000;
+  }
+  EXPECT_NE(only(compare(report_of({base}), report_of({larger}), {})).verdict, Verdict::broken);
+  for (Fork& fork : base.forks) fork.host_peak_rss = 100'000'000;
+  EXPECT_EQ(only(compare(report_of({base}), report_of({larger}), {})).verdict, Verdict::broken);
+}
+
 TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
   const Report base = report_of({lenet(2e-3)});
   Report elsewhere = base;

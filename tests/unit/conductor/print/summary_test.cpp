@@ -123,6 +123,14 @@ TEST(Summary, compares_measured_and_published_numbers) {
   EXPECT_EQ(entry(two, 1, "measured"), "87.5 %");
 }
 
+TEST(Summary, MarksWhatACellThatIsNotRankedMeasured) {
+  Report report = test::sample_report(2);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("*: a cell of this row")));
+  report.cells[0].equivalence.passed = false;  // the other side of the ratio
+  EXPECT_EQ(entry(published_table(analyze(report)), 0, "measured"), "4.00x *");
+  EXPECT_THAT(text_of(report), HasSubstr("*: a cell of this row is not ranked"));
+}
+
 TEST(Summary, turns_a_published_ratio_of_rates_the_right_way_round) {
   Report report = test::sample_report(2);
   report.cells[1].published = {
