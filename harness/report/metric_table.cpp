@@ -65,8 +65,8 @@ std::span<const MetricRow> metric_table() {
     {"kernel_time", "s", Hint::duration, lower, others, "kernels", "",
      "with --profile: the sum over the kernels of a step of the mean time of each"},
     {"cpu_utilisation", "1", Hint::percentage, neither, others, "CPU", "",
-     "CPU seconds of the worker / (seconds * threads) over the blocks of step_time; with child processes the"
-     " mean over the samples of the whole run"},
+     "CPU seconds of the worker / (seconds * threads) over the blocks of step_time, also those of threads that"
+     " spin while they wait; with child processes the mean over the samples of the whole run"},
     {"enqueue_time", "s", Hint::duration, lower, others, "enqueue", "",
      "median over the blocks of step_time of the seconds until all steps were handed over / steps, before the"
      " device is drained; near step_time if a step returns only when it is done"},
@@ -87,7 +87,10 @@ std::span<const MetricRow> metric_table() {
      "the worker's maximum on the GPU", true},
     {"device_peak_used", "B", Hint::bytes, lower, others, "GPU in use", "",
      "the GPU's maximum, of all processes that use it", true},
-    {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "", "maximum of the worker's process", true},
+    {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "",
+     "maximum of the worker's process until the end of its run", true},
+    {"host_start_rss", "B", Hint::bytes, lower, others, "start RSS", "",
+     "of the worker's process when it said hello: what host_peak_rss has of an interpreter and a framework"},
     {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power * seconds per step"},
     {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
      "the arena of a step if every tensor has its own bytes"},

@@ -183,6 +183,11 @@ Sample enqueue_time(const Fork& fork) {
   return over_blocks(fork, enqueue_of);
 }
 
+Sample start_rss(const Fork& fork) {
+  if (fork.host_start_rss == 0) return {{}, "the report has no such value"};
+  return {static_cast<double>(fork.host_start_rss), ""};
+}
+
 Sample page_faults(const Fork& fork) {
   for (const Block* block : steady_blocks(fork))
     if (!block->minor_faults) return {{}, "the report has no such value"};
@@ -284,6 +289,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"cpu_utilisation",
        [threads = axes.all_threads()](const Fork& fork) { return cpu_utilisation(fork, threads); }},
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
+      {"host_start_rss", start_rss},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
       {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},
       {"device_peak_memory", on_gpu(device_peak_memory)},

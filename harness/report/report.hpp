@@ -67,6 +67,7 @@ struct Fork {
   std::vector<MachineSample> samples{};
   std::optional<GpuUse> gpu{};  // for a timed cell on cuda
   std::int64_t host_peak_rss = 0;
+  std::int64_t host_start_rss = 0;
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
   std::map<std::string, std::string>

@@ -197,10 +197,16 @@ constexpr auto describe(Of<Fork>) {
       field("gpu", &Fork::gpu, "The GPU that the worker used.").left_out_by_default(),
       field(
           "host_peak_rss", &Fork::host_peak_rss,
-          "Maximum resident size, in bytes, that the kernel reports for the worker or for one child that has "
-          "ended; with children, the maximum sum over all of them in a sample, if that is more. 0 if it is "
-          "unknown.")
+          "Maximum resident size, in bytes, that the kernel reports for the worker until the end of its run, "
+          "before its exam (of a later fork of a resident worker: since its restart); with children, the maximum sum over all of them in a sample, if that is more. 0 "
+          "if it is unknown.")
           .at_least(0),
+      field(
+          "host_start_rss", &Fork::host_start_rss,
+          "Resident size, in bytes, of the worker when it said hello: an interpreter with its framework. 0 if "
+          "it is unknown.")
+          .at_least(0)
+          .left_out_by_default(),
       field(
           "memory", &Fork::memory,
           "Bytes by the worker's names: `planned_arena`, `persistent`, `framework_peak` (the maximum that the "

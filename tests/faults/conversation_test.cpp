@@ -56,6 +56,8 @@ TEST_F(ConversationTest, KeepsAllAnswersOfAWorkerThatBehaves) {
   EXPECT_EQ(result.compiled->memory.at("planned_arena"), 4096);
   EXPECT_TRUE(result.ran);
   EXPECT_GT(result.exit.peak_rss, 0);
+  EXPECT_GT(result.start_rss, 0);
+  EXPECT_GE(result.peak_rss, result.start_rss);
 }
 
 TEST_F(ConversationTest, a_crash_names_the_signal_the_moment_and_the_last_words) {

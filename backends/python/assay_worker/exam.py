@@ -294,7 +294,7 @@ def _replay(
 
 def _agrees(losses: list[float], asked: dict[str, Any]) -> bool:
     """Whether each loss but the first is within the allowed share of what the run reported."""
-    reported = asked.get("reported")
+    reported = asked.get("reported", [])
     return bool(reported) and all(
         abs(run["loss"] - here) <= run["share"] * max(losses[0], here)
         for run, here in zip(reported, losses[1:], strict=True)

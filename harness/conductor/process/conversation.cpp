@@ -118,7 +118,8 @@ class Worker::Conversation {
     stopped_ = lives && afterwards == Afterwards::stop;
     if (stopped_) signal_group(SIGSTOP);
     if (!lives) result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
-    result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
+    if (!result_.ok() || result_.peak_rss == 0)
+      result_.peak_rss = std::max({result_.peak_rss, result_.exit.peak_rss, sampler_.peak_rss()});
     if (gpu_) result_.gpu = gpu_->use();
     result_.log_tail = worker_.log().tail();
     if (!lives) worker_.log().finish();
@@ -131,6 +132,7 @@ class Worker::Conversation {
     ConversationResult next;
     next.hello = std::move(result_.hello);
     next.compiled = std::move(result_.compiled);
+    next.start_rss = result_.start_rss;
     result_ = std::move(next);
   }
 
@@ -151,12 +153,17 @@ class Worker::Conversation {
     }
     result_.hello = hello;
     result_.start_seconds = seconds_since(started_);
+    result_.start_rss = resident_bytes(worker_.pid()).now;
   }
 
   void say(const protocol::Command& command) {
     result_.failed_at = command.verb;
     if (watch_.phase) watch_.phase(command.verb);
     const bool runs = command.verb == Verb::run;
+    if (command.verb == Verb::restart) {
+      forget_peak_of(worker_.pid());
+      sampler_.forget_peak();
+    }
     if (runs) begin_steps();
     const Clock::time_point begin = Clock::now();
     send(command);
@@ -164,6 +171,8 @@ class Worker::Conversation {
     result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) result_.ran_between = {begin, Clock::now()};
     if (runs) end_steps();
+    if (command.verb != Verb::verify)
+      result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, sampler_.peak_rss());
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(ReasonCode::protocol_broken,

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -58,7 +59,25 @@ std::optional<Usage> usage_of(const std::string& folder) {
   return Usage{ticks * tick_ns, resident_pages * page_bytes};
 }
 
+std::int64_t bytes_after(const std::string& status, std::string_view name) {
+  const std::size_t at = status.find(name);
+  return at == std::string::npos ? 0 : 1024 * std::strtoll(status.c_str() + at + name.size(), nullptr, 10);
+}
+
 }  // namespace
+
+ResidentBytes resident_bytes(pid_t process) {
+  const std::string status = read_small(fmt::format("/proc/{}/status", process));
+  return {bytes_after(status, "\nVmRSS:"), bytes_after(status, "\nVmHWM:")};
+}
+
+void forget_peak_of(pid_t process) {
+  const int file = ::open(fmt::format("/proc/{}/clear_refs", process).c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  constexpr char peak[] = "5";
+  [[maybe_unused]] const ssize_t written = ::write(file, peak, 1);
+  ::close(file);
+}
 
 std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   MachineSample sample;

@@ -12,6 +12,15 @@
 
 namespace assay {
 
+// Resident bytes of one process, from /proc. 0 if they are unknown, or if it has ended.
+struct ResidentBytes {
+  std::int64_t now = 0;
+  std::int64_t peak = 0;  // since it executed its program, or since forget_peak_of()
+};
+ResidentBytes resident_bytes(pid_t process);
+// Lets the peak of a process begin again; without permission it does not.
+void forget_peak_of(pid_t process);
+
 // Follows one process with all its threads and descendants, using the lists of children in /proc; takes some
 // ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the
 // children they have waited for. Resident bytes: the sum over the live processes; shared pages count in each.
@@ -28,6 +37,7 @@ class WorkerSampler {
   std::optional<int> processor_outside(std::span<const int> cores) const;
   // The largest sum of resident bytes up to now, including the first sample; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
+  void forget_peak() { peak_rss_ = 0; }
 
  private:
   std::int64_t last_time_ns_ = 0;

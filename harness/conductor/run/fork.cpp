@@ -118,7 +118,9 @@ void take_ending(Fork& fork, ConversationResult& result) {
   end_like(fork, result);
   if (!result.ok()) fork.log_tail = result.log_tail;
   fork.gpu = std::move(result.gpu);
-  fork.host_peak_rss = result.peak_rss;
+  // The exam's own memory is not the run's.
+  if (fork.host_peak_rss == 0) fork.host_peak_rss = result.peak_rss;
+  fork.host_start_rss = result.start_rss;
 }
 
 // A worker reports what it finds in its environment, in which there may be secrets of its user.

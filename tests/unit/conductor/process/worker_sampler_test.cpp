@@ -81,6 +81,20 @@ class ForkingWorker {
   pid_t worker_ = -1;
 };
 
+TEST(ResidentBytes, OfAProcessBeginAgainWhenTheirPeakIsForgotten) {
+  EXPECT_EQ(resident_bytes(-1).peak, 0);
+  const std::int64_t before = resident_bytes(::getpid()).peak;
+  ASSERT_GT(before, 0);
+  {
+    const std::vector<char> block(held_bytes, 1);
+    EXPECT_GE(resident_bytes(::getpid()).now, static_cast<std::int64_t>(held_bytes));
+  }
+  const std::int64_t with_block = resident_bytes(::getpid()).peak;
+  EXPECT_GE(with_block, static_cast<std::int64_t>(held_bytes));
+  forget_peak_of(::getpid());
+  EXPECT_LT(resident_bytes(::getpid()).peak, with_block);
+}
+
 TEST(WorkerSampler, counts_children_and_keeps_the_time_of_ended_ones) {
   ForkingWorker worker;
   WorkerSampler sampler;
