@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # By cell.
-TRAINING = ("evaluation/", "first/", "last/", "replay/")
+TRAINING = ("evaluation/", "first/", "last/", "replay/", "extreme/")
 SHOWS = {
     "train": TRAINING,
     "image": TRAINING,
@@ -78,7 +78,7 @@ JAX = _of(
     ("the same dropout in every layer", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(jax.random.key(0), 1 - rate, x.shape)", "dropout"),
     ("no dropout where it draws", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = x == x", "dropout"),
     ("dropout that draws without its scale", "jax_network.py", "jnp.where(kept, x / (1 - rate), 0)", "jnp.where(kept, x / (1 - rate if mask is not None else 1), 0)", "dropout"),
-    ("a rate a hundredth too large where it draws", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(key, 0.99 - rate, x.shape)", "dropout"),
+    ("a rate a hundredth too large where it draws", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(key, 0.99 - rate, x.shape)", "dropout", "the scale is right, and the share of kept elements is within six standard deviations"),
     ("one mask for all rows", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(key, 1 - rate, x.shape[1:])", "dropout"),
     ("a key that is not split", "jax_adapter.py", "key, drawn = (None, None) if key is None else jax.random.split(key)", "drawn = None if key is None else jax.random.split(key)[1]", "dropout"),
     ("the cache is written one place late", "jax_network.py", "x.astype(cache.dtype), position[0], axis=1)", "x.astype(cache.dtype), position[0] + 1, axis=1)", "decode"),
