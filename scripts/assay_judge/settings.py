@@ -29,6 +29,10 @@ KNOWN = (
     Setting("mxnet", "large copies", "in a thread that ends", "anywhere", "no second OpenMP pool stays"),
     Setting("mxnet", "hybridized loss", "yes", "no", "in the compiled modes"),
     Setting("tensorflow", "gradient of an embedding", "dense", "IndexedSlices", "every row is updated"),
+    *(
+        Setting(name, "glibc keeps blocks of", "up to 32 MiB", "what it freed", "as after loading data")
+        for name in ("jax", "mxnet", "tensorflow", "torch")
+    ),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
 )
 

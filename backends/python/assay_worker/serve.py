@@ -214,9 +214,24 @@ def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: in
     return 0
 
 
+# glibc's largest dynamic threshold, less its own header.
+ADAPTED_BYTES = (32 << 20) - (64 << 10)
+
+
+def adapt_allocator() -> None:
+    """Free one large array, as a user's program has done that loaded its data.
+
+    glibc then takes blocks of up to this size from its heap, and keeps twice as much free (mallopt(3),
+    M_MMAP_THRESHOLD). Without it, a step that frees more than twice its largest array waits for pages of the
+    system. Does nothing if a variable such as MALLOC_TRIM_THRESHOLD_ sets the thresholds.
+    """
+    np.empty(ADAPTED_BYTES, np.uint8)
+
+
 def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
     """The main of a Python worker. `adapter_type` imports the framework; a failure is `unavailable`."""
     folder = Path(sys.argv[1])
+    adapt_allocator()
     # Moved away from 3 and 4, and not inherited: a framework's child processes must not hold or write them.
     commands, events = _moved(3), _moved(4)
     # Libraries may print at any time: their output belongs to the log.
