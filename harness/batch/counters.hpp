@@ -13,8 +13,7 @@ namespace assay {
 struct Counters {
   std::int64_t cpu_ns = 0;  // of this process, all threads
   std::int64_t involuntary_switches = 0;
-  std::int64_t minor_faults =
-      0;  // pages that the kernel mapped without a disk, most of them filled with zeros
+  std::int64_t minor_faults = 0;  // pages that the kernel mapped without a disk
   std::int64_t major_faults = 0;
   // Sums over the processors that this process may run on; the kernel counts in ticks of 10 ms.
   std::int64_t idle_ns = 0;   // also while waiting for disks

@@ -39,8 +39,8 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
 bool ExamReplay::agrees(std::span<const double> losses) const {
   if (reported.empty() || losses.size() != reported.size() + 1) return false;
   for (std::size_t i = 0; i < reported.size(); ++i) {
-    const double here = losses[i + 1], allowed = reported[i].share * std::max(losses[0], here);
-    if (!(std::abs(reported[i].loss - here) <= allowed)) return false;
+    const double here = losses[i + 1];
+    if (!(std::abs(reported[i].loss - here) <= reported[i].allowed(losses[0], here))) return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 // The JSON files of check/ in a cell folder: docs/reference/protocol.md, "The exam".
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -68,10 +69,12 @@ constexpr auto describe(Of<ExamLoader>) {
           .between(2, 1'000'000));
 }
 
-// A loss that the run reported, and the share of the larger of the replay's first loss and its loss there, by
-// which the two may be apart.
+// A loss that the run reported, and by what share of the replay's losses it may be apart from them.
 struct RunLoss {
   double loss = 0, share = 0;
+
+  // `first`: the replay's loss after its first step; `here`: after as many steps as the run's.
+  double allowed(double first, double here) const { return share * std::max(first, here); }
 };
 constexpr auto describe(Of<RunLoss>) {
   return fields(

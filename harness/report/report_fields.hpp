@@ -198,8 +198,8 @@ constexpr auto describe(Of<Fork>) {
       field(
           "host_peak_rss", &Fork::host_peak_rss,
           "Maximum resident size, in bytes, that the kernel reports for the worker until the end of its run, "
-          "before its exam (of a later fork of a resident worker: since its restart); with children, the maximum sum over all of them in a sample, if that is more. 0 "
-          "if it is unknown.")
+          "before its exam (of a later fork of a resident worker: since its restart); with children, the "
+          "maximum sum over all of them in a sample, if that is more. 0 if it is unknown.")
           .at_least(0),
       field(
           "host_start_rss", &Fork::host_start_rss,

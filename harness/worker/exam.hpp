@@ -93,8 +93,9 @@ std::unique_ptr<Answers> answers_without_caches(const Program& program);
 // slots; `first` is the number of the first step. The feeds must have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 
-// "replay/losses" F32 (2, n): repeats the first steps of the run twice, from the parameters and on the
-// resident batches of the cell folder, and waits for each step. Returns the loss after each requested number
+// "replay/losses" F32 (2, n): or (1, n): repeats the first steps of the run twice, or once if the losses are the run's
+// (ExamReplay::agrees), from the parameters and on the resident batches of the cell folder, and waits for each
+// step. Returns the loss after each requested number
 // of steps. Throws CellError if the cell has no resident batches or its schedule is shorter.
 HostTensor replay_run(Executable& executable, const ExamReplay& asked,
                       const std::filesystem::path& cell_folder);

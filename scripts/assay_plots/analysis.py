@@ -207,6 +207,7 @@ def _cell(of: Json, place: str) -> Cell:
         id=clean(of["id"], 2000),
         report=of["report"],
         group=of["group"],
+        mode=clean(of["mode"], 400),
         series=clean(of["series"], 400),
         axes={key: _axis(value) for key, value in of["axes"].items()},
         variant={clean(key, 80): clean(value) for key, value in (of["variant"] or {}).items()},

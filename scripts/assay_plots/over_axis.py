@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay_plots.report import Cell, Heading, Published, Study
 
-# The axes that Cell.series names: the backend and its settings.
+# The axes that Cell.series names: the backend, and those that Cell.mode has words of.
 CONTESTANT = ("backend", "mode", "layout", "compile_cache", "allocator")
 # What may differ with an axis: chosen for a workload, or needed by sparse gradients.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}

@@ -116,6 +116,7 @@ class Cell:
     id: str
     report: int  # which of the reports
     group: int  # index of its group
+    mode: str  # with the backend's other settings: "compile warm-cache"
     series: str  # "onednn graph": distinguishes it from the others of its group
     axes: dict[str, str]
     variant: dict[str, str]  # axes without a field of their own, by their names

@@ -86,7 +86,7 @@ def row_of(study: Study, cell: Cell) -> list[Entry]:
         a["size"],
         ("", None) if cell.is_op else (a["batch"], float(cell.batch)),
         a["backend"],
-        cell.series.removeprefix(a["backend"] + " "),
+        cell.mode,
         status,
         _metric(cell, "step_time"),
         ("", None) if cell.is_op else _metric(cell, "samples_per_second"),

@@ -16,9 +16,8 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_replayed = 3;
-constexpr double replay_seconds =
-    1;                              // of one replay; a second one follows if the first is apart from the run
-constexpr double near_share = 0.5;  // of what a loss may be apart: without a second replay
+constexpr double replay_seconds = 1;  // of one replay
+constexpr double near_share = 0.5;    // of what a loss may be apart: then there is no second replay
 constexpr std::uint64_t later_forks_per_exam = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
@@ -84,9 +83,9 @@ std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<cons
   std::vector<TensorVerdict> verdicts;
   for (std::size_t i = 1; i < count; ++i) {
     const double once = losses[i], again = once_only ? once : losses[count + i];
-    const double allowed = share_after(reported[i - 1].steps, narrow) * std::max(losses[0], once) +
-                           apart_factor * std::abs(once - again);
-    const double error = std::abs(reported[i - 1].loss - once);
+    const RunLoss run{reported[i - 1].loss, share_after(reported[i - 1].steps, narrow)};
+    const double allowed = run.allowed(losses[0], once) + apart_factor * std::abs(once - again);
+    const double error = std::abs(run.loss - once);
     // A correct loss is not negative; a negative allowance allows nothing.
     const double ratio = error == 0 ? 0 : allowed > 0 ? error / allowed : beyond_measure;
     const bool finite = std::isfinite(error) && std::isfinite(allowed) && std::isfinite(ratio);

@@ -26,7 +26,7 @@ struct RunAudit {
   bool own_loader = false;               // the batches came from the framework's own loader
 };
 
-// Chooses at random up to three ends of blocks, ascending, that two replays reach in about two seconds by the
+// Chooses at random up to three ends of blocks, ascending, that a replay reaches in about a second by the
 // time of the blocks. Empty if they reach none: even the first block may take longer.
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
 
@@ -38,7 +38,7 @@ void write_audit(const std::filesystem::path& folder, const RunAudit& audit, con
 
 // "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed
 // is a share of the loss (of the loss after the first step, if larger), plus ten times the difference of two
-// replays. Rounding errors grow during training, so the share grows over 500 steps from 0.001 to 0.051 (0.01
+// replays, if there are two. Rounding errors grow during training, so the share grows over 500 steps from 0.001 to 0.051 (0.01
 // to 0.11 for narrower storage). Replays that are missing or not finite are beyond measure.
 //
 // "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged

@@ -184,6 +184,7 @@ Json cell_json(const AnalyzedCell& analyzed) {
       {"group", analyzed.group},
       {"environment", known(cell.environment)},
       {"series", analyzed.series},
+      {"mode", mode_words(cell.axes)},
       {"axes", axes_json(cell.axes)},
       {"variant", cell.axes.variant},
       {"is_op", cell.axes.is_op()},

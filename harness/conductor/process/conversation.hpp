@@ -57,7 +57,7 @@ struct ConversationResult {
       ran_between{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
   WorkerExit exit;                  // if the worker has ended
-  // Of the worker, or the largest sum over it and its descendants in a sample. Until the answer to the last
+  // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last
   // command but `verify`, and without earlier forks of a resident worker; all of its life if it failed.
   std::int64_t peak_rss = 0;
   std::int64_t start_rss = 0;  // of the worker when it said hello

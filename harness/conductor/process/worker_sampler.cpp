@@ -74,8 +74,7 @@ ResidentBytes resident_bytes(pid_t process) {
 void forget_peak_of(pid_t process) {
   const int file = ::open(fmt::format("/proc/{}/clear_refs", process).c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
-  constexpr char peak[] = "5";
-  [[maybe_unused]] const ssize_t written = ::write(file, peak, 1);
+  [[maybe_unused]] const ssize_t written = ::write(file, "5", 1);  // proc_pid_clear_refs(5)
   ::close(file);
 }
 

@@ -118,9 +118,6 @@ void take_ending(Fork& fork, ConversationResult& result) {
   end_like(fork, result);
   if (!result.ok()) fork.log_tail = result.log_tail;
   fork.gpu = std::move(result.gpu);
-  // The exam's own memory is not the run's.
-  if (fork.host_peak_rss == 0) fork.host_peak_rss = result.peak_rss;
-  fork.host_start_rss = result.start_rss;
 }
 
 // A worker reports what it finds in its environment, in which there may be secrets of its user.
@@ -131,6 +128,8 @@ void add_settings(Fork& fork, const protocol::Settings& settings) {
 
 void take_over(Fork& fork, ConversationResult& result) {
   take_ending(fork, result);
+  fork.host_peak_rss = result.peak_rss;
+  fork.host_start_rss = result.start_rss;
   fork.samples = std::move(result.samples);
   if (result.hello) add_settings(fork, result.hello->settings);
   if (result.compiled) {

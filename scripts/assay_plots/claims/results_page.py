@@ -49,9 +49,8 @@ def measured_table(study_of: StudyOf, study: Study, paths: Sequence[Path], progr
     rows = []
     for i, cell in cells:
         values = [_value(study, answers[Asked(m, "", i, None)], m) for m in study_of.columns]
-        rows.append(
-            [*(cell.axes[key] for key in differing), cell.series, *values, str(len(cell.counted_forks()))]
-        )
+        name = f"{cell.axes['backend']} {cell.mode}"
+        rows.append([*(cell.axes[key] for key in differing), name, *values, str(len(cell.counted_forks()))])
     heads = [*(key.replace("_", " ") for key in differing), "backend, mode"]
     heads += [study.metrics[metric].heading for metric in study_of.columns] + ["forks"]
     return markdown_table(heads, rows)
