@@ -51,7 +51,12 @@ class MxnetAdapter(Adapter):
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
             parameter.wd_mult = float(program.optimizer.decays(value.shape))
-        self._gradients = trained if program.optimizer.clip_norm else []
+        # Looked up once: in a step, each lookup would be time of ours.
+        rule = program.optimizer
+        self._counts_steps, self._clip_norm, self._batch = rule.counts_steps, rule.clip_norm, program.batch
+        self._decoupled = rule.kind == "adamw"
+        self._rate_within = rule.kind == "sgd" and rule.momentum != 0  # the velocity has the learning rate
+        self._gradients = trained if self._clip_norm else []
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
@@ -103,19 +108,20 @@ class MxnetAdapter(Adapter):
             return
         if self._restarted:
             self._start_at(step)
-        if self._rates_within() and learning_rate != self._rate:
+        if self._rate_within and learning_rate != self._rate:
             self._rescale(learning_rate)
-        if self._program.optimizer.counts_steps:
+        if self._counts_steps:
             self._optimizer.epsilon = self._amends.epsilon(step)
-        decoupled = self._program.optimizer.kind == "adamw"
-        self._trainer.set_learning_rate(learning_rate if decoupled else self._amends.rate(learning_rate))
+        self._trainer.set_learning_rate(
+            learning_rate if self._decoupled else self._amends.rate(learning_rate)
+        )
         with autograd.record():
             self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
         self._losses.backward()
-        if limit := self._program.optimizer.clip_norm:
+        if self._clip_norm:
             # They are sums over the batch, which the Trainer divides.
-            clip(self._gradients, limit, self._program.batch)
-        self._trainer.step(self._program.batch)
+            clip(self._gradients, self._clip_norm, self._batch)
+        self._trainer.step(self._batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:
         if self._loader is None:
@@ -194,10 +200,6 @@ class MxnetAdapter(Adapter):
             (value.name, moments_of(spec, states[index]))
             for index, value in enumerate(self._program.parameters)
         ]
-
-    def _rates_within(self) -> bool:
-        """Whether the learning rate is inside the velocity."""
-        return self._program.optimizer.kind == "sgd" and self._program.optimizer.momentum != 0
 
     def _rescale(self, learning_rate: float) -> None:
         # set_state() sets a velocity without a rate.
