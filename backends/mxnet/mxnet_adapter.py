@@ -51,12 +51,12 @@ class MxnetAdapter(Adapter):
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
             parameter.wd_mult = float(program.optimizer.decays(value.shape))
-        # Looked up once: in a step, each lookup would be time of ours.
+        self._trained = trained
+        # Looked up here, and not in each step.
         rule = program.optimizer
         self._counts_steps, self._clip_norm, self._batch = rule.counts_steps, rule.clip_norm, program.batch
-        self._decoupled = rule.kind == "adamw"
+        self._decoupled = not rule.decay_is_coupled
         self._rate_within = rule.kind == "sgd" and rule.momentum != 0  # the velocity has the learning rate
-        self._gradients = trained if self._clip_norm else []
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
@@ -120,7 +120,7 @@ class MxnetAdapter(Adapter):
         self._losses.backward()
         if self._clip_norm:
             # They are sums over the batch, which the Trainer divides.
-            clip(self._gradients, self._clip_norm, self._batch)
+            clip(self._trained, self._clip_norm, self._batch)
         self._trainer.step(self._batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:

@@ -108,7 +108,7 @@ MXNET = _of(
     ("one mask for all rows", "mxnet_network.py", "self.draw = nn.Dropout(rate)", "self.draw = nn.Dropout(rate, axes=(0,))", "dropout"),
     ("the same masks in each step", "mxnet_adapter.py", "        with autograd.record():\n            self._losses", "        mx.random.seed(5)\n        with autograd.record():\n            self._losses", "dropout"),
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(1)"),
-    ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(2 * self._program.batch)"),
+    ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(2 * self._batch)"),
     ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._batch)", "        self._trainer.step(self._batch)\n        for parameter in self._trainer._params:\n            parameter.data()._fresh_grad = True\n        self._trainer.step(self._batch)"),
     ("the gradient of the first half of the rows", "mxnet_adapter.py", "        self._losses.backward()\n", "        rows = nd.arange(len(labels)) < len(labels) // 2\n        self._losses.backward(2 * rows)\n"),
     ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),

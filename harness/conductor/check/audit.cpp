@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_replayed = 3;
 constexpr double replay_seconds = 1;  // of one replay
-constexpr double near_share = 0.5;    // of what a loss may be apart: then there is no second replay
+constexpr double near_share = 0.5;    // of what a loss may be apart: one replay is enough
 constexpr std::uint64_t later_forks_per_exam = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8

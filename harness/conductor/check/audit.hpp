@@ -38,8 +38,9 @@ void write_audit(const std::filesystem::path& folder, const RunAudit& audit, con
 
 // "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed
 // is a share of the loss (of the loss after the first step, if larger), plus ten times the difference of two
-// replays, if there are two. Rounding errors grow during training, so the share grows over 500 steps from 0.001 to 0.051 (0.01
-// to 0.11 for narrower storage). Replays that are missing or not finite are beyond measure.
+// replays, if there are two. Rounding errors grow during training, so the share grows over 500 steps from
+// 0.001 to 0.051 (0.01 to 0.11 for narrower storage). Replays that are missing or not finite are beyond
+// measure.
 //
 // "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged
 // batches of the same samples. Allowed are six standard deviations of the difference of two means of
