@@ -428,15 +428,21 @@ def translate(node: Node, form: Form) -> Op:
 
 
 def function_of(
-    graph: Graph, form: Form, lying: Collection[str] = (), kept: Collection[str] = ()
+    graph: Graph,
+    form: Form,
+    lying: Collection[str] = (),
+    kept: Collection[str] = (),
+    nodes: Sequence[Node] | None = None,
 ) -> Callable[..., Values]:
     """Return a function from parameters, running statistics and inputs to values, all by name.
 
     The values are what it was given, the outputs, the updates, and those in `kept`. The results of flatten
     in `lying` keep the order of their operand. If the inputs have no masks, each dropout draws with its own
-    key.
+    key. `nodes` are those of the graph that it computes: all of them by default.
     """
     of_heads, weights = values_of_heads(graph), weights_of(graph)
+    nodes = graph.nodes if nodes is None else nodes
+    numbers = {node.name: number for number, node in enumerate(graph.nodes)}
 
     def form_of(node: Node) -> Form:
         kept = node.op in WEIGHTS and not weights.issuperset(node.inputs[WEIGHTS[node.op]])
@@ -448,29 +454,31 @@ def function_of(
         )
 
     read_last = last_reads(
-        [(node.inputs, node.outputs) for node in graph.nodes],
+        [(node.inputs, node.outputs) for node in nodes],
         {*kept, *graph.outputs.values(), *graph.updates.values()},
     )
-    plan: list[tuple[Callable[..., Any], bool, Sequence[str | None], Sequence[str | None], list[str]]] = [
+    plan: list[
+        tuple[Callable[..., Any], int | None, Sequence[str | None], Sequence[str | None], list[str]]
+    ] = [
         (
             flatten_as_it_lies if node.outputs[0] in lying else translate(node, form_of(node)),
-            node.op in RANDOM_OPS,
+            numbers[node.name] if node.op in RANDOM_OPS else None,
             node.inputs,
             node.outputs,
             last,
         )
-        for node, last in zip(graph.nodes, read_last, strict=True)
+        for node, last in zip(nodes, read_last, strict=True)
     ]
-    masks = {str(node.inputs[1]): None for node in graph.nodes if node.op in RANDOM_OPS}
+    masks = {str(node.inputs[1]): None for node in nodes if node.op in RANDOM_OPS}
 
     def run(given: Values, key: Array | None = None) -> Values:
         # In eager mode this loop is part of each step: it does no more than it must.
         values: dict[Any, Any] = {None: None, **masks, **given}
-        for number, (op, draws, operands, results, last) in enumerate(plan):
+        for op, number, operands, results, last in plan:
             fed = [values[operand] for operand in operands]
             for name in last:
                 del values[name]
-            if draws:
+            if number is not None:
                 found = op(*fed, key=None if key is None else jax.random.fold_in(key, number))
             else:
                 found = op(*fed)
@@ -480,6 +488,37 @@ def function_of(
             elif results[0] is not None:
                 values[results[0]] = found
         del values[None]
+        return values
+
+    return run
+
+
+def training_function(
+    program: Program, form: Form, lying: Collection[str], kept: Collection[str]
+) -> Callable[..., Values]:
+    """function_of() the training graph; jax.checkpoint computes its segments again in the backward pass."""
+    if not program.segments:
+        return function_of(program.training, form, lying, kept)
+
+    def part_of(nodes: Sequence[Node], gives: list[str]) -> Callable[..., Values]:
+        run = function_of(program.training, form, lying, gives, nodes)
+
+        def part(given: Values, key: Array | None) -> Values:
+            made = run(given, key)
+            return {name: made[name] for name in gives}
+
+        return part
+
+    parts = [
+        (jax.checkpoint(function) if part.again else function, part.reads)
+        for part in program.training_parts(kept)
+        for function in [part_of(part.nodes, part.gives)]
+    ]
+
+    def run(given: Values, key: Array | None = None) -> Values:
+        values = dict(given)
+        for part, reads in parts:  # there are no masks if they are drawn
+            values.update(part({name: values[name] for name in reads if name in values}, key))
         return values
 
     return run
@@ -507,9 +546,8 @@ class Network:
         lying = {str(n.outputs[0]): n for n in flattens if training.feeds_only(n, "linear")}
         looked_at = [*lying.values(), *(node for node in training.nodes if node.op in RANDOM_OPS)]
         kept = {str(name) for node in looked_at for name in (node.inputs[0], node.outputs[0])}
-        self.run, self.run_inference = (
-            function_of(graph, form, lying, kept) for graph in (training, inference)
-        )
+        self.run = training_function(program, form, lying, kept)
+        self.run_inference = function_of(inference, form, lying, kept)
         if program.decoding is not None:
             self.run_prefill, self.run_token = (
                 function_of(graph, form) for graph in (program.decoding.prefill, program.decoding.step)

@@ -88,7 +88,7 @@ class TensorflowAdapter(Adapter):
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
-                found = loss_of(labels, network.model(inputs, training=True))
+                found = loss_of(labels, network.train(inputs))
             gradients = tape.gradient(found, [variable.value for variable in variables])
             optimizer.apply(gradients, variables)
             return found

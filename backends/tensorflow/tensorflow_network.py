@@ -402,6 +402,11 @@ ACTIVATED = ("convolution", "linear")
 LOSS = "softmax_cross_entropy"
 
 
+def is_parameter(program: Program, name: str) -> bool:
+    value = program.training.values.get(name)
+    return value is not None and value.role == "parameter"
+
+
 class Network:
     """The model from inputs (B, H, W, C), or tokens (B, T), to logits (..., classes), and its variables."""
 
@@ -447,3 +452,38 @@ class Network:
         # The operand and the result of each dropout.
         self.dropped = keras.Model(inputs, dropped) if dropped else None
         self.layout = builder.layout
+        self._logits = graph.outputs["logits"]
+        self._parts = self._parts_of(program, values) if program.segments else []
+
+    def train(self, inputs: Any) -> Any:
+        """Return the logits in training mode; the backward pass computes the program's segments again."""
+        if not self._parts:
+            return self.model(inputs, training=True)
+        values = {"inputs": inputs}
+        for run, reads, gives in self._parts:
+            found = run(*[values[name] for name in reads])
+            # tf.recompute_grad returns a single result without its list.
+            values.update(zip(gives, found if isinstance(found, list | tuple) else [found], strict=True))
+        return ops.cast(values[self._logits], "float32")
+
+    @staticmethod
+    def _parts_of(program: Program, values: dict[str | None, Any]) -> list[tuple[Call, list[str], list[str]]]:
+        """Return the parts of the model as functions of the values that they read to those that they give."""
+        parts = []
+        for part in program.training_parts():
+            gives = [name for name in part.gives if name in values]  # without the loss
+            if not gives:
+                continue
+            # A part that reads a parameter as an operand makes it again, from the inputs (see Table).
+            fed = {
+                "inputs" if is_parameter(program, name) else name: None
+                for name in part.reads
+                if name in values
+            }
+            model = keras.Model([values[name] for name in fed], [values[name] for name in gives])
+
+            def run(*operands: Any, model: keras.Model = model) -> list[Any]:
+                return model(list(operands), training=True)
+
+            parts.append((tf.recompute_grad(run) if part.again else run, list(fed), gives))
+        return parts

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -10,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from assay_worker import Graph, Node, Program, Unsupported
 from torch import Tensor, fx, nn
+from torch.utils.checkpoint import checkpoint
 
 Op = Callable[..., Tensor]
 
@@ -27,12 +30,27 @@ def max_pool(kernel: int, stride: int, padding: int) -> Op:
     return lambda x: F.max_pool2d(x, kernel, stride, padding)
 
 
+class Again(contextlib.AbstractContextManager["Again"]):
+    """The context in which a segment is computed again in the backward pass."""
+
+    entered = False
+
+    def __enter__(self) -> Again:
+        Again.entered = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Again.entered = False
+
+
 def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
     def infer(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, epsilon)
 
     def train(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         # PyTorch's momentum is the weight of the new value. Its running variance is unbiased: see unbiased().
+        if Again.entered:  # the running statistics have this batch already
+            mean, variance = mean.clone(), variance.clone()
         return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)
 
     return train if training else infer
@@ -264,9 +282,9 @@ def unbiased(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> dict[str, flo
 
 
 def straight_line(
-    graph: Graph, arguments: list[str], results: list[str]
+    nodes: Sequence[Node], arguments: list[str], results: list[str]
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """Let torch.fx write the graph as a person would, with one line per op.
+    """Let torch.fx write a graph as a person would, with one line per op.
 
     If torch.compile cannot follow one op of a loop over the ops, it leaves the whole loop uncompiled.
     """
@@ -274,13 +292,45 @@ def straight_line(
     values: dict[str | None, fx.Node | None] = {None: None}
     for i, name in enumerate(arguments):
         values[name] = written.placeholder(f"value{i}")
-    for node in graph.nodes:
+    for node in nodes:
         op = translate(node)
         if op.__name__ == "<lambda>":
             op.__name__ = f"op_{node.op}"  # fx uses this name
         values[node.outputs[0]] = written.call_function(op, tuple(values[name] for name in node.inputs))
     written.output(tuple(values[name] for name in results))
     return fx.GraphModule(nn.Module(), written).forward
+
+
+def training_line(
+    program: Program, arguments: list[str], results: list[str]
+) -> Callable[..., tuple[Tensor, ...]]:
+    """The same for the training graph, with a call for each segment that the backward pass computes again."""
+    if not program.segments:
+        return straight_line(program.training.nodes, arguments, results)
+    written = fx.Graph()
+    values: dict[str, fx.Node] = {name: written.placeholder(f"value{i}") for i, name in enumerate(arguments)}
+    for part in program.training_parts(results):
+        first = {node.outputs[0] for node in part.nodes}  # PyTorch's functions return no other result
+        gives = [name for name in part.gives if name in first]
+        run = straight_line(part.nodes, part.reads, gives)
+        call = written.call_function(_segment(run, part.again), tuple(values[name] for name in part.reads))
+        for i, name in enumerate(gives):
+            values[name] = written.call_function(operator.getitem, (call, i))
+    written.output(tuple(values[name] for name in results))
+    return fx.GraphModule(nn.Module(), written).forward
+
+
+def _segment(run: Callable[..., tuple[Tensor, ...]], again: bool) -> Callable[..., tuple[Tensor, ...]]:
+    def once(*operands: Tensor) -> tuple[Tensor, ...]:
+        return run(*operands)
+
+    def twice(*operands: Tensor) -> tuple[Tensor, ...]:
+        if torch.compiler.is_compiling():  # compiled code repeats no update of running statistics
+            return checkpoint(run, *operands, use_reentrant=False)
+        contexts = (contextlib.nullcontext(), Again())
+        return checkpoint(run, *operands, use_reentrant=False, context_fn=lambda: contexts)
+
+    return twice if again else once
 
 
 class Network(nn.Module):
@@ -301,21 +351,23 @@ class Network(nn.Module):
         self._mask_names = [value.name for value in program.masks]
         held = [*self._attributes]
         operands = ["inputs", "labels", *held, *self._mask_names]
-        self._train = straight_line(
-            program.training, operands, [program.training.outputs[n] for n in ("loss", "logits")]
+        self._train = training_line(
+            program, operands, [program.training.outputs[n] for n in ("loss", "logits")]
         )
         drops = [node for node in program.training.nodes if node.op == "dropout"]
         self._dropping = straight_line(
-            program.training, operands, [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])]
+            program.training.nodes,
+            operands,
+            [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])],
         )
         self._infer = straight_line(
-            program.inference, ["inputs", *held], [program.inference.outputs["logits"]]
+            program.inference.nodes, ["inputs", *held], [program.inference.outputs["logits"]]
         )
         self.scales = self._scales(program, operands) if task == "train" else {}
         if program.decoding is not None:
             kept = [value.name for value in (*program.decoding.caches, program.decoding.position)]
             self._prefill, self._next_token = (
-                straight_line(graph, ["inputs", *held, *kept], [graph.outputs["logits"]])
+                straight_line(graph.nodes, ["inputs", *held, *kept], [graph.outputs["logits"]])
                 for graph in (program.decoding.prefill, program.decoding.step)
             )
 
@@ -367,7 +419,7 @@ class Network(nn.Module):
         fed = [graph.values[name] for name in operands]
         given = [torch.empty(v.shape, dtype=types.get(v.dtype, torch.float32), device="meta") for v in fed]
         with torch.no_grad():
-            found = straight_line(graph, operands, names)(*given)
+            found = straight_line(graph.nodes, operands, names)(*given)
         return unbiased(graph, {name: one.shape for name, one in zip(names, found, strict=True)})
 
     def _held(self) -> list[Tensor]:

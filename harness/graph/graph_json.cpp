@@ -321,6 +321,11 @@ nlohmann::json to_json(const Program& program) {
                         {"prefill", to_json(program.decoding->prefill)},
                         {"step", to_json(program.decoding->step)}};
   }
+  if (!program.segments.empty()) {
+    Json segments = Json::array();
+    for (const Segment& segment : program.segments) segments.push_back({segment.begin, segment.end});
+    json["segments"] = std::move(segments);
+  }
   return json;
 }
 
@@ -341,6 +346,13 @@ Program program_from_json(const nlohmann::json& json) {
     program.decoding = {integer(member(decoding, "prompt", "/decoding"), "/decoding/prompt"),
                         GraphReader(member(decoding, "prefill", "/decoding"), "/decoding/prefill").take(),
                         GraphReader(member(decoding, "step", "/decoding"), "/decoding/step").take()};
+  }
+  if (json.contains("segments")) {
+    for (const Json& segment : array(json, "segments", "")) {
+      const std::vector<std::int64_t> ends = integers(segment, "/segments");
+      if (ends.size() != 2) fail("/segments", "a segment has a first node and the node after its last");
+      program.segments.push_back({ends[0], ends[1]});
+    }
   }
   at("", [&] { check_program(program); });
   return program;

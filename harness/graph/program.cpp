@@ -188,9 +188,23 @@ void check_decoding(const Program& program) {
   }
 }
 
+void check_segments(const Program& program) {
+  const auto count = static_cast<std::int64_t>(program.training.nodes().size());
+  std::int64_t next = 0;
+  for (const Segment& segment : program.segments) {
+    if (segment.begin < next || segment.end <= segment.begin || segment.end > count) {
+      throw GraphError(fmt::format(
+          "graph '{}': the segment of nodes {} to {} is empty, overlaps another one or ends after the {} nodes",
+          program.training.name(), segment.begin, segment.end, count));
+    }
+    next = segment.end;
+  }
+}
+
 }  // namespace
 
 void check_program(const Program& program) {
+  check_segments(program);
   if (program.is_op()) return check_op(program);
   if (!program.cotangents.empty())
     throw GraphError(fmt::format("graph '{}': the program has cotangents and a loss; only one is allowed",

@@ -68,6 +68,13 @@ struct Decoding {
   Graph step;
 };
 
+// Nodes of a forward graph, by number, from `begin` to the one before `end`.
+struct Segment {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const Segment&) const = default;
+};
+
 // A network, or a single op.
 //
 // For a network, `training` and `inference` are the same layers with the same parameter names; they differ
@@ -86,6 +93,9 @@ struct Program {
   OptimizerSpec optimizer;
   std::map<std::string, std::string> cotangents = {};  // an output -> the input that holds its gradient
   std::optional<Decoding> decoding = {};               // only for task decode
+  // Nodes of `training`, in order, that a training step computes again in its backward pass instead of keeping
+  // their results (harness/graph/passes/recompute.hpp).
+  std::vector<Segment> segments = {};
 
   bool is_op() const { return optimizer.kind.empty(); }
   // Task decode: the tokens of a sample after its prompt; each is one step. 0 without `decoding`.

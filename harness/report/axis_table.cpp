@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, 2> gradients{"dense", "sparse"};
 constexpr std::array<std::string_view, 6> initials{"workload", "own",   "keras",
                                                    "gluon",    "torch", "glorot_normal"};
 constexpr std::array<std::string_view, 2> pixels{"scaled", "raw"};
+constexpr std::array<std::string_view, 3> recomputations{"none", "mirror", "sqrt"};
 constexpr std::array<std::string_view, 2> allocators{"default", "keep"};
 // Without fp64, which only the oracle uses.
 constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
@@ -235,6 +236,19 @@ std::deque<Axis> make_table() {
        .applies = network,
        .depends_on = "task",
        .matters = trains},
+      {.option =
+           {"recompute", axis, text, "none|mirror|sqrt,...", "none",
+            "Activations that the backward pass computes again, so that they are not kept: mirror, those of "
+            "cheap ops between products; sqrt, those within segments, about as many as the root of the "
+            "number of ops",
+            0, 0, recomputations},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains,
+       .title = "{1}={0}",
+       .part = contestant,
+       .compared = true,
+       .request = true},
       {.option =
            {"memory-fraction", axis, number, "X,...", "",
             "Share of the device's memory that a framework may use; unsupported if nothing can enforce it",

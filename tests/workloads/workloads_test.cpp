@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backends/reference/reference_backend.hpp"
+#include "harness/graph/passes/recompute.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
 #include "tests/workloads/trap_program.hpp"
@@ -114,6 +115,23 @@ TEST_P(CheckedWorkload, agrees_with_the_oracle) {
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedWorkload, ::testing::ValuesIn(networks()), name_of);
 
 #ifndef ASSAY_DEEP_NETWORKS
+TEST(Recomputation, agrees_with_the_oracle) {
+  for (const std::string& backend : our_backends()) {
+    for (const char* name : {"traps", "lenet5", "cifar10-cnn", "nanogpt"}) {
+      for (const char* policy : {"mirror", "sqrt"}) {
+        Program program = program_of(name);
+        program.segments = recompute_segments(program.training, policy);
+        EXPECT_FALSE(program.segments.empty()) << name << ' ' << policy;
+        for (const char* mode : {"graph", "eager"}) {
+          const Judged judged = judge_backend(*make_backend(backend), program, {.mode = mode});
+          EXPECT_TRUE(judged.passed()) << backend << ' ' << name << ' ' << policy << ' ' << mode << '\n'
+                                       << judged.text();
+        }
+      }
+    }
+  }
+}
+
 std::vector<Case> small_networks() {
   std::vector<Case> small = networks();
   std::erase_if(small, [](const Case& c) { return c.program != "traps"; });

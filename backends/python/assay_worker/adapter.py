@@ -64,6 +64,11 @@ class Cell:
         return bool(self.request.get("deterministic", False))
 
     @property
+    def recompute(self) -> str:
+        """What the backward pass computes again: "none", "mirror", "sqrt"."""
+        return str(self.request.get("recompute", "none"))
+
+    @property
     def memory_fraction(self) -> float | None:
         """Share of the device's memory that the backend may use; None: no limit was requested."""
         return self.request.get("memory_fraction")

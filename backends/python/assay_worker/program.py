@@ -104,6 +104,16 @@ class Graph:
         return kinds == {op} and node.outputs[0] not in self.outputs.values()
 
 
+@dataclass(frozen=True)
+class Part:
+    """Consecutive nodes of a graph."""
+
+    nodes: tuple[Node, ...]
+    reads: list[str]  # values that the nodes read and do not make
+    gives: list[str]  # results that nodes of other parts read, outputs and updates
+    again: bool  # whether the backward pass computes the other results again, instead of keeping them
+
+
 Names = Sequence[str | None]
 
 
@@ -205,6 +215,9 @@ class Program:
     update_rule: Optimizer | None  # None: a single op
     cotangents: dict[str, str] = field(default_factory=dict)  # for an op: output -> input with its gradient
     decoding: Decoding | None = None  # only for task decode
+    segments: tuple[
+        tuple[int, int], ...
+    ] = ()  # of training: the first node of each, and the one after its last
 
     @property
     def is_op(self) -> bool:
@@ -232,6 +245,31 @@ class Program:
             for name in node.inputs[MASK_OPERANDS[node.op] :]
         }
         return [v.name for v in self.training.with_role("input") if v.dtype == "f32" and v.name not in given]
+
+    def training_parts(self, results: Collection[str] = ()) -> list[Part]:
+        """Return the segments of the training graph and what is between them, in order.
+
+        `results` are given, too, if they are the results of nodes.
+        """
+        nodes = self.training.nodes
+        cuts: list[tuple[int, int, bool]] = []
+        for begin, end in (*self.segments, (len(nodes), len(nodes))):
+            before = cuts[-1][1] if cuts else 0
+            cuts += [(before, begin, False), (begin, end, True)]
+        part_of = {
+            name: k for k, (begin, end, _) in enumerate(cuts) for n in nodes[begin:end] for name in n.outputs
+        }
+        wanted = {*self.training.outputs.values(), *self.training.updates.values(), *results}
+        parts = []
+        for k, (begin, end, again) in enumerate(cuts):
+            own = nodes[begin:end]
+            read = {name: None for node in own for name in node.inputs if name and part_of.get(name) != k}
+            others = {name for node in (*nodes[:begin], *nodes[end:]) for name in node.inputs}
+            made = [name for node in own for name in node.outputs if name]
+            given = [name for name in made if name in others or name in wanted]
+            if own:
+                parts.append(Part(own, list(read), given, again))
+        return parts
 
     @property
     def parameters(self) -> list[Value]:
@@ -291,4 +329,5 @@ def read_program(path: Path) -> Program:
         None if document["optimizer"] is None else Optimizer.from_json(document["optimizer"]),
         document.get("cotangents", {}),
         Decoding.from_json(document["decoding"]) if "decoding" in document else None,
+        tuple((begin, end) for begin, end in document.get("segments", ())),
     )

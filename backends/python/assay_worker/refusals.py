@@ -41,6 +41,7 @@ def holds(rule: Rule, cell: Cell, program: Program) -> bool:
     nodes, optimizer = program.training.nodes, program.update_rule
     lists: dict[str, set[str]] = {
         **{known: {getattr(cell, axis)} for known, axis in AXES.items()},
+        "recompute": {cell.recompute},
         "optimizers": {optimizer.kind} if optimizer else set(),
         "ops": {node.op for node in nodes},
     }

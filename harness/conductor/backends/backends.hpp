@@ -44,6 +44,7 @@ struct Refusal {
   std::vector<std::string> modes{};
   std::vector<PrecisionKind> precisions{};
   std::vector<LoaderKind> loaders{};
+  std::vector<std::string> recompute{};
   std::vector<std::string> optimizers{};
   std::vector<std::string> ops{};  // its graph contains one of these
   std::optional<bool> single_ops{};
@@ -60,6 +61,7 @@ constexpr auto describe(Of<Refusal>) {
       field("modes", &Refusal::modes, "The mode is one of these.").not_empty().optional(),
       field("precisions", &Refusal::precisions, "The precision is one of these.").not_empty().optional(),
       field("loaders", &Refusal::loaders, "The loader is one of these.").not_empty().optional(),
+      field("recompute", &Refusal::recompute, "The recomputation is one of these.").not_empty().optional(),
       field("optimizers", &Refusal::optimizers, "The optimizer is one of these.").not_empty().optional(),
       field("ops", &Refusal::ops, "The graph has one of these ops.").not_empty().optional(),
       field("single_ops", &Refusal::single_ops, "Whether it is a single op.").optional(),

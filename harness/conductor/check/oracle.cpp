@@ -92,11 +92,13 @@ void write_oracle_cell(const fs::path& oracle_folder, const OracleQuestion& ques
       .deterministic = true,
       .oracle = OracleRequest{.precision = question.precision, .perturbations = question.perturbations}};
 
+  Program asked = with_batch(program, batches.distinct);
+  asked.segments.clear();  // the oracle computes nothing again: its answers judge every recomputation
   const fs::path to = oracle_folder / "check";
   fs::create_directories(oracle_folder);
   fs::copy(question.exam, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   write_json(oracle_folder / "request.json", encode(request));
-  write_json(oracle_folder / "graph.json", to_json(with_batch(program, batches.distinct)));
+  write_json(oracle_folder / "graph.json", to_json(asked));
   write_json(to / "batches.json", encode(batches));
   fs::copy_file(question.exam / "state.safetensors", oracle_folder / "parameters.safetensors",
                 fs::copy_options::overwrite_existing);

@@ -9,6 +9,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/recompute.hpp"
 #include "harness/graph/program.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -33,6 +34,13 @@ Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workloa
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
 
 Program NetworkCell::program(const Axes& axes) const {
+  Program program = network_program(axes);
+  if (const std::string policy = axes.text("recompute"); !policy.empty())
+    program.segments = recompute_segments(program.training, policy);
+  return program;
+}
+
+Program NetworkCell::network_program(const Axes& axes) const {
   Workload workload = find_workload(axes.workload);
   workload.sparse_embedding_gradients = sparse_embedding;
   if (axes.task == Task::train && workload.optimizer.kind != axes.optimizer) {
@@ -135,8 +143,9 @@ const Refusal* Cell::refusal(const Program& program) const {
   const auto holds = [&](const Refusal& rule) {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
-           is_among(axes.loader, rule.loaders) && is_among(program.optimizer.kind, rule.optimizers) &&
-           has_op(graph, rule.ops) && is_as_asked(rule.single_ops, program.is_op()) &&
+           is_among(axes.loader, rule.loaders) && is_among(axes.text("recompute"), rule.recompute) &&
+           is_among(program.optimizer.kind, rule.optimizers) && has_op(graph, rule.ops) &&
+           is_as_asked(rule.single_ops, program.is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
            is_as_asked(rule.weight_decay, program.optimizer.weight_decay > 0) &&
            is_as_asked(rule.encoded_images, decodes_images(axes));

@@ -59,6 +59,9 @@ struct NetworkCell {
   Program program(const Axes& axes) const;
   // Empty for task infer.
   nlohmann::json hyper_parameters(const Axes& axes) const;
+
+ private:
+  Program network_program(const Axes& axes) const;  // without recomputation
 };
 
 // The cell of a single op at one size: it has operands instead of a data set, and no training settings.

@@ -8,6 +8,8 @@ namespace assay {
 
 // The arena of one step of each workload, next to what MXNet's documents claim.
 std::string memory_plan_table();
+// The arena and the FLOPs of a training step of each workload with and without recomputation.
+std::string recomputation_table();
 // The tensors alive at the peak, for each saving below the claim, and for resnet56.
 std::string memory_bound_tables();
 

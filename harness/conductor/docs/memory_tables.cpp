@@ -7,6 +7,7 @@
 #include "harness/conductor/docs/blocks.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/recompute.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -69,6 +70,32 @@ std::string memory_plan_table() {
     const Program program = workload.build(workload.batch);
     text += plan_row(workload, "train", plan_sizes(training_step(program, {})), claimed_for_training);
     text += plan_row(workload, "infer", plan_sizes(inference_step(program, {})), claimed_for_prediction);
+  }
+  return text;
+}
+
+std::string recomputation_table() {
+  std::string text =
+      "| workload | batch | nothing again | mirror | FLOPs | sqrt | FLOPs |\n|---|---|---|---|---|---|---|\n";
+  for (const Workload& workload : all_workloads()) {
+    Program program = workload.build(workload.batch);
+    const auto flops = [](const Graph& step) {
+      double sum = 0;
+      for (const Node& node : step.nodes()) sum += cost(step, node).flops;
+      return sum;
+    };
+    const Graph kept = training_step(program, {});
+    const std::int64_t all = plan_sizes(kept).co_share;
+    text += fmt::format("| {} | {} | {} |", workload.name, workload.batch, mebibytes(all));
+    for (const char* policy : {"mirror", "sqrt"}) {
+      program.segments = recompute_segments(program.training, policy);
+      const Graph step = training_step(program, {});
+      const std::int64_t needed = plan_sizes(step).co_share;
+      text += fmt::format(" {} ({:.0f} %) | {:+.0f} % |", mebibytes(needed),
+                          100 * static_cast<double>(needed) / static_cast<double>(all),
+                          100 * (flops(step) / flops(kept) - 1));
+    }
+    text += '\n';
   }
   return text;
 }

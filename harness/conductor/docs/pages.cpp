@@ -31,7 +31,11 @@ std::vector<Page> reference_pages() {
   return {
       {"axes", "Axes", {{"axes", axis_reference}}},
       {"configs", "The configs", {{"settings", setting_table}}},
-      {"memory", "Memory plans", {{"plans", memory_plan_table}, {"bounds", memory_bound_tables}}},
+      {"memory",
+       "Memory plans",
+       {{"plans", memory_plan_table},
+        {"recomputation", recomputation_table},
+        {"bounds", memory_bound_tables}}},
       {"metrics", "Metrics", {{"metrics", metric_reference}}},
       {"op-support", "Which backend has which op", {{"ops", op_support_table}}},
       {"operators", "Operators", {{"operators", operator_reference}}},

@@ -9,6 +9,7 @@
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/passes/autodiff.hpp"
+#include "harness/graph/passes/recompute.hpp"
 #include "harness/graph/passes/walk.hpp"
 
 namespace assay {
@@ -209,7 +210,8 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
     for (const Graph::Output& output : program.training.outputs())
       if (output.name != "loss") graph.remove_output(output.name);
   }
-  return apply_precision(graph.pruned(), options.precision);
+  return apply_precision(with_recomputation(graph.pruned(), program.training, program.segments),
+                         options.precision);
 }
 
 Graph inference_step(const Program& program, const Precision& precision) {

@@ -20,7 +20,8 @@ struct TrainingStepOptions {
   bool network_outputs = false;  // the check: "logits", and all other outputs of the network next to the loss
 };
 
-// Forward, loss, backward and optimizer with the casts of the precision policy. Always has the output "loss";
+// Forward, loss, backward and optimizer with the casts of the precision policy, and with the recomputation of
+// the program's segments. Always has the output "loss";
 // the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
 // program, "schedule" f32 (2), and "seed" i32 (2) if the program has masks. For a single op: its results, and
 // "gradient/<input>" for each of differentiated_inputs(); it has "schedule" and "seed" if it has masks, and
