@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Program, Samples, Unsupported, loaded_libraries
 from assay_worker.tensors import same_tensors
 from mxnet import autograd, gluon, nd
 from mxnet_arrays import to_mxnet, to_numpy
@@ -19,8 +19,9 @@ Tensors = dict[str, np.ndarray]
 
 class MxnetAdapter(Adapter):
     """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), `hybridize-plain`
-    (hybridize() without arguments), and for task infer `mkldnn` (hybridized with the subgraph backend of
-    oneDNN)."""
+    (hybridize() without arguments), `two-contexts` (imperative, half of each batch on either of two CPU
+    contexts, whose gradients a kvstore adds up), and for task infer `mkldnn` (hybridized with the subgraph
+    backend of oneDNN)."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -35,8 +36,13 @@ class MxnetAdapter(Adapter):
         refuse_cell(cell, program)
         use_device(cell)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
+        self._contexts = [mx.cpu(0), mx.cpu(1)] if cell.mode == "two-contexts" else []
+        if self._contexts and (program.batch % 2 or program.optimizer.clip_norm):
+            raise Unsupported(
+                "[two-contexts] an odd batch cannot be halved, and no norm of half a gradient is clipped"
+            )
         self._network = Network(program)
-        self._network.initialize(mx.init.Zero())
+        self._network.initialize(mx.init.Zero(), ctx=self._contexts or None)
         self._loss_of = loss(program.ignored_label, program.labels)
         self._compiles = bool(MODES[cell.mode])
         if self._compiles:
@@ -57,9 +63,9 @@ class MxnetAdapter(Adapter):
         self._counts_steps, self._clip_norm, self._batch = rule.counts_steps, rule.clip_norm, program.batch
         self._decoupled = not rule.decay_is_coupled
         self._rate_within = rule.kind == "sgd" and rule.momentum != 0  # the velocity has the learning rate
-        self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
+        self._trainer = gluon.Trainer(trained, self._optimizer, kvstore="device" if self._contexts else None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
-        self._losses: nd.NDArray | None = None
+        self._losses: list[nd.NDArray] = []  # of the last step, by context
         self._logits: nd.NDArray | None = None  # of the last inference
         self._fused: Tensors = {}
         self._loader: gluon.data.DataLoader | None = None
@@ -76,10 +82,11 @@ class MxnetAdapter(Adapter):
             if not same_tensors(tensors, self._fused):
                 self._compile()  # its subgraphs keep weights in their own format
             self._fused = tensors
-        updater = self._trainer._updaters[0]  # save_states() writes this one
+        updater = self._updater()
         for index, value in enumerate(self._program.parameters):
             state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
-            updater.states[index], updater.states_synced[index] = state, True
+            # A kvstore moves them to the context where it keeps the weight.
+            updater.states[index], updater.states_synced[index] = state, not self._contexts
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
                     moment[:] = to_mxnet(given) * scales(self._program.optimizer)[name]
@@ -115,9 +122,13 @@ class MxnetAdapter(Adapter):
         self._trainer.set_learning_rate(
             learning_rate if self._decoupled else self._amends.rate(learning_rate)
         )
-        with autograd.record():
-            self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
-        self._losses.backward()
+        if self._contexts:
+            self._record_halves(inputs, labels)
+        else:
+            with autograd.record():
+                self._losses = [self._loss_of(self._network(inputs, *self._masks), labels)]
+        for losses in self._losses:
+            losses.backward()
         if self._clip_norm:
             # They are sums over the batch, which the Trainer divides.
             clip(self._trained, self._clip_norm, self._batch)
@@ -141,7 +152,8 @@ class MxnetAdapter(Adapter):
         nd.waitall()
 
     def loss(self) -> float:
-        return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
+        means = [float(losses.mean().asscalar()) for losses in self._losses]
+        return sum(means) / len(means) if means else float("nan")
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": to_numpy(self._logits)}
@@ -194,8 +206,22 @@ class MxnetAdapter(Adapter):
         if self._compiles:
             self._network.hybridize(**MODES[self._cell.mode])
 
+    def _record_halves(self, inputs: nd.NDArray, labels: nd.NDArray) -> None:
+        halves = [gluon.utils.split_and_load(part, self._contexts) for part in (inputs, labels)]
+        with autograd.record():
+            self._losses = [self._loss_of(self._network(x), y) for x, y in zip(*halves, strict=True)]
+
+    def _updater(self) -> mx.optimizer.Updater:
+        """Return what keeps the moments: a kvstore, or else the Trainer."""
+        if not self._contexts:
+            return self._trainer._updaters[0]  # save_states() writes this one
+        if not self._trainer._kv_initialized:  # setting a parameter ends its kvstore
+            self._trainer._init_kvstore()
+            self._trainer._init_params()
+        return self._trainer._kvstore._updater
+
     def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
-        states, spec = self._trainer._updaters[0].states, self._program.optimizer
+        states, spec = self._updater().states, self._program.optimizer
         return [
             (value.name, moments_of(spec, states[index]))
             for index, value in enumerate(self._program.parameters)

@@ -106,14 +106,14 @@ MXNET = _of(
     ("dropout that draws without its scale", "mxnet_network.py", "return self.draw(x) if mask is None", "return self.draw(x) / self._scale if mask is None", "dropout"),
     ("a rate a hundredth too large where it draws", "mxnet_network.py", "self.draw = nn.Dropout(rate)", "self.draw = nn.Dropout(rate + 0.01)", "dropout"),
     ("one mask for all rows", "mxnet_network.py", "self.draw = nn.Dropout(rate)", "self.draw = nn.Dropout(rate, axes=(0,))", "dropout"),
-    ("the same masks in each step", "mxnet_adapter.py", "        with autograd.record():\n            self._losses", "        mx.random.seed(5)\n        with autograd.record():\n            self._losses", "dropout"),
+    ("the same masks in each step", "mxnet_adapter.py", "            with autograd.record():\n                self._losses", "            mx.random.seed(5)\n            with autograd.record():\n                self._losses", "dropout"),
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(1)"),
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(2 * self._batch)"),
     ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._batch)", "        self._trainer.step(self._batch)\n        for parameter in self._trainer._params:\n            parameter.data()._fresh_grad = True\n        self._trainer.step(self._batch)"),
-    ("the gradient of the first half of the rows", "mxnet_adapter.py", "        self._losses.backward()\n", "        rows = nd.arange(len(labels)) < len(labels) // 2\n        self._losses.backward(2 * rows)\n"),
+    ("the gradient of the first half of the rows", "mxnet_adapter.py", "            losses.backward()\n", "            rows = nd.arange(len(labels)) < len(labels) // 2\n            losses.backward(2 * rows)\n"),
     ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
-    ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),
+    ("the loss of one sample", "mxnet_adapter.py", "float(losses.mean().asscalar())", "float(losses[0].asscalar())"),
     ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits = to_numpy(self._network(to_mxnet(inputs)))", "logits = to_numpy(self._network(to_mxnet(inputs))) * np.float32(1.0001)"),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 from typing import Any
 
+import pytest
 from framework import FRAMEWORKS, ask_numpy, assert_computes_with_changed_weights, assert_same
 from worker_under_test import ROOT
 
@@ -54,6 +55,32 @@ def test_fused_weights_are_those_that_were_set_last(make_cell: Any) -> None:
 def test_plain_hybridize_takes_the_steps_of_numpy(make_cell: Any) -> None:
     folder = make_cell("convolutional", mode="hybridize-plain")
     assert_same(MXNET.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [{"kind": "adam", "epsilon": 1e-3}, {"kind": "sgd", "momentum": 0.9}, {"kind": "rmsprop"}],
+    ids=["adam", "sgd", "rmsprop"],
+)
+def test_halves_on_two_contexts_are_one_batch(make_cell: Any, optimizer: dict[str, Any]) -> None:
+    folder = make_cell("convolutional", optimizer, mode="two-contexts")
+    assert_same(MXNET.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
+
+
+@pytest.mark.parametrize(
+    ("network", "optimizer", "reason"),
+    [
+        ("normalised", {"kind": "adam"}, "statistics"),
+        ("dropping", {"kind": "adam"}, "masks"),
+        ("mlp", {"kind": "adam", "clip_norm": 1.0}, "no norm of half a gradient"),
+    ],
+)
+def test_two_contexts_refuse_what_a_half_cannot_do(
+    make_cell: Any, network: str, optimizer: dict[str, Any], reason: str
+) -> None:
+    heard = MXNET.hear(make_cell(network, optimizer, mode="two-contexts"), "compile", "quit")
+    assert heard[1]["kind"] == "unsupported"
+    assert reason in heard[1]["reason"]
 
 
 def test_fused_subgraphs_are_not_trained(make_cell: Any) -> None:
