@@ -87,9 +87,9 @@ std::vector<OpWorkload> shape_op_workloads() {
 
   OpWorkload from_list = from_array;
   from_list.name = "op/from_list";
-  from_list.description = "a vector of N elements from a list of boxed numbers, half of them whole";
+  from_list.description = "a vector of N elements from a list of boxed fractions";
   from_list.build = [](OperandBuilder& b, const Dimensions& d) {
-    b.result("y", b.graph().apply("from_list", {b.input("numbers", {d.at(""), 2}, "number")}, {}, "y")[0]);
+    b.result("y", b.graph().apply("from_list", {b.input("numbers", {d.at(""), 2}, "fraction")}, {}, "y")[0]);
   };
   return {flatten, flatten_matrix(), transpose(), concat(), from_array, from_list};
 }

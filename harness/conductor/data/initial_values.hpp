@@ -58,7 +58,7 @@ std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
 //             scale of a sum over fan_in products; fan_in is the product of the dimensions after the first
 //   positive  uniform in [0.5, 1.5), but never within 0.02 of 1
 //   below:N   whole numbers from 0 to N - 1
-//   number    pairs of a tag and a number: tag 0 and a whole number from -8 to 8, or tag 1 and a signal
+//   fraction  pairs of the tag 1, of a real number, and a signal
 //
 // Throws DataError for any other initializer.
 std::vector<float> draw_operands(const Graph& graph, std::int64_t samples, std::uint64_t seed,

@@ -43,16 +43,14 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
     const auto bound = static_cast<double>(below(word));
     for (float& element : elements)
       element = static_cast<float>(std::min(std::floor(bound * random.uniform_double()), bound - 1));
-  } else if (word == "number") {
+  } else if (word == "fraction") {
     for (std::size_t i = 0; i + 1 < elements.size(); i += 2) {
-      const bool real = random.uniform_double() < 0.5;
-      elements[i] = real ? 1.0F : 0.0F;
-      elements[i + 1] =
-          real ? signal(random) : static_cast<float>(std::floor(17 * random.uniform_double()) - 8);
+      elements[i] = 1;
+      elements[i + 1] = signal(random);
     }
   } else {
     throw DataError(fmt::format(
-        "[operands] got '{}' for {}: must be signal, weight, positive, below:N or number", word, value.name));
+        "[operands] got '{}' for {}: must be signal, weight, positive, below:N or fraction", word, value.name));
   }
 }
 
