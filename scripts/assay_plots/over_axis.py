@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from assay_plots.report import Cell, Heading, Published, Study
 
 # The axes that Cell.series names: the backend, and those that Cell.mode has words of.
-CONTESTANT = ("backend", "mode", "layout", "compile_cache", "allocator")
+CONTESTANT = ("backend", "mode", "layout", "recompute", "compile_cache", "allocator")
 # What may differ with an axis: chosen for a workload, or needed by sparse gradients.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}
 OWN = "the network's own"
 # The value of a cell that does not name the axis.
-WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled"}
+WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled", "recompute": "none"}
 WITHOUT |= dict.fromkeys(("schedule", "augmentation", "epsilon", "norm-momentum"), OWN)
 
 
