@@ -296,8 +296,7 @@ std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches,
 // so large that the parameter moves by as much as the gradient. The other rows have different learning rates:
 // large enough that an update is well above the rounding of the parameter, and small enough that the run does
 // not solve the few samples (then all gradients are rounding) and stays finite (plain SGD on vgg_a, which has
-// no norm). The single step has a count at which Adam still corrects the bias of both means. The others have later
-// ones: before, the correction hides an epsilon behind the root of a mean of squares that is close to zero.
+// no norm). The step counts begin where Adam still corrects its bias, but not at the first step.
 HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
   const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
@@ -305,12 +304,11 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
   const std::span<double> rows = schedule.as<double>();
   Philox random(seed, "exam/schedule");
-  const auto single = static_cast<double>(20 + random.below(40));
-  const auto first = static_cast<double>(300 + random.below(200));
+  const auto first = static_cast<double>(20 + random.below(480));
   for (std::int64_t row = 0; row <= steps; ++row) {
     const auto at = static_cast<std::size_t>(2 * row);
     rows[at] = row == 0 ? (shows_gradient ? 1 : base) : base * factors[(row - 1) % 3];
-    rows[at + 1] = row == 0 ? single : first + static_cast<double>(row - 1);
+    rows[at + 1] = first + static_cast<double>(row == 0 ? 0 : row - 1);
   }
   return schedule;
 }
