@@ -49,8 +49,9 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
       elements[i + 1] = signal(random);
     }
   } else {
-    throw DataError(fmt::format(
-        "[operands] got '{}' for {}: must be signal, weight, positive, below:N or fraction", word, value.name));
+    throw DataError(
+        fmt::format("[operands] got '{}' for {}: must be signal, weight, positive, below:N or fraction", word,
+                    value.name));
   }
 }
 
