@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -27,9 +25,6 @@ def restore_aliases() -> None:
 
 def adapter() -> type[Adapter]:
     restore_aliases()
-    request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
-    if request.get("recompute") == "mirror":
-        os.environ["MXNET_BACKWARD_DO_MIRROR"] = "1"
     from mxnet_adapter import MxnetAdapter
 
     return MxnetAdapter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -60,14 +59,12 @@ def test_updates_are_given_by_their_part(make_cell: Any) -> None:
     assert first.gives == ["bn1.new_running_mean", "bn1.new_running_variance", "relu1"]
 
 
-def ask_twice(framework: Framework, folder: Path, policy: str, network: str) -> tuple[Tensors, Tensors]:
+def ask_twice(framework: Framework, folder: Path, network: str) -> tuple[Tensors, Tensors]:
     """Return a framework's answers with recomputation and without."""
     plain = framework.ask(folder)[0]
     request = json.loads((folder / "request.json").read_text())
-    (folder / "request.json").write_text(json.dumps(request | {"recompute": policy}))
-    if policy == "sqrt":
-        with_segments(folder, SEGMENTS[network])
-    return framework.ask(folder)[0], plain
+    (folder / "request.json").write_text(json.dumps(request | {"recompute": "sqrt"}))
+    return framework.ask(with_segments(folder, SEGMENTS[network]))[0], plain
 
 
 @pytest.mark.parametrize("framework", ON_SEGMENTS)
@@ -80,7 +77,7 @@ def test_answers_are_those_without_it(
         pytest.skip("refused: tf.recompute_grad would update running statistics twice")
     mode = framework.compiled if compiled else "eager"
     folder = make_cell(network, {"kind": "adam", "epsilon": 1e-3}, mode=mode)
-    assert_same(*ask_twice(framework, folder, "sqrt", network), 5e-5, 5e-6)
+    assert_same(*ask_twice(framework, folder, network), 5e-5, 5e-6)
 
 
 @pytest.mark.parametrize("framework", ON_SEGMENTS[:2])
@@ -104,24 +101,11 @@ def test_tensorflow_refuses_what_it_would_do_twice(make_cell: Any, network: str)
     assert "running statistics twice" in heard[1]["reason"]
 
 
-@pytest.mark.parametrize("network", ["convolutional", "normalised", "dropping"])
 @MXNET.skip
-def test_mxnet_mirrors_what_it_chooses(make_cell: Any, network: str) -> None:
-    epsilon = 1.0 if network == "dropping" else 1e-3
-    folder = make_cell(network, {"kind": "adam", "epsilon": epsilon}, mode="hybridize")
-    answers, plain = ask_twice(MXNET, folder, "mirror", network)
-    for found in (answers, plain):
-        take_what_dropout_drew(found)
-    assert_same(answers, plain, 5e-5, 5e-6)
-
-
-@MXNET.skip
-def test_mxnet_is_told_to_mirror(make_cell: Any) -> None:
-    for policy, told in (("mirror", "1"), ("none", None)):
-        folder = make_cell("mlp", mode="hybridize", recompute=policy)
-        hello = MXNET.hear(folder, "quit")[0]
-        assert hello["settings"].get("MXNET_BACKWARD_DO_MIRROR") == told
-        shutil.rmtree(folder)
+def test_mxnet_refuses_it(make_cell: Any) -> None:
+    heard = MXNET.hear(make_cell("mlp", mode="hybridize", recompute="mirror"), "compile", "quit")
+    assert heard[1]["kind"] == "unsupported"
+    assert "MXNET_BACKWARD_DO_MIRROR" in heard[1]["reason"]
 
 
 TORCH_KEEPS = """

@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def recompute(self) -> str:
-        """What the backward pass computes again: "none", "mirror", "sqrt"."""
+        """The activations that the backward pass computes again: "none", "mirror" or "sqrt"."""
         return str(self.request.get("recompute", "none"))
 
     @property

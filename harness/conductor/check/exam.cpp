@@ -162,11 +162,11 @@ bool has_a_part_like_the_whole(const std::vector<std::int64_t>& rows, std::int64
 // Row r of the batch is sample row_of[r]: every sample equally often, in shuffled order. No part of the rows is like
 // the whole, if there is such an order.
 std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinct, Philox random) {
-  constexpr int most_tries = 1000;
+  constexpr int max_tries = 1000;
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
   for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
   random.shuffle(std::span(rows));
-  for (int tries = 1; tries < most_tries && distinct > 1 && has_a_part_like_the_whole(rows, distinct);
+  for (int tries = 1; tries < max_tries && distinct > 1 && has_a_part_like_the_whole(rows, distinct);
        ++tries)
     random.shuffle(std::span(rows));
   return rows;

@@ -29,7 +29,7 @@ bool saves_more(const Node& node) {
 std::vector<Segment> mirror_segments(const Graph& forward) {
   std::vector<Segment> segments;
   auto end_at = [&, begin = std::int64_t{0}](std::int64_t end, std::int64_t next) mutable {
-    // A product alone has nothing to compute again.
+    // A segment of only a product has nothing to compute again.
     if (end - begin > 1) segments.push_back({begin, end});
     begin = next;
   };

@@ -1,9 +1,9 @@
 // Recomputation: the backward pass computes activations again that a step does not keep.
 //
-// A segment is a run of consecutive nodes of the forward graph. What nodes after it read of its results is kept, and
-// so are outputs, updates and vectors such as batch statistics. All other results are computed again from what
-// is kept when the backward pass first reads one. Nodes outside of segments keep their results. That is what
-// torch.utils.checkpoint and jax.checkpoint do with the same segments.
+// A segment is a run of consecutive forward nodes. Its results that nodes after it read are kept,
+// and so are outputs, updates and vectors such as batch statistics. All other results are computed again from
+// what is kept when the backward pass first reads one. Nodes outside of segments keep their results. That is
+// what torch.utils.checkpoint and jax.checkpoint do with the same segments.
 #pragma once
 
 #include <string_view>
@@ -16,8 +16,8 @@ namespace assay {
 // The segments of a forward graph for a policy of the axis recompute.
 //
 //   none
-//   mirror  cheap ops until the next product, which is the last node of the segment, so that only cheap ops are
-//           computed again, as with MXNet's mirroring; an LSTM and an attention, which save more than their
+//   mirror  cheap ops until the next product, which is the last node of the segment, so that only cheap ones are
+//           computed again, as in MXNet's documents; an LSTM and an attention, which save more than their
 //           result, are outside
 //   sqrt    about as many segments as the root of the number of nodes, with activations of about equal size
 //           (Chen et al. 2016, "Training deep nets with sublinear memory cost"); a segment ends where the
