@@ -166,8 +166,7 @@ std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinc
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
   for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
   random.shuffle(std::span(rows));
-  for (int tries = 1; tries < max_tries && distinct > 1 && has_a_part_like_the_whole(rows, distinct);
-       ++tries)
+  for (int tries = 1; tries < max_tries && distinct > 1 && has_a_part_like_the_whole(rows, distinct); ++tries)
     random.shuffle(std::span(rows));
   return rows;
 }
