@@ -25,7 +25,6 @@ ON_SEGMENTS = [
     pytest.param(framework, marks=framework.skip, id=framework.name) for framework in (TORCH, JAX, TENSORFLOW)
 ]
 SEGMENTS = {
-    "mlp": [[0, 2]],
     "convolutional": [[0, 2], [2, 5]],
     "normalised": [[0, 3], [3, 5]],
     "dropping": [[0, 3], [4, 7]],
@@ -108,6 +107,17 @@ def test_mxnet_refuses_it(make_cell: Any) -> None:
     assert "MXNET_BACKWARD_DO_MIRROR" in heard[1]["reason"]
 
 
+def counted(framework: Framework, script: str, folder: Path) -> list[int]:
+    """Return the number that a script prints of the convolutional network: with its segments, and without."""
+    command = [str(framework.python), "-c", script, str(ROOT), str(folder / "graph.json")]
+    numbers = []
+    for segments in (SEGMENTS["convolutional"], []):
+        with_segments(folder, segments)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        numbers.append(int(done.stdout))
+    return numbers
+
+
 TORCH_KEEPS = """
 import sys
 for part in ("backends/python", "backends/torch"):
@@ -131,13 +141,8 @@ print(sum(kept.values()))
 
 @TORCH.skip
 def test_torch_keeps_less(make_cell: Any) -> None:
-    def kept(segments: list[list[int]]) -> int:
-        graph = with_segments(folder, segments) / "graph.json"
-        command = [str(TORCH.python), "-c", TORCH_KEEPS, str(ROOT), str(graph)]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-    folder = make_cell("convolutional")
-    assert kept(SEGMENTS["convolutional"]) < 0.8 * kept([])
+    kept, kept_of_all = counted(TORCH, TORCH_KEEPS, make_cell("convolutional"))
+    assert kept < 0.8 * kept_of_all
 
 
 JAX_RUNS = """
@@ -160,10 +165,5 @@ print(traced.count("conv_general_dilated"))
 
 @JAX.skip
 def test_jax_convolves_again(make_cell: Any) -> None:
-    def convolutions(segments: list[list[int]]) -> int:
-        graph = with_segments(folder, segments) / "graph.json"
-        command = [str(JAX.python), "-c", JAX_RUNS, str(ROOT), str(graph)]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-    folder = make_cell("convolutional")
-    assert convolutions(SEGMENTS["convolutional"]) > convolutions([])
+    convolutions, once = counted(JAX, JAX_RUNS, make_cell("convolutional"))
+    assert convolutions > once

@@ -215,9 +215,8 @@ class Program:
     update_rule: Optimizer | None  # None: a single op
     cotangents: dict[str, str] = field(default_factory=dict)  # for an op: output -> input with its gradient
     decoding: Decoding | None = None  # only for task decode
-    segments: tuple[
-        tuple[int, int], ...
-    ] = ()  # of training: the first node of each, and the one after its last
+    # Of training: the number of the first node of each, and that of the node after its last.
+    segments: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_op(self) -> bool:

@@ -35,8 +35,7 @@ nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::ob
 
 Program NetworkCell::program(const Axes& axes) const {
   Program program = network_program(axes);
-  if (const std::string policy = axes.text("recompute"); !policy.empty())
-    program.segments = recompute_segments(program.training, policy);
+  program.segments = recompute_segments(program.training, axes.text("recompute"));
   return program;
 }
 

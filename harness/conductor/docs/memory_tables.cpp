@@ -79,21 +79,16 @@ std::string recomputation_table() {
       "| workload | batch | nothing again | mirror | FLOPs | sqrt | FLOPs |\n|---|---|---|---|---|---|---|\n";
   for (const Workload& workload : all_workloads()) {
     Program program = workload.build(workload.batch);
-    const auto flops = [](const Graph& step) {
-      double sum = 0;
-      for (const Node& node : step.nodes()) sum += cost(step, node).flops;
-      return sum;
-    };
-    const Graph kept = training_step(program, {});
-    const std::int64_t all = plan_sizes(kept).co_share;
+    const StepSummary kept = summarise(program, {}).training;
+    const std::int64_t all = kept.arena.co_share;
     text += fmt::format("| {} | {} | {} |", workload.name, workload.batch, mebibytes(all));
     for (const char* policy : {"mirror", "sqrt"}) {
       program.segments = recompute_segments(program.training, policy);
-      const Graph step = training_step(program, {});
-      const std::int64_t needed = plan_sizes(step).co_share;
+      const StepSummary step = summarise(program, {}).training;
+      const std::int64_t needed = step.arena.co_share;
       text += fmt::format(" {} ({:.0f} %) | {:+.0f} % |", mebibytes(needed),
                           100 * static_cast<double>(needed) / static_cast<double>(all),
-                          100 * (flops(step) / flops(kept) - 1));
+                          100 * (step.flops / kept.flops - 1));
     }
     text += '\n';
   }

@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/walk.hpp"
 
