@@ -51,6 +51,17 @@ std::vector<int> worker_cores(int threads, int lane) {
   return cores;
 }
 
+std::vector<int> one_per_core(const std::vector<int>& processors) {
+  const std::map<int, int> core_of = cores_of_cpus();
+  std::set<int> seen;
+  std::vector<int> firsts;
+  for (const int processor : processors) {
+    const auto core = core_of.find(processor);
+    if (core == core_of.end() || seen.insert(core->second).second) firsts.push_back(processor);
+  }
+  return firsts;
+}
+
 void leave_cores_to_worker(const std::vector<int>& taken) {
   cpu_set_t left;
   CPU_ZERO(&left);

@@ -13,6 +13,8 @@ const std::vector<int>& usable_cores();
 // budget is larger than the machine. lane: number of a worker that runs next to others, from 0; each lane
 // gets different cores as long as there are enough.
 std::vector<int> worker_cores(int threads, int lane = 0);
+// The first of these processors on each physical core, as far as the system shows the cores.
+std::vector<int> one_per_core(const std::vector<int>& processors);
 // Moves this thread off those cores if others are left; otherwise does nothing.
 void leave_cores_to_worker(const std::vector<int>& taken);
 // Undoes leave_cores_to_worker(), so that later measurements see the whole machine.

@@ -37,6 +37,10 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
+bool is_disturbed(const Fork& fork) {
+  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::shared_core);
+}
+
 namespace {
 
 // The observations of a round's forks.
@@ -57,7 +61,7 @@ std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
       Votes& votes = rounds[fork.round];
       if (fork.status == Status::ok) ++votes.forks;
       if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
-      if (contains(fork.flags, quality_flag::disturbed)) votes.disturbed = true;
+      if (is_disturbed(fork)) votes.disturbed = true;
     }
   std::set<int> disturbed;
   for (const auto& [round, votes] : rounds)

@@ -34,17 +34,21 @@ struct ForkTime {
 std::optional<ForkTime> fork_time(const Fork& fork);
 
 namespace quality_flag {
-inline constexpr const char* disturbed = "disturbed";  // other processes used the worker's processors
-inline constexpr const char* stolen = "stolen";        // the hypervisor took them
+inline constexpr const char* disturbed = "disturbed";      // other processes used the worker's processors
+inline constexpr const char* stolen = "stolen";            // the hypervisor took them
+inline constexpr const char* shared_core = "shared_core";  // the host put two of them on one physical core
 inline constexpr const char* disturbed_round = "disturbed_round";
 inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
 inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
+// Whether the machine was disturbed while the fork was timed: it is `disturbed` or has a `shared_core`.
+bool is_disturbed(const Fork& fork);
+
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: so a
 // fork is never dropped because of its own program. Sets the flag disturbed_round of every fork of the group
 // (cells with one group_title()) in such a round, and removes it from all others. A round is disturbed if one
-// of its forks is disturbed, or if more than half of its forks, and at least two, are stolen. Returns true if
+// of its forks is disturbed or has a shared core, or if more than half of its forks, and at least two, are stolen. Returns true if
 // a fork's flag changed.
 bool mark_disturbed_rounds(std::span<CellReport* const> group);
 // The same for every group of a report.

@@ -29,6 +29,14 @@ struct MachineSample {
   std::optional<GpuReading> gpu{};  // for a cell on cuda
 };
 
+// How many times as long a loop takes while each of the worker's processors runs it as while one does: about 2 if two
+// of them are on one physical core.
+struct CoreSharing {
+  double before = 0, after = 0;  // the timed run
+  double lowest = 0;             // on these processors in this session until then
+  bool operator==(const CoreSharing&) const = default;
+};
+
 // Wall time, in seconds, of the conductor's work for one worker.
 struct TimeSpent {
   double folder = 0;   // writing the cell folder
@@ -59,6 +67,7 @@ struct Fork {
   std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};
   std::optional<Disturbance> disturbance{};
+  std::optional<CoreSharing> core_sharing{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown

@@ -133,6 +133,19 @@ constexpr auto describe(Of<TimeSpent>) {
       field("quit", &TimeSpent::quit, "Ending the process; 0 if it stays.").at_least(0));
 }
 
+constexpr auto describe(Of<CoreSharing>) {
+  return fields(
+      "core_sharing",
+      "How many times as long a loop takes on the slowest of the worker's processors while all of them run it as while "
+      "that one runs it alone.",
+      field("before", &CoreSharing::before, "Before the command `run`.").at_least(0),
+      field("after", &CoreSharing::after, "After the answer to it.").at_least(0),
+      field(
+          "lowest", &CoreSharing::lowest,
+          "The lowest value on these processors in this session until then: above 1.5, they always share a core.")
+          .at_least(0));
+}
+
 constexpr auto describe(Of<Fork>) {
   return fields(
       "fork", "One execution of the cell: the unit of replication.",
@@ -155,8 +168,9 @@ constexpr auto describe(Of<Fork>) {
       field(
           "flags", &Fork::flags,
           "Reasons to doubt its numbers: `disturbed` (other processes used over 3 % of the worker's "
-          "processors), `stolen` (the hypervisor took over 3 % of them), `disturbed_round` (a fork that it "
-          "is compared with was disturbed in this round, or most forks were stolen: the round does not count), "
+          "processors), `shared_core` (the host put some of its processors on one physical core), `stolen` (the "
+          "hypervisor took over 3 % of them), `disturbed_round` (a fork that it is compared with was disturbed or "
+          "had a shared core in this round, or most forks were stolen: the round does not count), "
           "`throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
@@ -179,6 +193,9 @@ constexpr auto describe(Of<Fork>) {
           .left_out_by_default(),
       field("blocks", &Fork::blocks, "In the order of time.").in_columns(),
       field("disturbance", &Fork::disturbance, "Time taken from the worker's processors; absent if unknown.")
+          .left_out_by_default(),
+      field("core_sharing", &Fork::core_sharing,
+            "Whether some of the worker's processors were on one physical core; absent for a single one.")
           .left_out_by_default(),
       field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
       field(

@@ -23,6 +23,7 @@ sys.path[:0] = [str(PYTHON), str(WORKER.parent)]
 from assay_worker import Adapter, worker_main  # noqa: E402
 
 STEP = 17
+CELL = Path(sys.argv[-1])
 GIBIBYTE = 1 << 30
 
 
@@ -40,6 +41,7 @@ def starve(adapter: Adapter) -> None:
 def faulty(base: type[Adapter]) -> type[Adapter]:
     class Faulty(base):  # type: ignore[misc,valid-type]
         _steps = 0
+        _was_timed = False
 
         @classmethod
         def of(cls, program: Any) -> type[Adapter]:
@@ -58,6 +60,11 @@ def faulty(base: type[Adapter]) -> type[Adapter]:
                     pass
                 if FAULT == "shape":
                     self.stage(slot, np.zeros((6, 1, 5, 5), np.float32), np.zeros(6, np.int32))
+            timed = (CELL / "results/clock.json").exists()
+            if FAULT == "questions" and self._was_timed and not timed:  # in a later fork
+                with (CELL / "check/batches.json").open("a") as file:
+                    file.write(" ")  # it stays valid
+            self._was_timed = timed
             super().step(slot, learning_rate, step)
 
         def loss(self) -> float:

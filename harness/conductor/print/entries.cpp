@@ -18,7 +18,7 @@ constexpr std::size_t max_warnings = 4;  // per cell
 std::string flags_text(const std::vector<std::string>& flags) {
   const auto words = [](const std::string& flag) -> std::string {
     if (flag == quality_flag::disturbed)
-      return "other processes used the processors, or the hypervisor took them, in every round";
+      return "in every round other processes used the processors, or the hypervisor took them or put some on one core";
     if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
     if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
     return flag;
@@ -92,7 +92,8 @@ std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& gro
 std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
-      return "Nothing is ranked: other processes used the processors in every round. Stop them and run again.";
+      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took them or put some "
+             "on one core. Stop other processes, or use a quieter machine, and run again.";
   return "";
 }
 

@@ -50,7 +50,7 @@ void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& 
   for (const int round : uncounted_rounds(cells)) rounds.push_back(round + 1);
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
-        "Other processes or the hypervisor used the processors in round{} {}, so {}.",
+        "Other processes or the hypervisor used the processors, or the host put some on one core, in round{} {}, so {}.",
         rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
         rounds.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
 }

@@ -34,7 +34,7 @@ std::optional<double> step_of(const CellReport& row) {
     const auto time = fork.status == Status::ok ? fork_time(fork) : std::nullopt;
     if (!time) continue;
     any = std::min(any.value_or(time->step_seconds), time->step_seconds);
-    if (!was_disturbed(fork)) quiet = std::min(quiet.value_or(time->step_seconds), time->step_seconds);
+    if (!is_disturbed(fork)) quiet = std::min(quiet.value_or(time->step_seconds), time->step_seconds);
   }
   return quiet ? quiet : any;
 }
@@ -59,10 +59,8 @@ ConfigRow row_of(const RunConfig& config, const Cell& cell) {
 
 }  // namespace
 
-bool was_disturbed(const Fork& fork) { return contains(fork.flags, quality_flag::disturbed); }
-
 bool is_trial_over(const CellReport& row) {
-  return row.forks.empty() || row.forks.back().status != Status::ok || !was_disturbed(row.forks.back());
+  return row.forks.empty() || row.forks.back().status != Status::ok || !is_disturbed(row.forks.back());
 }
 
 RunConfig trial_of(const RunConfig& config) {

@@ -14,8 +14,6 @@
 
 namespace assay {
 
-// Whether other processes used the processors while the fork was timed.
-bool was_disturbed(const Fork& fork);
 // Whether the trial of a cell is over: its last fork was undisturbed, or has no time.
 bool is_trial_over(const CellReport& row);
 

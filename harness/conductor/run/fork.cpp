@@ -14,6 +14,7 @@
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/run/core_watch.hpp"
 #include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/quality.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
@@ -268,6 +269,13 @@ Cell already_warm(Cell cell) {
   return cell;
 }
 
+// The worker's processors that do not share a physical core as far as the system shows it; none if the work is on a
+// GPU.
+std::vector<int> watched_processors(const Cell& cell, const ConversationPlan& plan) {
+  if (cell.axes.device != DeviceKind::cpu) return {};
+  return one_per_core(plan.worker.cores.empty() ? usable_cores() : plan.worker.cores);
+}
+
 // Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
 // caches.
 void remove_earlier(const fs::path& folder) {
@@ -339,15 +347,24 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (set) given.emplace(folder, *set);
     spent.folder = seconds_since(begin);
 
-    std::vector<Command> commands = {Command{used ? Verb::restart : Verb::compile}};
-    if (timed) commands.push_back(Command{Verb::run});
-    if (set && !timed) commands.push_back(Command{Verb::verify});
-    const ConversationPlan plan = plan_for(cell, *cell.backend, folder, commands, context);
+    const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
+    const ConversationPlan plan = plan_for(cell, *cell.backend, folder, {first, second}, context);
     if (!used) used = ResidentWorker{std::move(own), Worker(plan, context.watch)};
+    const auto say = [&](const std::vector<Command>& commands, Afterwards afterwards) {
+      ConversationResult result = used->worker.converse(commands, afterwards, plan.deadline);
+      add_spent(spent, result);
+      return result;
+    };
     const Afterwards at_end = stays ? Afterwards::stop : Afterwards::quit;
-    ConversationResult result =
-        used->worker.converse(commands, set && timed ? Afterwards::stay : at_end, plan.deadline);
-    add_spent(spent, result);
+    ConversationResult result = say({first}, timed || set ? Afterwards::stay : at_end);
+    if (result.ok() && timed) {
+      const std::vector<int> processors = watched_processors(cell, plan);
+      context.cores->before_run(processors, !context.deadline);
+      result = say({second}, Afterwards::stay);
+      if (result.ok()) fork.core_sharing = context.cores->after_run(processors);
+    } else if (result.ok() && set) {
+      result = say({second}, at_end);
+    }
     outcome.hello = result.hello;
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
@@ -361,19 +378,19 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     // first fork.
     fork.examined = set && (!fork.resident || context.settings.examine_all ||
                             examines_later_fork(std::random_device()()));
-    if (set && !fork.examined) {
-      if (const std::string changed = given->changed(); !changed.empty())
-        end_with(fork, ReasonCode::exam_changed, changed);
-      ConversationResult last = used->worker.converse({}, at_end, plan.deadline);
+    if (timed && !fork.examined) {
+      ConversationResult last = say({}, at_end);
       take_ending(fork, last);
+      if (!last.ok()) return;
+      if (const std::string changed = given ? given->changed() : ""; !changed.empty())
+        end_with(fork, ReasonCode::exam_changed, changed);
     }
     if (fork.examined) {
       RunAudit audit;
       if (timed) {
         audit = audit_of(cell, program, fork);
         write_audit(folder / "check", audit, precision_of(cell.axes.precision));
-        ConversationResult last = used->worker.converse({Command{Verb::verify}}, at_end, plan.deadline);
-        add_spent(spent, last);
+        ConversationResult last = say({Command{Verb::verify}}, at_end);
         take_ending(fork, last);
         if (!last.ok()) return;
       }

@@ -12,6 +12,7 @@
 
 namespace assay {
 
+class CoreWatch;
 class Exams;
 
 // Borrows everything.
@@ -23,6 +24,7 @@ struct ForkContext {
   Exams& exams;
   bool keep_folders = false;
   const PublishedWeights* weights = nullptr;  // null: parameters are drawn
+  CoreWatch* cores = nullptr;                 // needed only for timed forks
   ConversationWatch watch{};
   // Latest end of the conversations of a fork; absent: only the phases have limits.
   std::optional<std::chrono::steady_clock::time_point> deadline{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/checks.hpp"
+#include "harness/conductor/run/core_watch.hpp"
 #include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/fork.hpp"
@@ -86,7 +88,8 @@ struct Measurement::Parts {
                  data_,
                  exams_,
                  request.keep_folders,
-                 weights_ ? &*weights_ : nullptr},
+                 weights_ ? &*weights_ : nullptr,
+                 &cores_},
         rooflines_(context_, progress),
         checks_(
             {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
@@ -424,6 +427,10 @@ struct Measurement::Parts {
   DatasetShelf data_;
   QuickBudget budget_;
   Exams exams_;
+  CoreWatch cores_{{.pause = [this](CoreWatch::Seconds time) {
+    std::this_thread::sleep_for(time);
+    return !stopped();
+  }}};
   ForkContext context_;
   Rooflines rooflines_;
   Report report_;

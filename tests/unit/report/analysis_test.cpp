@@ -141,6 +141,14 @@ TEST(DisturbedRounds, AreMarkedInEveryCellOfTheGroup) {
   EXPECT_TRUE(counts(report.cells[2].forks[1])) << "another group has other rounds";
 }
 
+TEST(DisturbedRounds, AreThoseOfASharedCore) {
+  Report report = test::sample_report(3);
+  report.cells[0].forks[1].flags = {quality_flag::shared_core};
+  mark_disturbed_rounds(report.cells);
+  EXPECT_FALSE(counts(report.cells[0].forks[1]));
+  EXPECT_TRUE(counts(report.cells[0].forks[0]));
+}
+
 TEST(DisturbedRounds, AreThoseInWhichTheHypervisorTookFromMostForks) {
   Report report = test::sample_report(3);
   report.cells.resize(1);

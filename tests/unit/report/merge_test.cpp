@@ -218,11 +218,13 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.examined = true;
   EXPECT_EQ(to_json(report)["schema_minor"], 4);
   fork.blocks.at(0).minor_faults = 0;
+  EXPECT_EQ(to_json(report)["schema_minor"], 5);
+  fork.core_sharing.emplace();
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);
   unfinished.cells.at(0).forks = {Fork{.host_start_rss = 1}};
-  EXPECT_EQ(to_json(unfinished)["schema_minor"], report_schema_minor) << "without a block";
+  EXPECT_EQ(to_json(unfinished)["schema_minor"], 5) << "without a block";
 }
 
 TEST(Analysis, LeavesOutTheCellsOfOtherShards) {

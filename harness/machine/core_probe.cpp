@@ -1,0 +1,97 @@
+#include "harness/machine/core_probe.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <thread>
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// About 1 ms. Eight independent chains keep a core's multiplier busy, so that two of these loops on one core take
+// twice as long.
+void multiply() {
+  std::array<std::uint64_t, 8> chains = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (int i = 0; i < 350'000; ++i)
+    for (std::uint64_t& chain : chains) {
+      chain = chain * 0x9e3779b97f4a7c15U + 1;
+      asm volatile("" : "+r"(chain));  // neither leaves it out nor makes vectors of it
+    }
+}
+
+// The shortest of several: an interrupt or another process lengthens some of them.
+double shortest_seconds() {
+  constexpr int repetitions = 5;
+  double shortest = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const Clock::time_point begin = Clock::now();
+    multiply();
+    const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+    shortest = i == 0 ? took : std::min(shortest, took);
+  }
+  return shortest;
+}
+
+// Moves this thread to a processor.
+bool move_to(int processor) {
+  if (processor < 0 || processor >= CPU_SETSIZE) return false;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(processor), &set);
+  return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
+}
+
+// The times of the loop on these processors, all at the same time; 0 where a thread could not be placed. Throws
+// std::system_error if there are no more threads.
+std::vector<double> seconds_together(const std::vector<int>& processors) {
+  std::vector<double> times(processors.size());
+  std::atomic<std::size_t> ready = 0, done = 0;
+  std::atomic<bool> given_up = false;
+  const auto wait_for = [&](const std::atomic<std::size_t>& count) {
+    return count < processors.size() && !given_up;
+  };
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 0; i < processors.size(); ++i)
+      threads.emplace_back([&, i] {
+        const bool placed = move_to(processors[i]);
+        ++ready;
+        while (wait_for(ready)) std::this_thread::yield();
+        multiply();  // the others begin
+        if (placed) times[i] = shortest_seconds();
+        ++done;
+        while (wait_for(done)) multiply();  // stays busy until the last one has measured
+      });
+  } catch (...) {
+    given_up = true;
+    throw;
+  }
+  threads.clear();
+  return times;
+}
+
+}  // namespace
+
+std::optional<double> slowdown_together(const std::vector<int>& processors) try {
+  if (processors.size() < 2) return std::nullopt;
+  const std::vector<double> together = seconds_together(processors);
+  if (std::ranges::find(together, 0.0) != together.end()) return std::nullopt;
+  const auto slowest = std::ranges::max_element(together);
+  const std::size_t index = static_cast<std::size_t>(slowest - together.begin());
+  const double alone = seconds_together({processors[index]}).front();
+  if (alone <= 0) return std::nullopt;
+  return *slowest / alone;
+} catch (const std::system_error&) {  // no more threads
+  return std::nullopt;
+}
+
+}  // namespace assay
