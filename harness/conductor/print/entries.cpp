@@ -13,12 +13,12 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t max_warnings = 4;  // per cell
+constexpr std::size_t max_warnings = 4;  // kinds of them per cell
 
 std::string flags_text(const std::vector<std::string>& flags) {
   const auto words = [](const std::string& flag) -> std::string {
     if (flag == quality_flag::disturbed)
-      return "in every round other processes used the processors, or the hypervisor took them or put some on one core";
+      return "in every round other processes used the processors, or the hypervisor took or moved them";
     if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
     if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
     return flag;
@@ -92,8 +92,8 @@ std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& gro
 std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
-      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took them or put some "
-             "on one core. Stop other processes, or use a quieter machine, and run again.";
+      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or moved them. Stop "
+             "other processes, or use a quieter machine, and run again.";
   return "";
 }
 
@@ -142,21 +142,42 @@ std::string answer_of(const Analysis& all, const AnalyzedGroup& group) {
   return text + "." + next_step(all, group, ranked);
 }
 
+namespace {
+
+// Forks with one warning, or with warnings that differ only in their numbers.
+struct Warned {
+  int forks = 0;
+  std::string first{};
+  bool differ = false;
+
+  void add(const std::string& warning) {
+    if (++forks == 1) first = warning;
+    differ = differ || warning != first;
+  }
+};
+
+// The words before its first number.
+std::string kind_of_warning(const std::string& warning) {
+  return warning.substr(0, warning.find_first_of("0123456789"));
+}
+
+}  // namespace
+
 void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
     const CellReport& cell = all.report_cell(i);
-    std::map<std::string, int> forks;
+    std::map<std::string, Warned> kinds;
     for (const Fork& fork : cell.forks)
-      for (const std::string& warning : fork.warnings) ++forks[warning];
+      for (const std::string& warning : fork.warnings) kinds[kind_of_warning(warning)].add(warning);
     std::size_t left = max_warnings;
-    for (const auto& [warning, count] : forks) {
+    for (const auto& [kind, warned] : kinds) {
       if (left-- == 0) {
-        table.notes.push_back(
-            fmt::format("{}: the report has similar warnings of other forks.", short_name(cell)));
+        table.notes.push_back(fmt::format("{}: the report has warnings of other kinds.", short_name(cell)));
         break;
       }
-      table.notes.push_back(fmt::format("{}: warning ({} of {} forks): {}.", short_name(cell), count,
-                                        cell.forks.size(), one_line(warning, 300)));
+      table.notes.push_back(fmt::format("{}: warning ({} of {} forks{}): {}.", short_name(cell), warned.forks,
+                                        cell.forks.size(), warned.differ ? ", here the first" : "",
+                                        one_line(warned.first, 300)));
     }
   }
 }

@@ -108,6 +108,18 @@ TEST(Summary, CountsTheForksBehindTheNumbers) {
   EXPECT_THAT(text_of(report), HasSubstr("in round 2, so it does not count for any cell."));
 }
 
+TEST(Summary, JoinsWarningsThatDifferOnlyInTheirNumbers) {
+  Report report = test::sample_report(3);
+  std::vector<Fork>& forks = report.cells[0].forks;
+  forks[0].warnings = {"the step time changed from 1 ms to 2 ms", "its clocks are not locked"};
+  forks[1].warnings = {"its clocks are not locked"};
+  forks[2].warnings = {"the step time changed from 900 us to 3 ms"};
+  const std::string text = text_of(report);
+  EXPECT_THAT(text, HasSubstr("warning (2 of 3 forks): its clocks are not locked."));
+  EXPECT_THAT(text,
+              HasSubstr("warning (2 of 3 forks, here the first): the step time changed from 1 ms to 2 ms."));
+}
+
 TEST(Summary, compares_measured_and_published_numbers) {
   Report report = test::sample_report(2);
   const Table table = published_table(analyze(report));
