@@ -1,10 +1,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
+#include <functional>
+#include <future>
+#include <iterator>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
@@ -161,41 +172,32 @@ void remove_shift(Values& answers, const ExamFeeds& perturbed, const ExamFeeds& 
   }
 }
 
-void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Values& exact) {
-  for (const auto& [name, values] : exact) {
-    const std::vector<double>& other = got.at(name);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (std::isfinite(other.at(i) - values[i])) continue;
-      throw CellError(
-          fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program's "
-                      "answer cannot be compared",
-                      name, i, values[i], other[i]));
-    }
-    const ErrorNorms error = error_norms(other, values);
-    ErrorNorms& bound = seen[name];
-    bound.max = std::max(bound.max, error.max);
-    bound.l2 = std::max(bound.l2, error.l2);
+void widen(std::map<std::string, ErrorNorms>& seen, const std::string& name, const std::vector<double>& got,
+           const std::vector<double>& exact) {
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    if (std::isfinite(got.at(i) - exact[i])) continue;
+    throw CellError(
+        fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program's answer "
+                    "cannot be compared",
+                    name, i, exact[i], got[i]));
   }
+  const ErrorNorms error = error_norms(got, exact);
+  ErrorNorms& bound = seen[name];
+  bound.max = std::max(bound.max, error.max);
+  bound.l2 = std::max(bound.l2, error.l2);
 }
 
-// The errors that elements within rounding of a tie cause if they fall on the other side. The answers are of two runs
-// that were moved in opposite directions. Their smooth errors cancel in the sum. A tie does not: only one of the two
-// runs crosses it.
+// The errors that elements within rounding of a tie cause if they fall on the other side, of the answers whose names
+// begin with `begin`. The answers are of two runs that were moved in opposite directions. Their smooth errors cancel in
+// the sum. A tie does not: only one of the two runs crosses it.
 void widen_flips(std::map<std::string, ErrorNorms>& flips, const Values& one, const Values& opposite,
-                 const Values& exact) {
-  Values sum;
+                 const Values& exact, std::string_view begin) {
   for (const auto& [name, values] : exact) {
-    std::vector<double>& added = sum[name] = one.at(name);
-    for (std::size_t i = 0; i < values.size(); ++i) added[i] += opposite.at(name).at(i) - values[i];
+    if (!name.starts_with(begin)) continue;
+    std::vector<double> sum = one.at(name);
+    for (std::size_t i = 0; i < values.size(); ++i) sum[i] += opposite.at(name).at(i) - values[i];
+    widen(flips, name, sum, values);
   }
-  widen(flips, sum, exact);
-}
-
-Values after_the_first_step(const Values& answers) {
-  Values later;
-  for (const auto& [name, values] : answers)
-    if (name.starts_with("last/")) later.emplace(name, values);
-  return later;
 }
 
 void add_norms(std::vector<HostTensor>& results, const std::string& name, const ErrorNorms& norms) {
@@ -232,60 +234,186 @@ bool has_rare_ties(const Program& program, Task task, const Precision& emulated)
   return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
 }
 
+// Several runs at a time, with a thread each, use a processor better than one after the other, whose operators often
+// wait for memory. Each lane has its own executable and several copies of the state in fp64.
+constexpr int max_lanes = 4;
+constexpr std::int64_t max_lane_elements = 4'000'000;  // of the state; with more there is one lane
+
+std::size_t lanes_of(const Program& program, const ExamFeeds& feeds, int threads) {
+  std::int64_t elements = 0;
+  for (const HostTensor& tensor : feeds.state) elements += tensor.type.elements();
+  if (program.is_op() || elements > max_lane_elements) return 1;
+  return static_cast<std::size_t>(std::clamp(threads, 1, max_lanes));
+}
+
+// The runs of the oracle. Borrows everything.
+class Runs {
+ public:
+  Runs(Backend& backend, const Program& program, const CompileOptions& options, const OracleOptions& oracle,
+       const ExamFeeds& feeds)
+      : backend_(backend),
+        program_(program),
+        options_(options),
+        oracle_(oracle),
+        feeds_(feeds),
+        task_(options.task),
+        kinks_(program),
+        uncounted_(program),
+        asked_(oracle_answers_of(program, task_)),
+        emulations_(lanes_of(program, feeds, options.threads)) {
+    if (task_ == Task::decode) options_.task = Task::infer;
+    options_.threads = std::max(1, options.threads / static_cast<int>(emulations_.size()));
+  }
+
+  // Does these jobs, several at a time, each with an executable of the emulated precision; before them the exact
+  // run, if it was not made yet. Rethrows the first exception.
+  using Job = std::function<void(Executable& emulation)>;
+  void make(const std::vector<Job>& jobs) {
+    const std::size_t own = tensors_.empty() ? 1 : 0;
+    const std::size_t count = jobs.size() + own;
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::exception_ptr> failures(emulations_.size());
+    const auto work = [&](std::size_t lane) {
+      try {
+        for (std::size_t number = next++; number < count; number = next++) {
+          if (number < own)
+            make_exact();
+          else
+            jobs[number - own](emulation(lane));
+        }
+      } catch (...) {
+        failures[lane] = std::current_exception();
+        next = count;
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t lane = 1; lane < emulations_.size(); ++lane) others.emplace_back(work, lane);
+      work(0);
+    }
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+  }
+
+  // Jobs. The errors of a run: unchanged, or perturbed, by its number.
+  void add_unchanged(Executable& emulation) {
+    std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, feeds_);
+    take(kinks_, tensors, {});
+    add_errors(by_name(tensors));
+  }
+  void add_perturbed(Executable& emulation, int run) {
+    add_errors(moved(emulation, run, perturbed_roundings, kinks_));
+  }
+  // What two runs of one number that move every value in opposite directions show of ties.
+  void add_flips(Executable& emulation, int pair, double roundings, std::string_view begin) {
+    const int run = oracle_.perturbations + pair;
+    const Values one = moved(emulation, run, roundings, uncounted_);
+    const Values opposite = moved(emulation, run, -roundings, uncounted_);
+    const std::lock_guard lock(mutex_);
+    widen_flips(flips_, one, opposite, exact_, begin);
+  }
+
+  const std::vector<HostTensor>& exact() const { return tensors_; }
+  const Kinks& kinks() const { return kinks_; }
+  const std::map<std::string, ErrorNorms>& errors() const { return errors_; }
+  const std::map<std::string, ErrorNorms>& flips() const { return flips_; }
+
+ private:
+  std::unique_ptr<Executable> compile(const Precision& precision) {
+    CompileOptions options = options_;
+    options.precision = precision;
+    const std::lock_guard lock(mutex_);
+    return backend_.compile(kinks_.watched(), options);
+  }
+
+  Executable& emulation(std::size_t lane) {
+    if (!emulations_[lane]) emulations_[lane] = compile(oracle_.emulated);
+    return *emulations_[lane];
+  }
+
+  void make_exact() {
+    try {
+      tensors_ =
+          answered(*compile(precision_of(PrecisionKind::fp64)), kinks_.watched(), task_, in_f64(feeds_));
+      kinks_.take(tensors_);
+      exact_ = by_name(tensors_);
+      made_exact_.set_value();
+    } catch (...) {
+      made_exact_.set_exception(std::current_exception());
+      throw;
+    }
+  }
+
+  // Waits for the exact run, which must be the first to give its kinks.
+  void take(Kinks& kinks, std::vector<HostTensor>& tensors, const Kinks::Order& ordered) {
+    std::shared_future<void>(exact_is_made_).get();  // a copy for each thread
+    const std::lock_guard lock(mutex_);
+    kinks.take(tensors, ordered);
+  }
+
+  void add_errors(const Values& answers) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, values] : exact_) widen(errors_, name, answers.at(name), values);
+  }
+
+  Values moved(Executable& emulation, int run, double roundings, Kinks& kinks) {
+    const Perturbation perturbation(feeds_, program_, *asked_, oracle_.emulated, oracle_.seed, run,
+                                    roundings);
+    std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, perturbation.feeds());
+    take(kinks, tensors, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+    Values answers = by_name(tensors);
+    for (auto& [name, values] : answers) {
+      if (name.ends_with("logits"))
+        values = perturbation.ordered(values, name == "logits" ? feeds_.batches.count() : 1);
+    }
+    remove_shift(answers, perturbation.feeds(), feeds_);
+    return answers;
+  }
+
+  Backend& backend_;
+  const Program& program_;
+  CompileOptions options_;
+  const OracleOptions& oracle_;
+  const ExamFeeds& feeds_;
+  Task task_;
+  Kinks kinks_, uncounted_;
+  std::unique_ptr<Answers> asked_;
+  std::vector<std::unique_ptr<Executable>> emulations_;  // by lane
+  std::vector<HostTensor> tensors_;                      // the exact answers
+  Values exact_;                                         // the same, to compare
+  std::promise<void> made_exact_;
+  std::shared_future<void> exact_is_made_ = made_exact_.get_future().share();
+  std::map<std::string, ErrorNorms> errors_, flips_;
+  std::mutex mutex_;  // of what the runs add to, and of the backend
+};
+
 }  // namespace
 
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const ExamFeeds& given) {
   options.gradients = true;
-  options.precision = precision_of(PrecisionKind::fp64);
   ExamFeeds feeds = given;
   std::vector<HostTensor> moved_biases;
   const bool rare_ties = has_rare_ties(program, options.task, oracle.emulated);
-  if (rare_ties) moved_biases = sharpen(feeds, backend, program, options, oracle.emulated);
-  Kinks kinks(program);
-  const Program& watched = kinks.watched();
-  const Task task = options.task;
-  if (task == Task::decode) options.task = Task::infer;
-  std::vector<HostTensor> tensors =
-      answered(*backend.compile(watched, options), watched, task, in_f64(feeds));
-  kinks.take(tensors);
-  const Values exact = by_name(tensors);
-
-  options.precision = oracle.emulated;
-  const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
-  const std::unique_ptr<Answers> asked = oracle_answers_of(watched, task);
-  std::map<std::string, ErrorNorms> seen;
-  std::vector<HostTensor> emulated = answered(*emulation, watched, task, feeds);
-  kinks.take(emulated);
-  widen(seen, by_name(emulated), exact);
-  const auto perturbed = [&](const Perturbation& perturbation, Kinks& observed) {
-    std::vector<HostTensor> moved = answered(*emulation, watched, task, perturbation.feeds());
-    observed.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
-    Values answers = by_name(moved);
-    for (auto& [name, values] : answers) {
-      if (name.ends_with("logits"))
-        values = perturbation.ordered(values, name == "logits" ? feeds.batches.count() : 1);
-    }
-    remove_shift(answers, perturbation.feeds(), feeds);
-    return answers;
-  };
+  if (rare_ties) {
+    options.precision = precision_of(PrecisionKind::fp64);
+    moved_biases = sharpen(feeds, backend, program, options, oracle.emulated);
+  }
+  Runs runs(backend, program, options, oracle, feeds);
+  const bool has_kinks = rare_ties && runs.kinks().any();
+  std::vector<Runs::Job> jobs;  // the longest first
+  for (int pair = 1; has_kinks && pair <= far_pairs; ++pair)
+    jobs.push_back([&runs, pair](Executable& emulation) {
+      runs.add_flips(emulation, pair, far_tipping_roundings, "last/");
+    });
+  jobs.push_back([&runs](Executable& emulation) { runs.add_unchanged(emulation); });
   for (int run = 0; run < oracle.perturbations; ++run)
-    widen(seen, perturbed({feeds, program, *asked, oracle.emulated, oracle.seed, run}, kinks), exact);
-
-  std::map<std::string, ErrorNorms> flips;
-  const std::int64_t elements = kinks.elements() * feeds.schedule.type.shape.front();
-  if (rare_ties && elements > 0) {
-    Kinks uncounted(program);
-    const auto tipped = [&](int pair, double roundings) {
-      return perturbed(
-          {feeds, program, *asked, oracle.emulated, oracle.seed, oracle.perturbations + pair, roundings},
-          uncounted);
-    };
-    const Values later = after_the_first_step(exact);
-    if (elements <= many_elements || kinks.any_tipped())
-      widen_flips(flips, tipped(0, tipping_roundings), tipped(0, -tipping_roundings), exact);
-    for (int pair = 1; pair <= far_pairs; ++pair)
-      widen_flips(flips, tipped(pair, far_tipping_roundings), tipped(pair, -far_tipping_roundings), later);
+    jobs.push_back([&runs, run](Executable& emulation) { runs.add_perturbed(emulation, run); });
+  runs.make(jobs);
+  if (has_kinks) {
+    const std::int64_t elements = runs.kinks().elements() * feeds.schedule.type.shape.front();
+    if (elements <= many_elements || runs.kinks().any_tipped())
+      runs.make({[&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings, ""); }});
   }
 
   std::vector<HostTensor> results;
@@ -293,12 +421,12 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
     tensor.name = "state/" + tensor.name;
     results.push_back(std::move(tensor));
   }
-  for (const HostTensor& tensor : tensors) {
+  for (const HostTensor& tensor : runs.exact()) {
     results.push_back(as_f64(tensor));
-    add_norms(results, "bound/" + tensor.name, seen.at(tensor.name));
+    add_norms(results, "bound/" + tensor.name, runs.errors().at(tensor.name));
   }
-  for (const auto& [name, norms] : flips) add_norms(results, "flips/" + name, norms);
-  std::ranges::move(kinks.counts(), std::back_inserter(results));
+  for (const auto& [name, norms] : runs.flips()) add_norms(results, "flips/" + name, norms);
+  std::ranges::move(runs.kinks().counts(), std::back_inserter(results));
   return results;
 }
 

@@ -9,6 +9,7 @@
 #include "backends/reference/reference_backend.hpp"
 #include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/numerics.hpp"
 #include "harness/graph/builder.hpp"
 #include "tests/temporary_folder.hpp"
@@ -78,10 +79,11 @@ TEST(Sharpen, LeavesAnExamWithoutTiesAsItIs) {
   EXPECT_TRUE(sharpened(feeds, program).empty());
 }
 
-std::vector<HostTensor> answers_of(const Program& program, const ExamFeeds& feeds) {
+std::vector<HostTensor> answers_of(const Program& program, const ExamFeeds& feeds, int threads = 1) {
   reference::ReferenceBackend oracle;
   CompileOptions options;
   options.mode = "graph";
+  options.threads = threads;
   return oracle_answers(oracle, program, options, {.emulated = precision_of(PrecisionKind::fp32)}, feeds);
 }
 
@@ -113,6 +115,24 @@ TEST(OracleAnswers, MeasureWhatATieInALaterStepChanges) {
   for (std::size_t sample = 0; sample < 8; ++sample)
     feeds.inputs.as<float>()[(8 + sample) * 6] = -0.1f * (1 - 35 * 0x1p-24f);
   EXPECT_GT(flips(feeds, program, gradient), 1e-4);
+}
+
+TEST(OracleAnswers, AreTheSameIfRunsAreMadeSideBySide) {
+  const Program program = two_layers();
+  const ExamFeeds feeds = feeds_with(program, 0.1f);
+  const std::vector<HostTensor> one = answers_of(program, feeds), many = answers_of(program, feeds, 3);
+  ASSERT_EQ(one.size(), many.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].name, many[i].name);
+    EXPECT_EQ(one[i].bytes, many[i].bytes) << one[i].name;
+  }
+}
+
+TEST(OracleAnswers, EndWithTheErrorOfARunThatOverflows) {
+  const Program program = two_layers();
+  ExamFeeds feeds = feeds_with(program, 0.1f);
+  std::ranges::fill(tensor(feeds, "fc1.weight").as<float>(), 3e38f);
+  for (const int threads : {1, 3}) EXPECT_THROW(answers_of(program, feeds, threads), CellError) << threads;
 }
 
 Program reading() {
