@@ -74,14 +74,18 @@ std::vector<ValueId> parameters_of_last(const Graph& graph) {
   return {};
 }
 
+bool is_narrow(PrecisionKind precision) {
+  return precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
+}
+
 // Moments as in the middle of a training, different for each element. From zero moments the first step of
 // Adam is a full step in the direction of the gradient's sign, even if that gradient is only rounding. Means
 // of squares spread over decades, but stay above the square of the rounding in the cell's precision. An
-// epsilon is visible where they are small: in the last layer, whose gradients have the least rounding. A mean
-// is at most the root of its mean of squares.
+// epsilon is visible where they are small: in the last layer, whose gradients have the least rounding, and most of all
+// in the class of show_epsilon(). A mean is at most the root of its mean of squares.
 void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
                  PrecisionKind precision) {
-  const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
+  const bool narrow = is_narrow(precision);
   const double largest = narrow ? 2e-2 : 1e-1;
   // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay
   // well above it.
@@ -108,6 +112,33 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
   }
 }
 
+// Makes one class so unlikely that its gradients nearly vanish, and gives it means of squares whose roots are ten to
+// a hundred times Adam's usual epsilon: then its update shows the epsilon. The logits need a bias.
+void show_epsilon(std::vector<HostTensor>& state, const Program& program, std::int64_t unlikely,
+                  std::uint64_t seed) {
+  constexpr float logit = -16;  // a probability of about 1e-7
+  constexpr double smallest = 1e-7, largest = 1e-6;
+  const std::vector<ValueId> last = parameters_of_last(program.training);
+  if (last.size() < 2) return;
+  for (const ValueId id : last) {
+    const Value& value = program.training.value(id);
+    const auto per_class = static_cast<std::size_t>(value.type.elements() / value.type.shape.front());
+    const std::size_t first = static_cast<std::size_t>(unlikely) * per_class;
+    Philox sizes(seed, "exam/" + value.name + "/epsilon");
+    std::vector<double> roots(per_class), means(per_class);
+    for (double& root : roots) root = smallest * std::pow(largest / smallest, sizes.uniform_double());
+    for (double& mean : means) mean = draw(sizes, {0.1, 0.9, false});
+    for (HostTensor& tensor : state) {
+      const std::span<float> elements = tensor.as<float>();
+      if (tensor.name == value.name && value.type.shape.size() == 1) elements[first] = logit;
+      if (!tensor.name.starts_with(value.name + ".")) continue;
+      const bool square = OptimizerSpec::is_square(tensor.name.substr(value.name.size() + 1));
+      for (std::size_t i = 0; i < per_class; ++i)
+        elements[first + i] = static_cast<float>(roots[i] * (square ? roots[i] : means[i]));
+    }
+  }
+}
+
 // Opens the forget gates of half of an LSTM's units nearly fully, so that the first step of a sequence still
 // affects the last one. Gates are in the order input, forget, cell, output.
 void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
@@ -118,7 +149,9 @@ void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
     all[units + unit] = static_cast<float>(3 + 3 * random.uniform_double());
 }
 
-std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
+// absent: a class that no sample of the first batch has, if there is one.
+std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan,
+                                 std::optional<std::int64_t> absent) {
   const std::uint64_t seed = plan.seed;
   const Graph& graph = program.training;
   std::vector<HostTensor> tensors;
@@ -134,7 +167,10 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
     if (is_operand(graph, id, "lstm", 3)) open_forget_gates(tensor, seed);
     tensors.push_back(std::move(tensor));
   }
-  if (!program.is_op() && plan.task == Task::train) add_moments(tensors, program, seed, plan.precision);
+  if (program.is_op() || plan.task != Task::train) return tensors;
+  add_moments(tensors, program, seed, plan.precision);
+  const bool adam = contains(program.optimizer.moments(), "m");
+  if (adam && absent && !is_narrow(plan.precision)) show_epsilon(tensors, program, *absent, seed);
   return tensors;
 }
 
@@ -272,6 +308,16 @@ HostTensor labels_of(std::int64_t classes, const ExamBatches& batches) {
   return labels;
 }
 
+// The last class that no sample of the first batch has.
+std::optional<std::int64_t> absent_class(const HostTensor& labels, std::int64_t batches,
+                                         std::int64_t classes) {
+  const std::span<const std::int32_t> all = labels.as<std::int32_t>();
+  const auto first = all.first(all.size() / static_cast<std::size_t>(batches));
+  for (std::int64_t label = classes - 1; label >= 0; --label)
+    if (std::ranges::find(first, label) == first.end()) return label;
+  return std::nullopt;
+}
+
 // Masks are data in an exam: drawn once for each distinct sample of a batch, the same in every batch.
 std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches, std::uint64_t seed) {
   std::vector<HostTensor> masks;
@@ -295,7 +341,8 @@ std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches,
 // so large that the parameter moves by as much as the gradient. The other rows have different learning rates:
 // large enough that an update is well above the rounding of the parameter, and small enough that the run does
 // not solve the few samples (then all gradients are rounding) and stays finite (plain SGD on vgg_a, which has
-// no norm). The step counts begin where Adam still corrects its bias, but not at the first step.
+// no norm). The step counts begin where Adam still corrects its bias, but not at the first step. That of row 0 is larger:
+// the root of a corrected mean of squares is then smaller, and an epsilon next to it more visible.
 HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
   const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
@@ -303,11 +350,12 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
   const std::span<double> rows = schedule.as<double>();
   Philox random(seed, "exam/schedule");
+  const auto judged = static_cast<double>(300 + random.below(200));
   const auto first = static_cast<double>(20 + random.below(480));
   for (std::int64_t row = 0; row <= steps; ++row) {
     const auto at = static_cast<std::size_t>(2 * row);
     rows[at] = row == 0 ? (shows_gradient ? 1 : base) : base * factors[(row - 1) % 3];
-    rows[at + 1] = first + static_cast<double>(row == 0 ? 0 : row - 1);
+    rows[at + 1] = row == 0 ? judged : first + static_cast<double>(row - 1);
   }
   return schedule;
 }
@@ -371,9 +419,9 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::int64_t samples = batches.count() * batches.distinct;
 
   fs::create_directories(folder);
-  const std::vector<HostTensor> state = state_of(program, plan);
-  write_safetensors(folder / "state.safetensors", state);
+  std::vector<HostTensor> state;
   if (program.is_op()) {
+    state = state_of(program, plan, std::nullopt);
     const Graph& op = program.graph(plan.task);
     HostTensor operands = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(op)}});
     std::ranges::copy(draw_operands(op, samples, seed, "exam"), operands.as<float>().begin());
@@ -383,12 +431,15 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
     write_npy(folder / "inputs.npy", inputs_of(graph, batches, seed));
     const Shape& labels = graph.value(graph.find("labels")).type.shape;
     const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
-    write_npy(folder / "labels.npy", labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed)
-                                                       : labels_of(classes, batches));
+    const HostTensor drawn =
+        labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed) : labels_of(classes, batches);
+    write_npy(folder / "labels.npy", drawn);
+    state = state_of(program, plan, absent_class(drawn, batches.count(), classes));
     const std::vector<HostTensor> extreme = extreme_of(program, state);
     if (!extreme.empty() && plan.task == Task::train)
       write_safetensors(folder / "extreme.safetensors", extreme);
   }
+  write_safetensors(folder / "state.safetensors", state);
   write_npy(folder / "schedule.npy",
             schedule_of(program.optimizer, std::max(min_steps, batches.count()), seed));
   const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
