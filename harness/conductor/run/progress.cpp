@@ -100,12 +100,18 @@ fs::path lock_of(const fs::path& report) { return report.string() + ".lock"; }
 // Held until the run ends: otherwise a second run would overwrite the report of the first.
 Descriptor lock_report(const fs::path& report) {
   const fs::path path = lock_of(report);
+  // A worker that a killed run was about to start holds the lock until its program begins.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (;;) {
     Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     if (!lock) throw IoError("run", path, "cannot be created; it marks the report as being written", errno);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw IoError("run", report,
-                    "is being written by another run; wait for it, or name another file with --out");
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      if (std::chrono::steady_clock::now() > patience)
+        throw IoError("run", report,
+                      "is being written by another run; wait for it, or name another file with --out");
+      ::usleep(20'000);
+      continue;
+    }
     // Its holder may have removed the file between the two calls.
     if (is_still_at(lock.get(), path)) return lock;
   }
