@@ -6,6 +6,8 @@
 Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
 forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.
 Batches are small, so that the oracle is quick; other tests check how a bound depends on the size of a batch.
+Large networks are left out unless --workloads names them: their oracle needs 10 GB of memory and more.
+Single ops are not part of it: assay check --workload 'op/*' judges them.
 A fork that is refused ends its cell. The table has the largest ratio of an error to its bound.
 The differences in docs/reference/differences.md are expected: those cells are named and not counted.
 
@@ -26,8 +28,25 @@ from pathlib import Path
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 
-# Workload: the batch of its exam.
-BATCHES = {"mlp": 16, "lenet5": 16, "cnn": 8, "lstm": 4, "cifar10-cnn": 8, "resnet56": 8}
+# Workload: the size of its exam.
+SIZES = {
+    "mlp": ("--batch", "16"),
+    "lenet5": ("--batch", "16"),
+    "cnn": ("--batch", "8"),
+    "lstm": ("--batch", "4"),
+    "cifar10-cnn": ("--batch", "8"),
+    "resnet56": ("--batch", "8"),
+    "vit-tiny": ("--batch", "4"),
+    "minilm": ("--batch", "4", "--sequence-length", "16"),
+    "nanogpt": ("--batch", "4", "--sequence-length", "16"),
+    "googlenet": ("--batch", "2"),
+    "googlenet_bn": ("--batch", "2"),
+    "resnet50": ("--batch", "2"),
+}
+LARGE = {name: ("--batch", "2") for name in ("alexnet", "overfeat", "vgg_a")} | {
+    name: ("--batch", "2", "--sequence-length", "16") for name in ("bert-base", "gpt2-small")
+}
+GENERATES = ("nanogpt", "gpt2-small")  # task decode
 BACKENDS = ("reference", "onednn", "torch", "jax", "tensorflow", "mxnet")
 SHORT = (
     *("--dataset", "synthetic", "--steps", "6", "--warm-up-steps", "1", "--warm-up-seconds", "0"),
@@ -58,7 +77,7 @@ def run(program: Path, job: Job) -> Row:
         report = Path(folder) / "report.json"
         done = subprocess.run(
             [str(program), "run", "--workload", job.workload, "--backend", job.backend, "--mode", job.mode,
-             "--task", job.task, "--precision", job.precision, "--batch", str(BATCHES[job.workload]), *SHORT,
+             "--task", job.task, "--precision", job.precision, *(SIZES | LARGE)[job.workload], *SHORT,
              "--forks", str(job.seeds), "--exams", str(job.seeds), "--out", str(report)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -119,13 +138,13 @@ def modes_of(backend: str) -> list[str]:
 
 def main() -> int:
     parser = parser_of(__doc__)
-    parser.add_argument("--workloads", default=",".join(BATCHES))
+    parser.add_argument("--workloads", default=",".join(SIZES))
     parser.add_argument("--backends", default=",".join(BACKENDS))
-    parser.add_argument("--tasks", default="train,infer")
+    parser.add_argument("--tasks", default="train,infer,decode")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seeds", type=int, default=5, help="forks of each cell, each with its own exam")
     given = parse(parser)
-    for option, known in (("workloads", BATCHES), ("backends", BACKENDS)):
+    for option, known in (("workloads", SIZES | LARGE), ("backends", BACKENDS)):
         unknown = set(getattr(given, option).split(",")) - set(known)
         if unknown:
             parser.error(f"--{option} {', '.join(sorted(unknown))}: known are {', '.join(known)}")
@@ -141,6 +160,7 @@ def main() -> int:
         for mode in modes_of(backend)
         for task in given.tasks.split(",")
         for precision in given.precisions.split(",")
+        if task != "decode" or workload in GENERATES
     ]
     run_all([(job.key, job) for job in jobs], partial(run, given.assay), results, given.side_by_side)
     print(f"{processor_minutes():.1f} minutes of processor time", file=sys.stderr)
