@@ -79,17 +79,73 @@ std::vector<double> seconds_together(const std::vector<int>& processors) {
   return times;
 }
 
+// A token that goes round a ring of these processors. Nothing if it went round too seldom.
+std::optional<double> hop_seconds(const std::vector<int>& processors) {
+  struct alignas(128) Slot {
+    std::atomic<std::int64_t> token = 0;
+  };
+  constexpr std::int64_t rounds = 64;  // between two looks at the clock
+  constexpr std::chrono::milliseconds most(3);
+  const std::size_t count = processors.size();
+  std::vector<Slot> slots(count);
+  std::atomic<bool> over = false;
+  // Passes the token on; false if the ring is over.
+  const auto pass = [&](std::size_t i, std::int64_t token) {
+    while (slots[i].token.load(std::memory_order_acquire) != token)
+      if (over.load(std::memory_order_relaxed)) return false;
+    const std::size_t next = (i + 1) % count;
+    slots[next].token.store(next == 0 ? token + 1 : token, std::memory_order_release);
+    return true;
+  };
+  std::vector<double> hops;
+  const auto lead = [&] {
+    move_to(processors[0]);
+    slots[0].token = 1;
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point last = begin;
+    for (std::int64_t token = 1; last - begin < most; ++token) {
+      pass(0, token);
+      if (token % rounds != 0) continue;
+      const Clock::time_point now = Clock::now();
+      hops.push_back(std::chrono::duration<double>(now - last).count() /
+                     static_cast<double>(rounds * static_cast<std::int64_t>(count)));
+      last = now;
+    }
+    over = true;
+  };
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 1; i < count; ++i)
+      threads.emplace_back([&, i] {
+        move_to(processors[i]);
+        for (std::int64_t token = 1; pass(i, token);) ++token;
+      });
+    threads.emplace_back(lead);
+  } catch (...) {
+    over = true;
+    throw;
+  }
+  threads.clear();
+  constexpr std::size_t least = 8;
+  if (hops.size() < least) return std::nullopt;
+  const auto quarter =
+      hops.begin() + static_cast<std::ptrdiff_t>(hops.size() / 4);  // others interrupt some rounds
+  std::ranges::nth_element(hops, quarter);
+  return *quarter;
+}
+
 }  // namespace
 
-std::optional<double> slowdown_together(const std::vector<int>& processors) try {
+std::optional<CoreReading> read_cores(const std::vector<int>& processors) try {
   if (processors.size() < 2) return std::nullopt;
   const std::vector<double> together = seconds_together(processors);
   if (std::ranges::find(together, 0.0) != together.end()) return std::nullopt;
   const auto slowest = std::ranges::max_element(together);
   const std::size_t index = static_cast<std::size_t>(slowest - together.begin());
   const double alone = seconds_together({processors[index]}).front();
-  if (alone <= 0) return std::nullopt;
-  return *slowest / alone;
+  const std::optional<double> hop = hop_seconds(processors);
+  if (alone <= 0 || !hop) return std::nullopt;
+  return CoreReading{.slowdown = *slowest / alone, .hop_ns = 1e9 * *hop};
 } catch (const std::system_error&) {  // no more threads
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// Whether several processors are one physical core. A virtual machine does not show it, and its host may change it from
-// one second to the next.
+// Where a host has put the processors of this machine. A virtual machine does not show it, and its host may change it
+// from one second to the next: two processors on one physical core, or on cores without a common cache.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,19 @@
 
 namespace assay {
 
-// How many times as long the same loop takes on the slowest of these logical processors while all of them run it as
-// while that one runs it alone. About 1 if each has a core of its own (up to 1.4 where clocks fall with the number of
-// busy cores), about 2 if two share a core. Takes about 12 ms and keeps all of them busy. Absent if there are fewer
-// than two, or if a thread could not be placed on one of them.
-std::optional<double> slowdown_together(const std::vector<int>& processors);
+struct CoreReading {
+  // How many times as long the same loop takes on the slowest of the processors while all of them run it as while that
+  // one runs it alone. About 1 if each has a core of its own (up to 1.4 where clocks fall with the number of busy
+  // cores), about 2 if two share a core.
+  double slowdown = 0;
+  // Time from a processor's write to the next one's read of it, in a ring of all of them: about 20 ns within a core, 50
+  // ns within a shared cache, 250 ns without. Every barrier of a program's threads waits for it.
+  double hop_ns = 0;
+  bool operator==(const CoreReading&) const = default;
+};
+
+// Takes about 15 ms and keeps all of these logical processors busy. Absent if there are fewer than two, if a thread
+// could not be placed on one of them, or if other work kept them too busy to measure.
+std::optional<CoreReading> read_cores(const std::vector<int>& processors);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/core_placement.hpp"
 
 namespace assay {
 
@@ -38,7 +39,7 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
 }
 
 bool is_disturbed(const Fork& fork) {
-  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::shared_core);
+  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::placement);
 }
 
 namespace {
@@ -61,7 +62,7 @@ std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
       Votes& votes = rounds[fork.round];
       if (fork.status == Status::ok) ++votes.forks;
       if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
-      if (is_disturbed(fork)) votes.disturbed = true;
+      if (contains(fork.flags, quality_flag::disturbed)) votes.disturbed = true;
     }
   std::set<int> disturbed;
   for (const auto& [round, votes] : rounds)
@@ -72,8 +73,8 @@ std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
 }  // namespace
 
 bool mark_disturbed_rounds(std::span<CellReport* const> group) {
+  bool changed = mark_worse_placed(group);
   const std::set<int> disturbed = disturbed_rounds(group);
-  bool changed = false;
   for (CellReport* cell : group)
     for (Fork& fork : cell->forks) {
       const bool was = std::erase(fork.flags, quality_flag::disturbed_round) > 0;
@@ -91,15 +92,17 @@ void mark_disturbed_rounds(std::vector<CellReport>& cells) {
 }
 
 bool counts(const Fork& fork) {
-  return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round);
+  return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round) &&
+         !contains(fork.flags, quality_flag::placement);
 }
 
-std::set<int> uncounted_rounds(std::span<const CellReport* const> cells) {
-  std::set<int> rounds;
+int uncounted_forks(std::span<const CellReport* const> cells) {
+  std::ptrdiff_t most = 0;
   for (const CellReport* cell : cells)
-    for (const Fork& fork : cell->forks)
-      if (fork.status == Status::ok && !counts(fork)) rounds.insert(fork.round);
-  return rounds;
+    most = std::max(most, std::ranges::count_if(cell->forks, [](const Fork& fork) {
+                      return fork.status == Status::ok && !counts(fork);
+                    }));
+  return static_cast<int>(most);
 }
 
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {

@@ -34,30 +34,31 @@ struct ForkTime {
 std::optional<ForkTime> fork_time(const Fork& fork);
 
 namespace quality_flag {
-inline constexpr const char* disturbed = "disturbed";      // other processes used the worker's processors
-inline constexpr const char* stolen = "stolen";            // the hypervisor took them
-inline constexpr const char* shared_core = "shared_core";  // the host put two of them on one physical core
+inline constexpr const char* disturbed = "disturbed";  // other processes used the worker's processors
+inline constexpr const char* stolen = "stolen";        // the hypervisor took them
+inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
 inline constexpr const char* disturbed_round = "disturbed_round";
 inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
 inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
-// Whether the machine was disturbed while the fork was timed: it is `disturbed` or has a `shared_core`.
+// Whether the machine was disturbed while the fork was timed: it is `disturbed`, or has the flag `placement`.
 bool is_disturbed(const Fork& fork);
 
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: so a
 // fork is never dropped because of its own program. Sets the flag disturbed_round of every fork of the group
 // (cells with one group_title()) in such a round, and removes it from all others. A round is disturbed if one
-// of its forks is disturbed or has a shared core, or if more than half of its forks, and at least two, are stolen. Returns true if
-// a fork's flag changed.
+// of its forks is disturbed, or if more than half of its forks, and at least two, are stolen. Also sets the
+// flag placement (core_placement.hpp). Returns true if a fork's flag changed.
 bool mark_disturbed_rounds(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbed_rounds(std::vector<CellReport>& cells);
 
-// Whether the fork's times count: ok, and not in a disturbed round.
+// Whether the fork's times count: ok, not in a disturbed round, and without the flag placement. Placement is read outside
+// of the program, so it drops only the fork itself.
 bool counts(const Fork& fork);
-// The rounds, from 0, in which a fork of these cells is ok but does not count.
-std::set<int> uncounted_rounds(std::span<const CellReport* const> cells);
+// The largest number of forks of one of these cells that are ok but do not count.
+int uncounted_forks(std::span<const CellReport* const> cells);
 
 // The quality flags of a cell, from its forks: `disturbed` if every round was disturbed, and each other flag
 // that more than half of the forks that count have. `stolen` is only a flag of forks, because the time that a

@@ -421,7 +421,7 @@ void take_older_flags(Fork& fork, int rules) {
   std::vector<std::string> kept;
   for (const std::string& flag : fork.flags) {
     const bool of_the_machine =
-        flag == quality_flag::disturbed || flag == quality_flag::shared_core || flag == quality_flag::stolen;
+        flag == quality_flag::disturbed || flag == quality_flag::placement || flag == quality_flag::stolen;
     const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled ||
                        (of_the_machine && rules >= rules_of_disturbance);
     if (known)

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/words.hpp"
+#include "harness/machine/core_probe.hpp"
 #include "harness/machine/gpu_reading.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "harness/report/axes.hpp"
@@ -29,12 +30,10 @@ struct MachineSample {
   std::optional<GpuReading> gpu{};  // for a cell on cuda
 };
 
-// How many times as long a loop takes while each of the worker's processors runs it as while one does: about 2 if two
-// of them are on one physical core.
-struct CoreSharing {
-  double before = 0, after = 0;  // the timed run
-  double lowest = 0;             // on these processors in this session until then
-  bool operator==(const CoreSharing&) const = default;
+// Where the host had the worker's processors before and after the timed run.
+struct CorePlacement {
+  CoreReading before{}, after{};
+  bool operator==(const CorePlacement&) const = default;
 };
 
 // Wall time, in seconds, of the conductor's work for one worker.
@@ -67,7 +66,7 @@ struct Fork {
   std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};
   std::optional<Disturbance> disturbance{};
-  std::optional<CoreSharing> core_sharing{};
+  std::optional<CorePlacement> placement{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown

@@ -133,17 +133,26 @@ constexpr auto describe(Of<TimeSpent>) {
       field("quit", &TimeSpent::quit, "Ending the process; 0 if it stays.").at_least(0));
 }
 
-constexpr auto describe(Of<CoreSharing>) {
+constexpr auto describe(Of<CoreReading>) {
   return fields(
-      "core_sharing",
-      "How many times as long a loop takes on the slowest of the worker's processors while all of them run it as while "
-      "that one runs it alone.",
-      field("before", &CoreSharing::before, "Before the command `run`.").at_least(0),
-      field("after", &CoreSharing::after, "After the answer to it.").at_least(0),
+      "core_reading", "Where the host had the worker's processors.",
       field(
-          "lowest", &CoreSharing::lowest,
-          "The lowest value on these processors in this session until then: above 1.5, they always share a core.")
+          "slowdown", &CoreReading::slowdown,
+          "How many times as long a loop takes on the slowest processor while all of them run it as while that one "
+          "runs it alone: about 2 if two are on one physical core.")
+          .at_least(0),
+      field(
+          "hop_ns", &CoreReading::hop_ns,
+          "Time from a processor's write to the next one's read of it: about 20 within a core, 50 within a shared "
+          "cache, 250 without.")
           .at_least(0));
+}
+
+constexpr auto describe(Of<CorePlacement>) {
+  return fields("core_placement",
+                "Where the host had the worker's processors before and after the timed run.",
+                field("before", &CorePlacement::before, "Before the command `run`."),
+                field("after", &CorePlacement::after, "After the answer to it."));
 }
 
 constexpr auto describe(Of<Fork>) {
@@ -168,9 +177,10 @@ constexpr auto describe(Of<Fork>) {
       field(
           "flags", &Fork::flags,
           "Reasons to doubt its numbers: `disturbed` (other processes used over 3 % of the worker's "
-          "processors), `shared_core` (the host put some of its processors on one physical core), `stolen` (the "
-          "hypervisor took over 3 % of them), `disturbed_round` (a fork that it is compared with was disturbed or "
-          "had a shared core in this round, or most forks were stolen: the round does not count), "
+          "processors), `stolen` (the hypervisor took over 3 % of them), `placement` (the host had some of them on one "
+          "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
+          "fork that it is compared with was disturbed in this round, or most forks were stolen: the round does not "
+          "count), "
           "`throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
@@ -194,8 +204,8 @@ constexpr auto describe(Of<Fork>) {
       field("blocks", &Fork::blocks, "In the order of time.").in_columns(),
       field("disturbance", &Fork::disturbance, "Time taken from the worker's processors; absent if unknown.")
           .left_out_by_default(),
-      field("core_sharing", &Fork::core_sharing,
-            "Whether some of the worker's processors were on one physical core; absent for a single one.")
+      field("placement", &Fork::placement,
+            "Where the host had the worker's processors; absent for a single one.")
           .left_out_by_default(),
       field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
       field(

@@ -31,12 +31,12 @@ Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
 }
 
 // In the group of cells that has most of them.
-int disturbed_rounds_of(const Report& report) {
+int uncounted_forks_of(const Report& report) {
   std::map<std::string, std::vector<const CellReport*>> groups;
   for (const CellReport& cell : report.cells) groups[group_title(cell.axes)].push_back(&cell);
-  std::size_t most = 0;
-  for (const auto& [title, cells] : groups) most = std::max(most, uncounted_rounds(cells).size());
-  return static_cast<int>(most);
+  int most = 0;
+  for (const auto& [title, cells] : groups) most = std::max(most, uncounted_forks(cells));
+  return most;
 }
 
 std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_t to, const Design& design) {
@@ -47,7 +47,7 @@ std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_
       if (from + rounds > to) return runs;
       Report run = report_of(session, from, rounds);
       const auto wanted =
-          static_cast<std::size_t>(design.forks + std::min(disturbed_rounds_of(run), design.spare_rounds));
+          static_cast<std::size_t>(design.forks + std::min(uncounted_forks_of(run), design.spare_rounds));
       if (rounds < wanted) {
         rounds = wanted;
         continue;

@@ -44,15 +44,24 @@ void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& grou
 }
 
 void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
-  std::vector<const CellReport*> cells;
-  for (const std::size_t i : group.cells) cells.push_back(&all.report_cell(i));
-  std::vector<int> rounds;
-  for (const int round : uncounted_rounds(cells)) rounds.push_back(round + 1);
+  std::set<int> rounds;
+  int forks = 0, misplaced = 0;
+  for (const std::size_t i : group.cells)
+    for (const Fork& fork : all.report_cell(i).forks) {
+      ++forks;
+      if (contains(fork.flags, quality_flag::placement)) ++misplaced;
+      if (contains(fork.flags, quality_flag::disturbed_round)) rounds.insert(fork.round + 1);
+    }
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
-        "Other processes or the hypervisor used the processors, or the host put some on one core, in round{} {}, so {}.",
+        "Other processes or the hypervisor used the processors in round{} {}, so {}.",
         rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
         rounds.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
+  if (misplaced > 0)
+    table.notes.push_back(fmt::format(
+        "During {} of {} forks the host had the processors on one core, or further apart than at other times; those "
+        "forks do not count.",
+        misplaced, forks));
 }
 
 // "Of 3 min 20 s, timed blocks took 40 %, compiling 30 % and the rest 30 %."

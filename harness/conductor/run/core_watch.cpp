@@ -3,45 +3,44 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/report/core_placement.hpp"
+
 namespace assay {
 namespace {
 
-// Between 1.4 (clocks that fall with the number of busy cores) and 2 (two loops on one core).
-constexpr double shares = 1.5;
+constexpr CoreWatch::Seconds most(10), least(0.5), pause_between(0.05);
 
 }  // namespace
 
-std::optional<double> CoreWatch::measure(const std::vector<int>& processors) {
-  const std::optional<double> slowdown = means_.slowdown(processors);
-  if (slowdown) {
-    const auto [lowest, is_first] = lowest_.try_emplace(processors, *slowdown);
-    if (!is_first) lowest->second = std::min(lowest->second, *slowdown);
-  }
-  return slowdown;
+CoreWatch::CoreWatch(Means means) : means_(std::move(means)) {}
+
+std::optional<CoreReading> CoreWatch::read(const std::vector<int>& processors) {
+  const std::optional<CoreReading> reading = means_.read(processors);
+  if (!reading) return reading;
+  const auto [known, is_first] = known_.try_emplace(processors, Known{*reading, most});
+  if (!is_first) known->second.usual = better_of(known->second.usual, *reading);
+  return reading;
 }
 
 void CoreWatch::before_run(const std::vector<int>& processors, bool may_wait) {
-  const auto known = lowest_.find(processors);
-  const bool is_first = known == lowest_.end();
-  const bool never_apart = !is_first && known->second > shares;
-  const Seconds pause(0.05);
-  Seconds left(!may_wait || never_apart ? 0 : is_first ? 10 : 3);
-  before_ = measure(processors);
-  while (before_ && *before_ > shares && left > Seconds(0) && means_.pause(pause)) {
-    left -= pause;
-    before_ = measure(processors);
+  before_ = read(processors);
+  if (!before_) return;
+  Known& known = known_.at(processors);
+  const auto is_worse = [&] { return before_ && is_worse_placed(*before_, known.usual); };
+  Seconds left = may_wait ? known.patience : Seconds(0);
+  const bool waits = is_worse() && left > Seconds(0);
+  while (is_worse() && left > Seconds(0) && means_.pause(pause_between)) {
+    left -= pause_between;
+    before_ = read(processors);
   }
+  if (waits) known.patience = is_worse() ? std::max(least, known.patience / 2) : most;
 }
 
-std::optional<CoreSharing> CoreWatch::after_run(const std::vector<int>& processors) {
-  const std::optional<double> before = std::exchange(before_, std::nullopt);
-  const std::optional<double> after = measure(processors);
+std::optional<CorePlacement> CoreWatch::after_run(const std::vector<int>& processors) {
+  const std::optional<CoreReading> before = std::exchange(before_, std::nullopt);
+  const std::optional<CoreReading> after = read(processors);
   if (!before || !after) return std::nullopt;
-  return CoreSharing{.before = *before, .after = *after, .lowest = lowest_.at(processors)};
-}
-
-bool had_shared_core(const CoreSharing& sharing) {
-  return sharing.lowest <= shares && std::max(sharing.before, sharing.after) > shares;
+  return CorePlacement{.before = *before, .after = *after};
 }
 
 }  // namespace assay

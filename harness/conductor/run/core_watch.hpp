@@ -1,11 +1,10 @@
-// Watches whether a worker's processors have a physical core each while its fork is timed.
+// Watches where the host has a worker's processors while its fork is timed.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "harness/machine/core_probe.hpp"
@@ -19,27 +18,27 @@ class CoreWatch {
   using Seconds = std::chrono::duration<double>;
   // Replaceable by tests. pause: sleeps; returns false if the wait must end.
   struct Means {
-    std::function<std::optional<double>(const std::vector<int>&)> slowdown = slowdown_together;
-    std::function<bool(Seconds)> pause;
+    std::function<std::optional<CoreReading>(const std::vector<int>&)> read = read_cores;
+    std::function<bool(Seconds)> pause{};
   };
-  explicit CoreWatch(Means means) : means_(std::move(means)) {}
+  explicit CoreWatch(Means means);
 
-  // Before the command `run`. If some of the processors are on one core, waits until they are not, but at most 3 s;
-  // on processors that were never apart, 10 s the first time, and then not at all. may_wait: false measures once.
+  // Before the command `run`. While the processors are worse placed than at other times, waits, at most 10 s; after a
+  // wait in vain only half as long the next time. may_wait: false reads once.
   void before_run(const std::vector<int>& processors, bool may_wait);
-  // After the answer. Absent if there is only one processor, or the slowdown could not be measured both times.
-  std::optional<CoreSharing> after_run(const std::vector<int>& processors);
+  // After the answer. Absent if there is only one processor, or nothing could be read both times.
+  std::optional<CorePlacement> after_run(const std::vector<int>& processors);
 
  private:
-  // Measures, and keeps the lowest value.
-  std::optional<double> measure(const std::vector<int>& processors);
+  struct Known {
+    CoreReading usual{};  // the best until now
+    Seconds patience;
+  };
+  std::optional<CoreReading> read(const std::vector<int>& processors);
 
   Means means_;
-  std::map<std::vector<int>, double> lowest_;  // by processors
-  std::optional<double> before_;
+  std::map<std::vector<int>, Known> known_;  // by processors
+  std::optional<CoreReading> before_;
 };
-
-// Whether processors that at other times have a core each were on one core before or after the timed run.
-bool had_shared_core(const CoreSharing& sharing);
 
 }  // namespace assay

@@ -361,7 +361,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       const std::vector<int> processors = watched_processors(cell, plan);
       context.cores->before_run(processors, !context.deadline);
       result = say({second}, Afterwards::stay);
-      if (result.ok()) fork.core_sharing = context.cores->after_run(processors);
+      if (result.ok()) fork.placement = context.cores->after_run(processors);
     } else if (result.ok() && set) {
       result = say({second}, at_end);
     }

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/core_watch.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
@@ -113,14 +112,6 @@ void warn_of_stolen_time(Fork& fork) {
         "and wake loses more to it than one whose threads spin");
 }
 
-void warn_of_shared_core(Fork& fork) {
-  if (contains(fork.flags, quality_flag::shared_core))
-    fork.warnings.push_back(fmt::format(
-        "the host had some of the worker's processors on one physical core: together they took {:.1f} and {:.1f} times "
-        "as long before and after the timed steps; use a machine with cores of its own",
-        fork.core_sharing->before, fork.core_sharing->after));
-}
-
 }  // namespace
 
 void add_quality_flags(Fork& fork, const Cell& cell) {
@@ -131,14 +122,12 @@ void add_quality_flags(Fork& fork, const Cell& cell) {
     add(fork.disturbance->others_share() > max_taken, quality_flag::disturbed);
     add(fork.disturbance->steal_share() > max_taken, quality_flag::stolen);
   }
-  add(fork.core_sharing && had_shared_core(*fork.core_sharing), quality_flag::shared_core);
   add(throttles(timed_gpu_samples(fork), hard_throttles) > 0, quality_flag::throttled);
   add(cell.profile, quality_flag::profiled);
 }
 
 void add_warnings(Fork& fork) {
   warn_of_stolen_time(fork);
-  warn_of_shared_core(fork);
   warn_of_drift(fork);
   warn_of_frequency(fork);
   if (!fork.gpu) return;

@@ -14,7 +14,6 @@ namespace assay {
 // Adds to fork.flags, each flag at most once (quality_flag of report/fork_time.hpp):
 //
 //   disturbed   other processes used more than 3 % of the worker's processors, see Disturbance
-//   shared_core some of its processors were on one physical core, see CoreSharing; also a warning
 //   stolen      the hypervisor took more than 3 % of them; also a warning
 //   throttled   in a sample of the timed blocks the GPU reported sw_thermal_slowdown, hw_thermal_slowdown,
 //               hw_slowdown or hw_power_brake_slowdown as the reason for its clocks

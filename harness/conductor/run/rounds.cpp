@@ -71,7 +71,7 @@ void Rounds::extend(Group& group, const Report& report) const {
   if (group.begun < group.target || group.begun == 0) return;
   std::vector<const CellReport*> cells;
   for (const std::size_t cell : group.active) cells.push_back(&report.cells[cell]);
-  const int disturbed = static_cast<int>(uncounted_rounds(cells).size());
+  const int disturbed = uncounted_forks(cells);
   if (settings_.until == Until::clear) return look(group, report, disturbed);
   group.target = settings_.forks + std::min(disturbed, settings_.spare_rounds);
 }

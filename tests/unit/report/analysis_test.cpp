@@ -141,12 +141,39 @@ TEST(DisturbedRounds, AreMarkedInEveryCellOfTheGroup) {
   EXPECT_TRUE(counts(report.cells[2].forks[1])) << "another group has other rounds";
 }
 
-TEST(DisturbedRounds, AreThoseOfASharedCore) {
-  Report report = test::sample_report(3);
-  report.cells[0].forks[1].flags = {quality_flag::shared_core};
+CorePlacement placed(CoreReading reading) { return {.before = reading, .after = reading}; }
+
+TEST(Placement, DropsAForkOnASharedCoreOrFarApartAndNoOther) {
+  Report report = test::sample_report(4);
+  const CoreReading usual{1.0, 50}, near{1.0, 90}, far{1.0, 250}, shared{2.0, 20};
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks) fork.placement = placed(usual);
+  std::vector<Fork>& forks = report.cells[0].forks;
+  forks[0].placement = placed(near);
+  forks[1].placement->after = far;
+  forks[2].placement->before = shared;
   mark_disturbed_rounds(report.cells);
-  EXPECT_FALSE(counts(report.cells[0].forks[1]));
-  EXPECT_TRUE(counts(report.cells[0].forks[0]));
+  EXPECT_TRUE(counts(forks[0]));
+  EXPECT_FALSE(counts(forks[1]));
+  EXPECT_FALSE(counts(forks[2]));
+  EXPECT_TRUE(counts(report.cells[1].forks[1])) << "another program in the same round";
+  EXPECT_EQ(uncounted_forks(std::vector<const CellReport*>{&report.cells[0], &report.cells[1]}), 2);
+}
+
+TEST(Placement, IsComparedWithTheBestOfTheSession) {
+  Report report = test::sample_report(4);
+  report.cells.resize(1);
+  std::vector<Fork>& forks = report.cells[0].forks;
+  for (Fork& fork : forks) fork.placement = placed({2.0, 20});  // always on one core
+  mark_disturbed_rounds(report.cells);
+  EXPECT_TRUE(counts(forks[0]));
+  forks[3].placement = placed({1.0, 250});
+  mark_disturbed_rounds(report.cells);
+  EXPECT_FALSE(counts(forks[0])) << "an earlier fork, since a better one was read";
+  EXPECT_TRUE(counts(forks[3])) << "a core each, without a nearer reading";
+  forks[3].session = 1;
+  mark_disturbed_rounds(report.cells);
+  EXPECT_TRUE(counts(forks[0]));
 }
 
 TEST(DisturbedRounds, AreThoseInWhichTheHypervisorTookFromMostForks) {
@@ -160,7 +187,7 @@ TEST(DisturbedRounds, AreThoseInWhichTheHypervisorTookFromMostForks) {
   add("third");
   const auto counted = [&](int round) {
     mark_disturbed_rounds(report.cells);
-    return !uncounted_rounds(std::vector<const CellReport*>{&report.cells[0]}).contains(round);
+    return counts(report.cells[0].forks[static_cast<std::size_t>(round)]);
   };
   // A program whose threads often sleep meets it where its neighbours do not.
   report.cells[0].forks[0].flags = {quality_flag::stolen};

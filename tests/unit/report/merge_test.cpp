@@ -219,7 +219,7 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   EXPECT_EQ(to_json(report)["schema_minor"], 4);
   fork.blocks.at(0).minor_faults = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], 5);
-  fork.core_sharing.emplace();
+  fork.placement.emplace();
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

@@ -33,7 +33,7 @@ Json full_report() {
   fork.steady = true;
   fork.reason = "none";
   fork.flags = {"disturbed"};
-  fork.core_sharing = CoreSharing{.before = 1, .after = 1, .lowest = 1};
+  fork.placement = CorePlacement{.before = {1, 50}, .after = {1, 50}};
   fork.warnings = {"w"};
   fork.latencies_ns = {1, 2};
   fork.latencies_seen = 2;

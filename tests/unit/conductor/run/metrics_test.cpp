@@ -320,19 +320,6 @@ TEST(Quality, FlagsWhatOthersTook) {
   EXPECT_THAT(flags_of(watched_fork(1900, -30, -30)), ::testing::IsEmpty());
 }
 
-TEST(Quality, FlagsAndExplainsASharedCore) {
-  Fork fork = watched_fork(1900, 0, 0);
-  fork.core_sharing = CoreSharing{.before = 1.0, .after = 1.3, .lowest = 1.0};
-  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty());
-  fork.core_sharing->after = 2.0;
-  EXPECT_THAT(flags_of(fork), ::testing::ElementsAre(quality_flag::shared_core));
-  add_quality_flags(fork, Cell{});
-  EXPECT_THAT(warnings_of(fork), ::testing::ElementsAre(::testing::HasSubstr("one physical core")));
-  fork.flags.clear();
-  fork.core_sharing->lowest = 2.0;
-  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty()) << "they always share it";
-}
-
 TEST(Quality, WarnsOfWhatTheHypervisorTook) {
   Fork fork = watched_fork(1900, 0, 81);
   add_quality_flags(fork, Cell{});
