@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t max_replayed = 3;
 constexpr double replay_seconds = 1;  // of one replay
 constexpr double near_share = 0.5;    // of what a loss may be apart: one replay is enough
-constexpr std::uint64_t later_forks_per_exam = 3;
+constexpr std::uint64_t later_forks_per_chosen = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
 constexpr double far_steps = 500;      // after which rounding errors do not grow further
@@ -31,8 +31,8 @@ double share_after(std::int64_t steps, bool narrow) {
 
 }  // namespace
 
-bool examines_later_fork(std::uint64_t seed) {
-  return Philox(seed, "examined forks").below(later_forks_per_exam) == 0;
+bool chosen_of_later_forks(std::uint64_t seed) {
+  return Philox(seed, "later forks").below(later_forks_per_chosen) == 0;
 }
 
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed) {

@@ -30,8 +30,8 @@ struct RunAudit {
 // time of the blocks. Empty if they reach none: even the first block may take longer.
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
 
-// Whether a later fork of a resident worker is examined, by the seed: one in three is.
-bool examines_later_fork(std::uint64_t seed);
+// Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
+bool chosen_of_later_forks(std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each if requested.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit, const Precision& precision);

@@ -250,12 +250,14 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
   end_with(fork, ReasonCode::clock_refused, error.what());
 }
 
-// The audit of a finished run. A block is replayed only if the program draws no random numbers and its
-// batches are resident. The block is chosen now, at random, so that the worker cannot know it in advance.
+// The audit of a finished run. Blocks are replayed only if the program draws no random numbers and its batches are
+// resident, in the first fork and a third of the later ones. They are chosen now, at random, so that the worker cannot
+// know them in advance.
 RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
   RunAudit audit;
   if (cell.axes.task != Task::train || program.is_op()) return audit;
   audit.own_loader = cell.axes.loader == LoaderKind::native;
+  if (fork.round > 0 && !chosen_of_later_forks(std::random_device()())) return audit;
   if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
       program.training.with_role(Role::mask).empty())
     audit.reported = choose_replayed(fork.blocks, std::random_device()());
@@ -377,7 +379,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.
     fork.examined = set && (!fork.resident || context.settings.examine_all ||
-                            examines_later_fork(std::random_device()()));
+                            chosen_of_later_forks(std::random_device()()));
     if (timed && !fork.examined) {
       ConversationResult last = say({}, at_end);
       take_ending(fork, last);
