@@ -84,9 +84,10 @@ std::optional<double> hop_seconds(const std::vector<int>& processors) {
   struct alignas(128) Slot {
     std::atomic<std::int64_t> token = 0;
   };
-  constexpr std::int64_t rounds = 64;  // between two looks at the clock
   constexpr std::chrono::milliseconds most(3);
   const std::size_t count = processors.size();
+  const auto rounds =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, 128 / count));  // between looks at the clock
   std::vector<Slot> slots(count);
   std::atomic<bool> over = false;
   // Passes the token on; false if the ring is over.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
@@ -11,32 +12,41 @@ namespace {
 
 // Between 1.4 (clocks that fall with the number of busy cores) and 2 (two loops on one core).
 constexpr double shares_core = 1.5;
+constexpr double much_slower = 1.3;  // on a machine whose clocks fall further
 // A hop takes five times as long without a common cache, and differs by a fifth within one.
 constexpr double far_apart = 2;
 
 }  // namespace
 
-CoreReading better_of(const CoreReading& one, const CoreReading& other) {
-  const bool one_shares = one.slowdown > shares_core, other_shares = other.slowdown > shares_core;
-  if (one_shares != other_shares) return one_shares ? other : one;
-  return {.slowdown = std::min(one.slowdown, other.slowdown), .hop_ns = std::min(one.hop_ns, other.hop_ns)};
+CoreReading usual_of(std::span<const CoreReading> readings) {
+  double slowdown = readings.front().slowdown;
+  std::vector<double> apart, all;
+  for (const CoreReading& reading : readings) {
+    slowdown = std::min(slowdown, reading.slowdown);
+    all.push_back(reading.hop_ns);
+    if (reading.slowdown <= shares_core) apart.push_back(reading.hop_ns);
+  }
+  std::vector<double>& hops = apart.empty() ? all : apart;
+  const auto quartile = hops.begin() + static_cast<std::ptrdiff_t>(hops.size() / 4);
+  std::ranges::nth_element(hops, quartile);
+  return {.slowdown = slowdown, .hop_ns = *quartile};
 }
 
 bool is_worse_placed(const CoreReading& reading, const CoreReading& usual) {
-  if (reading.slowdown > shares_core) return usual.slowdown <= shares_core;
+  if (reading.slowdown > shares_core) return reading.slowdown > much_slower * usual.slowdown;
   return reading.hop_ns > far_apart * usual.hop_ns;
 }
 
 bool mark_worse_placed(std::span<CellReport* const> group) {
-  std::map<int, CoreReading> usual;  // by session
+  std::map<int, std::vector<CoreReading>> readings;  // by session
   for (const CellReport* cell : group)
     for (const Fork& fork : cell->forks) {
       if (!fork.placement) continue;
-      for (const CoreReading& reading : {fork.placement->before, fork.placement->after}) {
-        const auto [known, is_first] = usual.try_emplace(fork.session.value_or(0), reading);
-        if (!is_first) known->second = better_of(known->second, reading);
-      }
+      std::vector<CoreReading>& known = readings[fork.session.value_or(0)];
+      known.insert(known.end(), {fork.placement->before, fork.placement->after});
     }
+  std::map<int, CoreReading> usual;
+  for (const auto& [session, known] : readings) usual[session] = usual_of(known);
   bool changed = false;
   for (CellReport* cell : group)
     for (Fork& fork : cell->forks) {

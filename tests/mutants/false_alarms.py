@@ -43,9 +43,9 @@ SIZES = {
     "googlenet_bn": ("--batch", "2"),
     "resnet50": ("--batch", "2"),
 }
-LARGE = {name: ("--batch", "2") for name in ("alexnet", "overfeat", "vgg_a")} | {
-    name: ("--batch", "2", "--sequence-length", "16") for name in ("bert-base", "gpt2-small")
-}
+IMAGES, TEXTS = ("--batch", "2"), ("--batch", "2", "--sequence-length", "16")
+LARGE = dict.fromkeys(("alexnet", "overfeat", "vgg_a"), IMAGES)
+LARGE |= dict.fromkeys(("bert-base", "gpt2-small"), TEXTS)
 GENERATES = ("nanogpt", "gpt2-small")  # task decode
 BACKENDS = ("reference", "onednn", "torch", "jax", "tensorflow", "mxnet")
 SHORT = (

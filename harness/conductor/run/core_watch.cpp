@@ -16,9 +16,8 @@ CoreWatch::CoreWatch(Means means) : means_(std::move(means)) {}
 
 std::optional<CoreReading> CoreWatch::read(const std::vector<int>& processors) {
   const std::optional<CoreReading> reading = means_.read(processors);
-  if (!reading) return reading;
-  const auto [known, is_first] = known_.try_emplace(processors, Known{*reading, most});
-  if (!is_first) known->second.usual = better_of(known->second.usual, *reading);
+  if (reading)
+    known_.try_emplace(processors, Known{.patience = most}).first->second.readings.push_back(*reading);
   return reading;
 }
 
@@ -26,12 +25,13 @@ void CoreWatch::before_run(const std::vector<int>& processors, bool may_wait) {
   before_ = read(processors);
   if (!before_) return;
   Known& known = known_.at(processors);
-  const auto is_worse = [&] { return before_ && is_worse_placed(*before_, known.usual); };
+  const CoreReading usual = usual_of(known.readings);
+  const auto is_worse = [&] { return before_ && is_worse_placed(*before_, usual); };
   Seconds left = may_wait ? known.patience : Seconds(0);
   const bool waits = is_worse() && left > Seconds(0);
   while (is_worse() && left > Seconds(0) && means_.pause(pause_between)) {
     left -= pause_between;
-    before_ = read(processors);
+    before_ = means_.read(processors);
   }
   if (waits) known.patience = is_worse() ? std::max(least, known.patience / 2) : most;
 }

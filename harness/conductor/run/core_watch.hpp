@@ -31,9 +31,10 @@ class CoreWatch {
 
  private:
   struct Known {
-    CoreReading usual{};  // the best until now
+    std::vector<CoreReading> readings{};  // without those while it waited
     Seconds patience;
   };
+  // Reads, and keeps the reading.
   std::optional<CoreReading> read(const std::vector<int>& processors);
 
   Means means_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/report/core_placement.hpp"
 #include "harness/report/metrics.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -145,13 +146,14 @@ CorePlacement placed(CoreReading reading) { return {.before = reading, .after = 
 
 TEST(Placement, DropsAForkOnASharedCoreOrFarApartAndNoOther) {
   Report report = test::sample_report(4);
-  const CoreReading usual{1.0, 50}, near{1.0, 90}, far{1.0, 250}, shared{2.0, 20};
+  const CoreReading usual{1.0, 50}, near{1.0, 90}, far{1.0, 250}, shared{2.0, 20}, moving{1.0, 20};
   for (CellReport& cell : report.cells)
     for (Fork& fork : cell.forks) fork.placement = placed(usual);
   std::vector<Fork>& forks = report.cells[0].forks;
   forks[0].placement = placed(near);
   forks[1].placement->after = far;
   forks[2].placement->before = shared;
+  report.cells[1].forks[3].placement->after = moving;
   mark_disturbed_rounds(report.cells);
   EXPECT_TRUE(counts(forks[0]));
   EXPECT_FALSE(counts(forks[1]));
@@ -160,7 +162,13 @@ TEST(Placement, DropsAForkOnASharedCoreOrFarApartAndNoOther) {
   EXPECT_EQ(uncounted_forks(std::vector<const CellReport*>{&report.cells[0], &report.cells[1]}), 2);
 }
 
-TEST(Placement, IsComparedWithTheBestOfTheSession) {
+TEST(Placement, AllowsForClocksThatFallWithTheNumberOfBusyCores) {
+  const CoreReading usual{1.45, 50};
+  EXPECT_FALSE(is_worse_placed({1.6, 50}, usual));
+  EXPECT_TRUE(is_worse_placed({2.0, 50}, usual));
+}
+
+TEST(Placement, IsComparedWithWhatIsUsualInTheSession) {
   Report report = test::sample_report(4);
   report.cells.resize(1);
   std::vector<Fork>& forks = report.cells[0].forks;
