@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+#include "harness/core/statistics.hpp"
+
 namespace assay {
 namespace {
 
@@ -129,10 +131,7 @@ std::optional<double> hop_seconds(const std::vector<int>& processors) {
   threads.clear();
   constexpr std::size_t least = 8;
   if (hops.size() < least) return std::nullopt;
-  const auto quarter =
-      hops.begin() + static_cast<std::ptrdiff_t>(hops.size() / 4);  // others interrupt some rounds
-  std::ranges::nth_element(hops, quarter);
-  return *quarter;
+  return quantile(hops, 0.25);  // others interrupt some rounds
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace assay {
 
 struct CoreReading {
-  // How many times as long the same loop takes on the slowest of the processors while all of them run it as while that
-  // one runs it alone. About 1 if each has a core of its own (up to 1.4 where clocks fall with the number of busy
+  // How many times as long the same loop takes on the slowest of the processors while all of them run it as while only
+  // that one runs it. About 1 if each has a core of its own (up to 1.4 where clocks fall with the number of busy
   // cores), about 2 if two share a core.
   double slowdown = 0;
   // Time from a processor's write to the next one's read of it, in a ring of all of them: about 20 ns within a core, 50

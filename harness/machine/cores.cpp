@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,17 +20,13 @@ std::vector<int> find_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0};
-  std::vector<int> firsts, siblings;
-  const std::map<int, int> core_of = cores_of_cpus();
-  std::set<int> seen;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
-    const auto core = core_of.find(cpu);
-    const bool first = core == core_of.end() || seen.insert(core->second).second;
-    (first ? firsts : siblings).push_back(cpu);
-  }
-  firsts.insert(firsts.end(), siblings.begin(), siblings.end());
-  return firsts;
+  std::vector<int> all;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) all.push_back(cpu);
+  std::vector<int> cores = one_per_core(all);
+  const std::set<int> firsts(cores.begin(), cores.end());
+  std::ranges::copy_if(all, std::back_inserter(cores), [&](int cpu) { return !firsts.contains(cpu); });
+  return cores;
 }
 
 }  // namespace
@@ -52,7 +49,7 @@ std::vector<int> worker_cores(int threads, int lane) {
 }
 
 std::vector<int> one_per_core(const std::vector<int>& processors) {
-  const std::map<int, int> core_of = cores_of_cpus();
+  static const std::map<int, int> core_of = cores_of_cpus();  // does not change
   std::set<int> seen;
   std::vector<int> firsts;
   for (const int processor : processors) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "harness/core/text.hpp"
+#include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -26,10 +26,7 @@ CoreReading usual_of(std::span<const CoreReading> readings) {
     all.push_back(reading.hop_ns);
     if (reading.slowdown <= shares_core) apart.push_back(reading.hop_ns);
   }
-  std::vector<double>& hops = apart.empty() ? all : apart;
-  const auto quartile = hops.begin() + static_cast<std::ptrdiff_t>(hops.size() / 4);
-  std::ranges::nth_element(hops, quartile);
-  return {.slowdown = slowdown, .hop_ns = *quartile};
+  return {.slowdown = slowdown, .hop_ns = quantile(apart.empty() ? all : apart, 0.25)};
 }
 
 bool is_worse_placed(const CoreReading& reading, const CoreReading& usual) {

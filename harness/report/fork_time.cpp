@@ -72,7 +72,7 @@ std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
 
 }  // namespace
 
-bool mark_disturbed_rounds(std::span<CellReport* const> group) {
+bool mark_disturbances(std::span<CellReport* const> group) {
   bool changed = mark_worse_placed(group);
   const std::set<int> disturbed = disturbed_rounds(group);
   for (CellReport* cell : group)
@@ -85,10 +85,10 @@ bool mark_disturbed_rounds(std::span<CellReport* const> group) {
   return changed;
 }
 
-void mark_disturbed_rounds(std::vector<CellReport>& cells) {
+void mark_disturbances(std::vector<CellReport>& cells) {
   std::map<std::string, std::vector<CellReport*>> groups;
   for (CellReport& cell : cells) groups[group_title(cell.axes)].push_back(&cell);
-  for (const auto& [title, group] : groups) mark_disturbed_rounds(group);
+  for (const auto& [title, group] : groups) mark_disturbances(group);
 }
 
 bool counts(const Fork& fork) {

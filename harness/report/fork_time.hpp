@@ -45,14 +45,14 @@ inline constexpr const char* profiled = "profiled";    // each operator was time
 // Whether the machine was disturbed while the fork was timed: it is `disturbed`, or has the flag `placement`.
 bool is_disturbed(const Fork& fork);
 
-// A round in which the machine was disturbed does not count, for any of the cells that are compared: so a
-// fork is never dropped because of its own program. Sets the flag disturbed_round of every fork of the group
-// (cells with one group_title()) in such a round, and removes it from all others. A round is disturbed if one
-// of its forks is disturbed, or if more than half of its forks, and at least two, are stolen. Also sets the
-// flag placement (core_placement.hpp). Returns true if a fork's flag changed.
-bool mark_disturbed_rounds(std::span<CellReport* const> group);
+// A round in which the machine was disturbed does not count, for any of the cells that are compared: so a fork is never
+// dropped because of its own program. A round is disturbed if one of its forks is disturbed, or if more than half of its
+// forks, and at least two, are stolen. Sets the flags disturbed_round and placement (core_placement.hpp) of every fork of
+// the group (cells with one group_title()) as they apply, and removes them from all others. Returns true if a fork's
+// flag changed.
+bool mark_disturbances(std::span<CellReport* const> group);
 // The same for every group of a report.
-void mark_disturbed_rounds(std::vector<CellReport>& cells);
+void mark_disturbances(std::vector<CellReport>& cells);
 
 // Whether the fork's times count: ok, not in a disturbed round, and without the flag placement. Placement is read outside
 // of the program, so it drops only the fork itself.

@@ -446,7 +446,7 @@ void derive_again(Report& report) {
   if (report.rules >= derivation_rules) return;
   for (CellReport& cell : report.cells)
     for (Fork& fork : cell.forks) take_older_flags(fork, report.rules);
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   for (CellReport& cell : report.cells) derive_from_forks(cell);
   report.rules = derivation_rules;
 }

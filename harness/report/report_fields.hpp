@@ -138,8 +138,8 @@ constexpr auto describe(Of<CoreReading>) {
       "core_reading", "Where the host had the worker's processors.",
       field(
           "slowdown", &CoreReading::slowdown,
-          "How many times as long a loop takes on the slowest processor while all of them run it as while that one "
-          "runs it alone: about 2 if two are on one physical core.")
+          "How many times as long a loop takes on the slowest processor while all of them run it as while only "
+          "that one runs it: about 2 if two are on one physical core.")
           .at_least(0),
       field(
           "hop_ns", &CoreReading::hop_ns,
@@ -180,8 +180,7 @@ constexpr auto describe(Of<Fork>) {
           "processors), `stolen` (the hypervisor took over 3 % of them), `placement` (the host had some of them on one "
           "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
           "fork that it is compared with was disturbed in this round, or most forks were stolen: the round does not "
-          "count), "
-          "`throttled` (the GPU), `profiled`.")
+          "count), `throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
             "Other reasons to doubt its numbers, which do not affect its rank: foreign processes on the "

@@ -75,6 +75,10 @@ void Kinks::take(std::vector<HostTensor>& answers, const Order& ordered) {
     for (std::size_t i = 0; i < side.size(); ++i)
       if (side[i] != kink.side[i]) kink.tipped[i] = true;
   }
+  leave_out(answers);
+}
+
+void Kinks::leave_out(std::vector<HostTensor>& answers) const {
   std::erase_if(answers, [this](const HostTensor& tensor) { return kinks_.contains(tensor.name); });
 }
 

@@ -258,7 +258,6 @@ class Runs {
         feeds_(feeds),
         task_(options.task),
         kinks_(program),
-        uncounted_(program),
         asked_(oracle_answers_of(program, task_)),
         emulations_(lanes_of(program, feeds, options.threads)) {
     if (task_ == Task::decode) options_.task = Task::infer;
@@ -298,17 +297,18 @@ class Runs {
   // Jobs. The errors of a run: unchanged, or perturbed, by its number.
   void add_unchanged(Executable& emulation) {
     std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, feeds_);
-    take(kinks_, tensors, {});
+    take_kinks(tensors, {});
     add_errors(by_name(tensors));
   }
   void add_perturbed(Executable& emulation, int run) {
-    add_errors(moved(emulation, run, perturbed_roundings, kinks_));
+    add_errors(moved(emulation, run, perturbed_roundings, true));
   }
   // What two runs of one number that move every value in opposite directions show of ties.
   void add_flips(Executable& emulation, int pair, double roundings, std::string_view begin) {
     const int run = oracle_.perturbations + pair;
-    const Values one = moved(emulation, run, roundings, uncounted_);
-    const Values opposite = moved(emulation, run, -roundings, uncounted_);
+    const Values one = moved(emulation, run, roundings, false);
+    const Values opposite = moved(emulation, run, -roundings, false);
+    wait_for_exact();
     const std::lock_guard lock(mutex_);
     widen_flips(flips_, one, opposite, exact_, begin);
   }
@@ -344,11 +344,13 @@ class Runs {
     }
   }
 
-  // Waits for the exact run, which must be the first to give its kinks.
-  void take(Kinks& kinks, std::vector<HostTensor>& tensors, const Kinks::Order& ordered) {
-    std::shared_future<void>(exact_is_made_).get();  // a copy for each thread
+  void wait_for_exact() const { std::shared_future<void>(exact_is_made_).get(); }  // a copy for each thread
+
+  // The exact run must be the first to give its kinks.
+  void take_kinks(std::vector<HostTensor>& tensors, const Kinks::Order& ordered) {
+    wait_for_exact();
     const std::lock_guard lock(mutex_);
-    kinks.take(tensors, ordered);
+    kinks_.take(tensors, ordered);
   }
 
   void add_errors(const Values& answers) {
@@ -356,11 +358,15 @@ class Runs {
     for (const auto& [name, values] : exact_) widen(errors_, name, answers.at(name), values);
   }
 
-  Values moved(Executable& emulation, int run, double roundings, Kinks& kinks) {
+  // counts: whether an element on another side of its kink is one that a backend's rounding may move there.
+  Values moved(Executable& emulation, int run, double roundings, bool counts) {
     const Perturbation perturbation(feeds_, program_, *asked_, oracle_.emulated, oracle_.seed, run,
                                     roundings);
     std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, perturbation.feeds());
-    take(kinks, tensors, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+    if (counts)
+      take_kinks(tensors, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+    else
+      kinks_.leave_out(tensors);
     Values answers = by_name(tensors);
     for (auto& [name, values] : answers) {
       if (name.ends_with("logits"))
@@ -376,7 +382,7 @@ class Runs {
   const OracleOptions& oracle_;
   const ExamFeeds& feeds_;
   Task task_;
-  Kinks kinks_, uncounted_;
+  Kinks kinks_;
   std::unique_ptr<Answers> asked_;
   std::vector<std::unique_ptr<Executable>> emulations_;  // by lane
   std::vector<HostTensor> tensors_;                      // the exact answers

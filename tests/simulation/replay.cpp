@@ -25,7 +25,7 @@ Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
     const auto first = recorded.forks.begin() + static_cast<std::ptrdiff_t>(from);
     cell.forks.assign(first, first + static_cast<std::ptrdiff_t>(rounds));
   }
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   for (CellReport& cell : report.cells) cell.flags = quality_flags(cell.forks);
   return report;
 }

@@ -10,6 +10,7 @@
 
 #include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
+#include "harness/conductor/check/tolerance.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
@@ -74,10 +75,6 @@ std::vector<ValueId> parameters_of_last(const Graph& graph) {
   return {};
 }
 
-bool is_narrow(PrecisionKind precision) {
-  return precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
-}
-
 // Moments as in the middle of a training, different for each element. From zero moments the first step of
 // Adam is a full step in the direction of the gradient's sign, even if that gradient is only rounding. Means
 // of squares spread over decades, but stay above the square of the rounding in the cell's precision. An
@@ -85,7 +82,7 @@ bool is_narrow(PrecisionKind precision) {
 // in the class of show_epsilon(). A mean is at most the root of its mean of squares.
 void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
                  PrecisionKind precision) {
-  const bool narrow = is_narrow(precision);
+  const bool narrow = is_narrow(precision_of(precision));
   const double largest = narrow ? 2e-2 : 1e-1;
   // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay
   // well above it.
@@ -170,7 +167,8 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan,
   if (program.is_op() || plan.task != Task::train) return tensors;
   add_moments(tensors, program, seed, plan.precision);
   const bool adam = contains(program.optimizer.moments(), "m");
-  if (adam && absent && !is_narrow(plan.precision)) show_epsilon(tensors, program, *absent, seed);
+  if (adam && absent && !is_narrow(precision_of(plan.precision)))
+    show_epsilon(tensors, program, *absent, seed);
   return tensors;
 }
 

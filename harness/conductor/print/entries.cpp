@@ -92,8 +92,8 @@ std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& gro
 std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
-      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or moved them. Stop "
-             "other processes, or use a quieter machine, and run again.";
+      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or "
+             "moved them. Stop other processes, or use a quieter machine, and run again.";
   return "";
 }
 

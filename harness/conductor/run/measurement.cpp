@@ -382,7 +382,7 @@ struct Measurement::Parts {
     const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
     std::vector<CellReport*> rows;
     for (const std::size_t i : group) rows.push_back(&report_.cells[i]);
-    if (!mark_disturbed_rounds(rows)) return resolve(index);
+    if (!mark_disturbances(rows)) return resolve(index);
     for (const std::size_t i : group) resolve(i);
   }
 

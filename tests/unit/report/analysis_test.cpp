@@ -133,7 +133,7 @@ TEST(DisturbedRounds, AreMarkedInEveryCellOfTheGroup) {
   report.cells.push_back(other);
   report.cells[0].forks[1].flags = {quality_flag::disturbed};
   report.cells[0].forks[2].flags = {quality_flag::disturbed_round};
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   for (const std::size_t cell : {0U, 1U}) {
     EXPECT_TRUE(counts(report.cells[cell].forks[0]));
     EXPECT_FALSE(counts(report.cells[cell].forks[1])) << cell;
@@ -154,7 +154,7 @@ TEST(Placement, DropsAForkOnASharedCoreOrFarApartAndNoOther) {
   forks[1].placement->after = far;
   forks[2].placement->before = shared;
   report.cells[1].forks[3].placement->after = moving;
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   EXPECT_TRUE(counts(forks[0]));
   EXPECT_FALSE(counts(forks[1]));
   EXPECT_FALSE(counts(forks[2]));
@@ -173,14 +173,14 @@ TEST(Placement, IsComparedWithWhatIsUsualInTheSession) {
   report.cells.resize(1);
   std::vector<Fork>& forks = report.cells[0].forks;
   for (Fork& fork : forks) fork.placement = placed({2.0, 20});  // always on one core
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   EXPECT_TRUE(counts(forks[0]));
   forks[3].placement = placed({1.0, 250});
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   EXPECT_FALSE(counts(forks[0])) << "an earlier fork, since a better one was read";
   EXPECT_TRUE(counts(forks[3])) << "a core each, without a nearer reading";
   forks[3].session = 1;
-  mark_disturbed_rounds(report.cells);
+  mark_disturbances(report.cells);
   EXPECT_TRUE(counts(forks[0]));
 }
 
@@ -194,7 +194,7 @@ TEST(DisturbedRounds, AreThoseInWhichTheHypervisorTookFromMostForks) {
   add("second");
   add("third");
   const auto counted = [&](int round) {
-    mark_disturbed_rounds(report.cells);
+    mark_disturbances(report.cells);
     return counts(report.cells[0].forks[static_cast<std::size_t>(round)]);
   };
   // A program whose threads often sleep meets it where its neighbours do not.

@@ -51,7 +51,7 @@ std::vector<int> run_rounds(const std::vector<Cell>& cells, const RunSettings& s
       const bool hit = disturbed.contains(fork.round) && fork.cell == 0;
       report.cells[fork.cell].forks.push_back(fork_of(fork.round, time(fork.cell, fork.round), hit));
     }
-    mark_disturbed_rounds(report.cells);
+    mark_disturbances(report.cells);
   }
   return run;
 }
