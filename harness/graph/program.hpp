@@ -55,6 +55,8 @@ struct OptimizerSpec {
   // Whether a moment is a mean of squared gradients. The update uses its root, which changes in proportion to
   // an error of the gradient.
   static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
+  // The decay of that mean.
+  double square_decay() const { return kind == "rmsprop" ? decay : beta2; }
 };
 
 // Task decode: a network that generates tokens, one at a time. `prefill` computes the first `prompt` tokens of

@@ -19,6 +19,9 @@ from .program import Program
 from .tensors import Tensors, apart, copied, read_tensors, write_tensors
 from .trainer import stage_resident
 
+# More runs with pauses, if two runs differ: how far equal runs of one program are apart.
+SPREAD_RUNS = 2
+
 
 @dataclass(frozen=True)
 class Feeds:
@@ -232,7 +235,8 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
     """Return how far apart two runs of the same steps from the present state are.
 
     One continues without a pause. The other starts from a copy of that state and waits for each step.
-    For each tensor: the largest difference, and the L2 norms of the difference, the movement and the tensor.
+    For each tensor: the largest difference, the L2 norms of the difference, the movement and the tensor, and
+    the spread: if the two differ, the L2 distance to the farther of two more runs of the second kind.
     """
 
     def enqueue(step: int) -> None:
@@ -251,13 +255,25 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
     adapter.synchronize()
     without_pause = copied(adapter.state())
 
-    adapter.set_state(before)
-    for step in steps:
-        enqueue(step)
-        adapter.synchronize()
+    def run_with_pauses() -> Tensors:
+        adapter.set_state(before)
+        for step in steps:
+            enqueue(step)
+            adapter.synchronize()
+        return adapter.state()
+
+    with_pauses = copied(run_with_pauses())
+    found = {name: apart(before[name], without_pause[name], tensor) for name, tensor in with_pauses.items()}
+    spread = dict.fromkeys(found, 0.0)
+    if any(numbers[0] != 0 for numbers in found.values()):
+        del without_pause
+        for _ in range(SPREAD_RUNS):
+            for name, tensor in run_with_pauses().items():
+                difference = np.asarray(tensor, np.float64) - with_pauses[name]
+                spread[name] = max(spread[name], float(np.linalg.norm(difference.ravel())))
     answers = {"continuation/steps": np.array(len(steps))}
-    for name, tensor in adapter.state().items():
-        answers[f"continuation/{name}"] = apart(before[name], without_pause[name], tensor)
+    for name, numbers in found.items():
+        answers[f"continuation/{name}"] = np.append(numbers, spread[name])
     return answers
 
 

@@ -33,9 +33,8 @@ struct Sensitivity {
 
 Sensitivity sensitivity_of(const OptimizerSpec& optimizer) {
   if (optimizer.kind == "sgd") return {};
-  const double decay = optimizer.kind == "rmsprop" ? optimizer.decay : optimizer.beta2;
   const double mean = optimizer.kind == "rmsprop" ? 1 : 1 - optimizer.beta1;
-  const double root = std::sqrt(1 - decay);
+  const double root = std::sqrt(1 - optimizer.square_decay());
   return {mean, root, std::max(1.0, mean / root)};
 }
 

@@ -34,11 +34,14 @@ void add_state(std::vector<ExpectedTensor>& tensors, const Program& program, con
   const Graph& graph = program.training;
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const Value& parameter = graph.value(id);
-    tensors.push_back(
-        {.name = run + "/parameter/" + parameter.name, .shape = parameter.type.shape, .summed = true});
+    tensors.push_back({.name = run + "/parameter/" + parameter.name,
+                       .shape = parameter.type.shape,
+                       .parameter = parameter.name,
+                       .summed = true});
     for (const std::string& moment : program.optimizer.moments())
       tensors.push_back({.name = run + "/moment/" + parameter.name + "." + moment,
                          .shape = parameter.type.shape,
+                         .parameter = parameter.name,
                          .summed = true,
                          .square = OptimizerSpec::is_square(moment)});
   }

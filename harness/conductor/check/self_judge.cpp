@@ -11,8 +11,10 @@ namespace {
 
 constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
-constexpr double share_of_noise =
-    3;  // two runs that move a tensor at random are apart by more than either moves
+// Two runs that move a tensor at random are apart by more than either moves.
+constexpr double share_of_noise = 3;
+// If a program rounds differently each time, two of its runs may differ by more than two others did.
+constexpr double spread_factor = 6;
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
   TensorVerdict verdict = beyond_all_measure(name);
@@ -57,10 +59,14 @@ namespace {
 
 TensorVerdict apart(const std::string& name, const TensorFile& worker, double share, double roundoff) {
   const HostTensor* found = worker.find(name);
-  if (found == nullptr || found->type.elements() != 4) return beyond_all_measure(name);
+  if (found == nullptr || found->type.elements() != 5) return beyond_all_measure(name);
   const std::vector<double> numbers = to_doubles(*found);
-  const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3];
-  const double allowed = share * moved + 8 * roundoff * size;
+  const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3],
+               spread = numbers[4];
+  // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
+  const double from_spread =
+      share == share_of_noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
+  const double allowed = share * moved + from_spread + 8 * roundoff * size;
   for (const double number : numbers)
     if (!std::isfinite(number) || number < 0) return beyond_all_measure(name);
   return {name, largest, allowed, distance, allowed, ratio_of(distance, allowed)};

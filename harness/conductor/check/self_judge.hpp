@@ -25,7 +25,9 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
 // eight roundings of the tensor: runs with another order of summation drift apart, but a lost, doubled or
 // late update differs more. `noisy` names the parameters whose gradient is zero except for rounding. If a
 // program does not sum in a fixed order, all that moves them and their moments is different in each run, so
-// three times the change is allowed.
+// three times the change is allowed. If the two runs differ, the worker has measured how far equal runs of it
+// are apart (`spread`): six times that is allowed too, up to the change by the steps, and for `noisy` ones
+// without a limit.
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision, const std::set<std::string>& noisy);
 

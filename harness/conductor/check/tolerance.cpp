@@ -31,12 +31,13 @@ bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, con
 }
 
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
-               double repeats) {
+               double repeats, bool of_rounding) {
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
   const bool stored_narrow = precision.storage != precision.master;
   double factor = is_narrow(precision) ? narrow_tolerance_factor : tolerance_factor * growth;
-  if (stored_narrow && is_only_rounding(seen, exact, precision)) factor *= correlated_rounding_factor;
+  if (stored_narrow && (of_rounding || is_only_rounding(seen, exact, precision)))
+    factor *= correlated_rounding_factor;
   factor *= 1 + small_sample / std::sqrt(count);
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;
   return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};

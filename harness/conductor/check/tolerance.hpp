@@ -16,9 +16,10 @@ namespace assay {
 // does. A mistake is larger by orders of magnitude.
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
-// Additional factor, for narrower storage, for tensors whose exact value is zero (the bias in front of a
-// batch norm): their rounding errors may be correlated, see docs/explanation/equivalence.md.
-inline constexpr double correlated_rounding_factor = 3;
+// Additional factor, for narrower storage, for what only rounding moves (the gradient of a bias in front of a batch
+// norm, the bias and its moments): the rounding errors may be correlated, see docs/explanation/equivalence.md. Such
+// a parameter changes no result.
+inline constexpr double correlated_rounding_factor = 8;
 // There are few runs, so the error of a tensor with few elements is poorly known: the bound for n elements is
 // multiplied by 1 + small_sample / sqrt(n).
 inline constexpr double small_sample = 2;
@@ -45,8 +46,9 @@ using Bound = ErrorNorms;
 // batch that contains each sample that many times, and the perturbed runs summed each only once. The rounding
 // errors of a sum grow as the root of its length, so those of the master type grow by sqrt(repeats); those of
 // a narrower storage type do not, because every repetition of a sample is rounded in the same way.
+// `of_rounding`: the gradient behind the tensor is zero except for rounding.
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
-               double repeats = 1);
+               double repeats = 1, bool of_rounding = false);
 
 // Whether the tensor is zero except for rounding: its exact values are smaller than the errors of the runs.
 bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision);

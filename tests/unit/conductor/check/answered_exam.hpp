@@ -118,7 +118,7 @@ class AnsweredExam {
   // The steps moved each tensor by a tenth of its size, with and without pauses by the same.
   void continue_run() {
     for (const std::string& name : continued()) {
-      const std::span<float> numbers = add(name, {4}).as<float>();
+      const std::span<float> numbers = add(name, {5}).as<float>();
       numbers[2] = 0.1f;
       numbers[3] = 1;
     }

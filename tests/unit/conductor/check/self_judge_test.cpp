@@ -75,7 +75,7 @@ double continuation_ratio(const std::vector<float>& numbers, const std::set<std:
   GraphBuilder b(graph);
   b.parameter("w", {2}, "zeros");
   TemporaryFolder folder;
-  HostTensor tensor = HostTensor::zeros("continuation/w", {DType::f32, {4}});
+  HostTensor tensor = HostTensor::zeros("continuation/w", {DType::f32, {5}});
   std::ranges::copy(numbers, tensor.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
   OptimizerSpec sgd;
@@ -94,6 +94,15 @@ TEST(ContinuationJudge, FindsDistancesThatNobodyHas) {
   EXPECT_EQ(continuation_ratio({1, 1, -1e30f, 1}), beyond_measure);
   EXPECT_EQ(continuation_ratio({1, -1, 1, 1}), beyond_measure);
   EXPECT_EQ(continuation_ratio({1, 1, INFINITY, 1}), beyond_measure);
+}
+
+TEST(ContinuationJudge, ProgramsThatRoundDifferentlyEachTimeMayDifferAsTheirOwnRunsDo) {
+  EXPECT_GT(continuation_ratio({0.1f, 0.1f, 1, 1, 0}), 1);
+  EXPECT_LT(continuation_ratio({0.1f, 0.1f, 1, 1, 0.02f}), 1);
+  EXPECT_GT(continuation_ratio({0.2f, 0.2f, 1, 1, 0.02f}), 1);
+  EXPECT_GT(continuation_ratio({2, 2, 1, 1, 2}), 1) << "that is more than all that the steps changed";
+  EXPECT_LT(continuation_ratio({2, 2, 0.1f, 1, 2}, {"w"}), 1);
+  EXPECT_EQ(continuation_ratio({0.1f, 0.1f, 1, 1, -1}), beyond_measure);
 }
 
 TEST(ContinuationJudge, a_parameter_that_only_rounding_moves_may_end_elsewhere_after_each_run) {
