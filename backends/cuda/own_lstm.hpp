@@ -25,11 +25,15 @@ struct LstmPacking {
 // Throws std::runtime_error if a part is not within the buffer's `elements`, or two parts overlap.
 void check_packing(const LstmPacking& packing, std::int64_t elements);
 
-// Packs all parameters into `packed`, with type `dtype`: the bias is narrowed.
-void pack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const LstmOperands& from,
-               void* packed);
+// Packs all parameters, weights of `from_type` and the bias of f32, into `packed` of `to_type`.
+void pack_lstm(Stream stream, DType from_type, DType to_type, const LstmPacking& packing,
+               const LstmOperands& from, void* packed);
 // Unpacks gradients, as f32.
 void unpack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const void* packed,
                  const LstmGradients& to);
+
+// (outer, inner, row) -> (inner, outer, row), with numbers of one type or another.
+void swap_outer(Stream stream, DType from_type, DType to_type, const void* from, void* to, std::int64_t outer,
+                std::int64_t inner, std::int64_t row);
 
 }  // namespace assay::cuda

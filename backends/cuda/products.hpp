@@ -26,6 +26,7 @@ struct MatmulSpec {
   bool bias = false, relu = false;
   bool tf32 = false;
   bool bare = false;  // by the library only
+  auto operator<=>(const MatmulSpec&) const = default;
 };
 
 // Without gaps; the caller sets types and strides.

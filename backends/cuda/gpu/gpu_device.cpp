@@ -104,7 +104,11 @@ class GpuDevice final : public Device {
   Stream stream() override { return {handles_.stream}; }
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
-    if (auto product = make_lt_matmul(spec, handles_.blas, handles_.stream)) return product;
+    const bool searches = !spec.bare && !options_.deterministic;
+    auto product =
+        make_lt_matmul(spec, handles_.blas, target(), searches ? memory_.get() : nullptr, algorithms_[spec]);
+    memory_->forget_trial();
+    if (product != nullptr) return product;
     const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
                                             spec.m, spec.k, spec.k, spec.n);
     if (spec.bare) throw Unsupported(missing);
@@ -177,6 +181,7 @@ class GpuDevice final : public Device {
   Handles handles_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<Calls> calls_;
+  std::map<MatmulSpec, LtAlgorithm> algorithms_;
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
 };

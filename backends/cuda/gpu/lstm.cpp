@@ -20,22 +20,35 @@ using Network = Descriptor<cudnnRNNDescriptor_t, cudnnCreateRNNDescriptor, cudnn
 using Sequences =
     Descriptor<cudnnRNNDataDescriptor_t, cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor>;
 
-struct Algorithm {
-  cudnnRNNAlgo_t kind;
+// How cuDNN is asked for its LSTM.
+struct Form {
+  cudnnRNNAlgo_t algorithm;
   const char* name;
+  bool step_major;   // its sequences are (steps, samples, width), and ours (samples, steps, width)
+  bool second_bias;  // of the state, which is zero here
+  bool wide;         // bf16 operands are widened to f32, whose products are TF32: each bf16 is a TF32 number
 };
-constexpr Algorithm standard{CUDNN_RNN_ALGO_STANDARD, "standard"};
-// All steps in one kernel, with the recurrent weights in registers.
-constexpr Algorithm persistent{CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, "persistent"};
-// Up to as many units PyTorch takes it for both passes (use_rnn_persist_small_h).
+constexpr Form standard{CUDNN_RNN_ALGO_STANDARD, "standard", false, false, false};
+// All steps in one kernel, with the recurrent weights in registers. cuDNN 9.19 has the first only with a second bias,
+// and not in bf16; PyTorch takes it for up to 128 units (use_rnn_persist_small_h), with fp16 in its bf16.
 constexpr std::int64_t max_persistent_units = 128;
+constexpr Form others[] = {
+    {CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, "persistent_small", true, true, false},
+    {CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, "persistent_small_f32", true, true, true},
+    {CUDNN_RNN_ALGO_PERSIST_STATIC, "persistent", true, true, false},
+    {CUDNN_RNN_ALGO_STANDARD, "standard_step_major", true, false, false},
+};
 
-// The reserve: cuDNN's own, the packed parameters, and y of all steps, which the gradients read.
+// The reserve: cuDNN's own, the packed parameters, y of all steps and, if step-major, x, which the gradients read.
 class CudnnLstm final : public Lstm {
  public:
-  CudnnLstm(const LstmSpec& spec, const Algorithm& algorithm, cudnnHandle_t handle, cudaStream_t stream,
-            Calls& calls)
-      : s_(spec), algorithm_(algorithm), handle_(handle), stream_(stream), element_(size_of(spec.operands)) {
+  CudnnLstm(const LstmSpec& spec, const Form& form, cudnnHandle_t handle, cudaStream_t stream, Calls& calls)
+      : s_(spec),
+        form_(form),
+        handle_(handle),
+        stream_(stream),
+        type_(form.wide ? DType::f32 : spec.operands),
+        element_(size_of(type_)) {
     describe();
     lay_out();
     find_parameters();
@@ -48,26 +61,36 @@ class CudnnLstm final : public Lstm {
   }
   std::int64_t gradient_workspace_bytes() const override { return gradient_.bytes(); }
   std::string name() const override {
-    return fmt::format("cudnn:lstm:{}:workspace{}", algorithm_.name, workspace_bytes_);
+    return fmt::format("cudnn:lstm:{}:workspace{}", form_.name, workspace_bytes_);
   }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     check_workspace("cudnn", reserve, reserve_bytes());
     check_workspace("cudnn", workspace, forward_workspace_bytes());
     void *const packed = at(reserve, packed_), *const all = at(reserve, y_);
+    if (form_.second_bias) ASSAY_CUDA(cudaMemsetAsync(packed, 0, parameter_bytes_, stream_));
     if (s_.bare)
       copy_parameters(in, packed, at(reserve, bias_));
     else
-      pack_lstm({stream_}, s_.operands, packing_, in, packed);
-    ASSAY_CUDNN(cudnnRNNForward(handle_, network_.get(), mode(), nullptr, x_.get(), in.x, y_desc_.get(), all,
-                                state_.get(), nullptr, nullptr, state_.get(), nullptr, nullptr,
-                                parameter_bytes_, packed, workspace_bytes_, workspace, reserve_bytes_,
-                                at(reserve, own_)));
+      pack_lstm({stream_}, s_.operands, type_, packing_, in, packed);
+    if (form_.step_major)
+      swap_outer({stream_}, s_.operands, type_, in.x, at(reserve, x_steps_), s_.samples, s_.steps,
+                 s_.features);
+    ASSAY_CUDNN(cudnnRNNForward(handle_, network_.get(), mode(), nullptr, x_.get(), x_of(in, reserve),
+                                y_desc_.get(), all, state_.get(), nullptr, nullptr, state_.get(), nullptr,
+                                nullptr, parameter_bytes_, packed, workspace_bytes_, workspace,
+                                reserve_bytes_, at(reserve, own_)));
     const std::int64_t row = s_.units * element_;
-    if (s_.last)
+    if (s_.last && form_.step_major) {
+      swap_outer({stream_}, type_, s_.operands, at(all, (s_.steps - 1) * s_.samples * row), y, 1, s_.samples,
+                 s_.units);
+    } else if (s_.last) {
       copy_rows(y, row, at(all, (s_.steps - 1) * row), s_.steps * row);
-    else
-      ASSAY_CUDA(cudaMemcpyAsync(y, all, bytes_of_y(), cudaMemcpyDeviceToDevice, stream_));
+    } else if (form_.step_major) {
+      swap_outer({stream_}, type_, s_.operands, all, y, s_.steps, s_.samples, s_.units);
+    } else {
+      copy(y, all, static_cast<std::int64_t>(bytes_of_y()));
+    }
   }
 
   void gradient(const LstmOperands& in, const void* dy, void* reserve, const LstmGradients& to,
@@ -76,32 +99,45 @@ class CudnnLstm final : public Lstm {
     check_workspace("cudnn", workspace, gradient_workspace_bytes());
     void *const packed = at(reserve, packed_), *const all = at(reserve, y_), *const own = at(reserve, own_);
     void *const space = at(workspace, space_), *const dparameters = at(workspace, dparameters_);
+    const std::int64_t row = s_.units * element_;
+    void* const spread = at(workspace, dy_);
     if (s_.last) {
-      const std::int64_t row = s_.units * element_;
-      void* const spread = at(workspace, dy_);
       ASSAY_CUDA(cudaMemsetAsync(spread, 0, bytes_of_y(), stream_));
-      copy_rows(at(spread, (s_.steps - 1) * row), s_.steps * row, dy, row);
+      if (form_.step_major)
+        swap_outer({stream_}, s_.operands, type_, dy, at(spread, (s_.steps - 1) * s_.samples * row), 1,
+                   s_.samples, s_.units);
+      else
+        copy_rows(at(spread, (s_.steps - 1) * row), s_.steps * row, dy, row);
+      dy = spread;
+    } else if (form_.step_major) {
+      swap_outer({stream_}, s_.operands, type_, dy, spread, s_.samples, s_.steps, s_.units);
       dy = spread;
     }
-    void* const dx = to.dx != nullptr ? to.dx : at(workspace, dx_);
+    void* const dx = to.dx != nullptr && !form_.step_major ? to.dx : at(workspace, dx_);
     ASSAY_CUDNN(cudnnRNNBackwardData_v8(handle_, network_.get(), nullptr, y_desc_.get(), all, dy, x_.get(),
                                         dx, state_.get(), nullptr, nullptr, nullptr, state_.get(), nullptr,
                                         nullptr, nullptr, parameter_bytes_, packed, workspace_bytes_, space,
                                         reserve_bytes_, own));
+    if (to.dx != nullptr && form_.step_major)
+      swap_outer({stream_}, type_, s_.operands, dx, to.dx, s_.steps, s_.samples, s_.features);
     // cuDNN can only add to the result.
     ASSAY_CUDA(cudaMemsetAsync(dparameters, 0, parameter_bytes_, stream_));
     ASSAY_CUDNN(cudnnRNNBackwardWeights_v8(handle_, network_.get(), CUDNN_WGRAD_MODE_ADD, nullptr, x_.get(),
-                                           in.x, state_.get(), nullptr, y_desc_.get(), all, parameter_bytes_,
-                                           dparameters, workspace_bytes_, space, reserve_bytes_, own));
+                                           x_of(in, reserve), state_.get(), nullptr, y_desc_.get(), all,
+                                           parameter_bytes_, dparameters, workspace_bytes_, space,
+                                           reserve_bytes_, own));
     if (s_.bare)
       copy_gradients(dparameters, at(workspace, wide_), to);
     else
-      unpack_lstm({stream_}, s_.operands, packing_, dparameters, to);
+      unpack_lstm({stream_}, type_, packing_, dparameters, to);
   }
 
  private:
   static void* at(void* base, std::int64_t offset) { return static_cast<std::byte*>(base) + offset; }
   cudnnForwardMode_t mode() const { return s_.training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE; }
+  const void* x_of(const LstmOperands& in, void* reserve) const {
+    return form_.step_major ? at(reserve, x_steps_) : in.x;
+  }
   std::size_t bytes_of_y() const { return static_cast<std::size_t>(s_.places() * s_.units * element_); }
 
   // One row of y per sample.
@@ -177,17 +213,18 @@ class CudnnLstm final : public Lstm {
   }
 
   void describe() {
-    const bool narrow = s_.operands == DType::bf16;
+    const bool narrow = type_ == DType::bf16;
     const cudnnDataType_t type = narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     // Strict fp32 uses only FMA; the default may round the operands to TF32.
-    const cudnnMathType_t math = narrow    ? CUDNN_TENSOR_OP_MATH
-                                 : s_.tf32 ? CUDNN_DEFAULT_MATH
-                                           : CUDNN_FMA_MATH;
+    const cudnnMathType_t math = narrow                  ? CUDNN_TENSOR_OP_MATH
+                                 : s_.tf32 || form_.wide ? CUDNN_DEFAULT_MATH
+                                                         : CUDNN_FMA_MATH;
     constexpr std::size_t first_with_bf16 = 91300;
     if (narrow && cudnnGetVersion() < first_with_bf16)
       throw Unsupported(fmt::format("[lstm] bf16 needs cuDNN 9.13, and this is {}", cudnnGetVersion()));
     ASSAY_CUDNN(cudnnSetRNNDescriptor_v8(
-        network_.get(), algorithm_.kind, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
+        network_.get(), form_.algorithm, CUDNN_LSTM,
+        form_.second_bias ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
         CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math, static_cast<std::int32_t>(s_.features),
         static_cast<std::int32_t>(s_.units), static_cast<std::int32_t>(s_.units), 1, nullptr,
         CUDNN_RNN_PADDED_IO_ENABLED));
@@ -200,9 +237,11 @@ class CudnnLstm final : public Lstm {
 
   void describe(const Sequences& sequences, cudnnDataType_t type, std::int64_t width) const {
     const std::vector<int> lengths(static_cast<std::size_t>(s_.samples), static_cast<int>(s_.steps));
-    ASSAY_CUDNN(cudnnSetRNNDataDescriptor(sequences.get(), type, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
-                                          static_cast<int>(s_.steps), static_cast<int>(s_.samples),
-                                          static_cast<int>(width), lengths.data(), nullptr));
+    const auto layout = form_.step_major ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
+                                         : CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED;
+    ASSAY_CUDNN(cudnnSetRNNDataDescriptor(sequences.get(), type, layout, static_cast<int>(s_.steps),
+                                          static_cast<int>(s_.samples), static_cast<int>(width),
+                                          lengths.data(), nullptr));
   }
 
   void lay_out() {
@@ -212,10 +251,11 @@ class CudnnLstm final : public Lstm {
     own_ = reserve_.add(static_cast<std::int64_t>(reserve_bytes_));
     packed_ = reserve_.add(static_cast<std::int64_t>(parameter_bytes_));
     y_ = reserve_.add(static_cast<std::int64_t>(bytes_of_y()));
+    x_steps_ = reserve_.add(form_.step_major ? s_.places() * s_.features * element_ : 0);
     if (!s_.training) return;
     space_ = gradient_.add(static_cast<std::int64_t>(workspace_bytes_));
     dparameters_ = gradient_.add(static_cast<std::int64_t>(parameter_bytes_));
-    dy_ = gradient_.add(s_.last ? static_cast<std::int64_t>(bytes_of_y()) : 0);
+    dy_ = gradient_.add(s_.last || form_.step_major ? static_cast<std::int64_t>(bytes_of_y()) : 0);
     dx_ = gradient_.add(s_.places() * s_.features * element_);
   }
 
@@ -235,7 +275,7 @@ class CudnnLstm final : public Lstm {
       ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, base,
                                           static_cast<std::int32_t>(gate) + 4, matrix.get(), &recurrent,
                                           vector.get(), &second_bias));
-      if (second_bias != nullptr)
+      if (second_bias != nullptr && !form_.second_bias)
         throw std::runtime_error("[lstm] cuDNN has a second bias where a single one was asked for");
       const auto elements_at = [&](const void* address) {
         return (static_cast<const std::byte*>(address) - base) / element_;
@@ -250,17 +290,18 @@ class CudnnLstm final : public Lstm {
   enum class Part : std::uint8_t { weight, recurrent, bias };
 
   LstmSpec s_;
-  Algorithm algorithm_;
+  Form form_;
   cudnnHandle_t handle_;
   cudaStream_t stream_;
-  std::int64_t element_;  // bytes
+  DType type_;            // of cuDNN's operands
+  std::int64_t element_;  // its bytes
   Network network_;
   Sequences x_, y_desc_;
   TensorDescriptor state_;
   std::size_t workspace_bytes_ = 0, reserve_bytes_ = 0, parameter_bytes_ = 0;  // as cuDNN reports
   LstmPacking packing_;
   Scratch reserve_, gradient_;
-  std::int64_t own_ = 0, packed_ = 0, y_ = 0, bias_ = 0;                   // in the reserve
+  std::int64_t own_ = 0, packed_ = 0, y_ = 0, x_steps_ = 0, bias_ = 0;     // in the reserve
   std::int64_t space_ = 0, dparameters_ = 0, dy_ = 0, dx_ = 0, wide_ = 0;  // in the gradient's workspace
   Call narrow_call_, widen_call_;  // of a bare LSTM in bf16, else empty
 };
@@ -299,19 +340,28 @@ double measure(CudnnLstm& lstm, const LstmSpec& s, const Target& target, Memory&
       1);
 }
 
-// The persistent algorithm if this cuDNN runs it here, and in less time than the standard one.
-std::unique_ptr<CudnnLstm> faster_than(CudnnLstm& usual, const LstmSpec& spec, const Target& target,
-                                       Memory& trial, Calls& calls) {
+// The fastest form that this cuDNN runs here, `usual` among them.
+std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmSpec& spec,
+                                   const Target& target, Memory& trial, Calls& calls) {
   try {
-    auto lstm = std::make_unique<CudnnLstm>(spec, persistent, target.handle, target.stream, calls);
-    if (measure(*lstm, spec, target, trial) < measure(usual, spec, target, trial)) return lstm;
-  } catch (const Unsupported&) {
-  } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "[lstm] the {} algorithm is left out: {}\n", persistent.name, error.what());
+    double least = measure(*usual, spec, target, trial);
+    for (const Form& form : others) {
+      if (form.wide && spec.operands == DType::f32) continue;
+      try {
+        auto lstm = std::make_unique<CudnnLstm>(spec, form, target.handle, target.stream, calls);
+        const double seconds = measure(*lstm, spec, target, trial);
+        if (seconds >= least) continue;
+        least = seconds;
+        usual = std::move(lstm);
+      } catch (const Unsupported&) {
+      } catch (const std::runtime_error& error) {
+        fmt::print(stderr, "[lstm] the form {} is left out: {}\n", form.name, error.what());
+      }
+    }
   } catch (const OutOfMemory& error) {
-    fmt::print(stderr, "[lstm] {} is taken without a measurement: {}\n", usual.name(), error.what());
+    fmt::print(stderr, "[lstm] {} is taken without further measurements: {}\n", usual->name(), error.what());
   }
-  return nullptr;
+  return usual;
 }
 
 }  // namespace
@@ -331,8 +381,7 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target
     return nullptr;
   }
   if (spec.bare || spec.deterministic || spec.units > max_persistent_units) return usual;
-  if (auto faster = faster_than(*usual, spec, target, trial, calls)) return faster;
-  return usual;
+  return fastest(std::move(usual), spec, target, trial, calls);
 }
 
 }  // namespace assay::cuda

@@ -10,7 +10,7 @@
 
 namespace assay::cuda {
 
-// The faster of cuDNN's algorithms, tried on buffers from `trial`; the standard one where the spec asks for the
+// The fastest of cuDNN's algorithms, tried on buffers from `trial`; the standard one where the spec asks for the
 // same bits in each run, or is bare. Null if this cuDNN has no LSTM for the type: bf16 needs 9.13. For a bare
 // spec it throws Unsupported instead. Borrows the target; `calls` and `trial` only during the call.
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <span>
+#include <stdexcept>
+
+#include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
+#include "harness/worker/backend.hpp"
 
 #define ASSAY_CUBLAS(call) ::assay::cuda::check_cublas(#call, call)
 
@@ -68,8 +74,8 @@ class LtMatmul final : public Matmul {
     make(c_, spec.result, spec.n, spec.m, spec.ldc, spec.stride_c);
   }
 
-  // False if cuBLASLt has no algorithm.
-  bool choose() {
+  // Empty if cuBLASLt has no algorithm. The one that it expects to be the fastest is the first.
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(int most) {
     Preference preference;
     ASSAY_CUBLAS(cublasLtMatmulPreferenceCreate(preference.out()));
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
@@ -81,17 +87,23 @@ class LtMatmul final : public Matmul {
     const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c);
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int found = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
-                                       preference.get(), 1, &chosen_, &found);
-    if (!has_algorithm(status, found)) return false;
+                                       preference.get(), most, results.data(), &found);
+    results.resize(has_algorithm(status, found) ? static_cast<std::size_t>(found) : 0);
+    return results;
+  }
+
+  // how: "" or ":measured".
+  void take(const cublasLtMatmulHeuristicResult_t& algorithm, const char* how = "") {
+    chosen_ = algorithm;
     int id = 0;
     std::size_t written = 0;
     ASSAY_CUBLAS(cublasLtMatmulAlgoConfigGetAttribute(&chosen_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id,
                                                       &written));
-    name_ = fmt::format("cublasLt:{}:workspace{}", id, chosen_.workspaceSize);
-    return true;
+    name_ = fmt::format("cublasLt:{}:workspace{}{}", id, chosen_.workspaceSize, how);
   }
 
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(chosen_.workspaceSize); }
@@ -135,11 +147,78 @@ class LtMatmul final : public Matmul {
   std::string name_;
 };
 
+// Operands and result of a product, of noise.
+class LtAlgorithms final : public Engines {
+ public:
+  using Results = std::span<const cublasLtMatmulHeuristicResult_t>;
+  LtAlgorithms(LtMatmul& product, const MatmulSpec& s, Results results, const Target& target, Memory& trial)
+      : product_(product),
+        results_(results),
+        target_(target),
+        a_(noise(trial, (s.ta ? s.k : s.m) * s.lda + (s.batch - 1) * s.stride_a, s.operands)),
+        b_(noise(trial, (s.tb ? s.n : s.k) * s.ldb + (s.batch - 1) * s.stride_b, s.operands)),
+        c_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result)),
+        bias_(noise(trial, s.n, DType::f32)) {}
+
+  std::int64_t count() const override { return static_cast<std::int64_t>(results_.size()); }
+  bool is_generated(std::int64_t) const override { return false; }
+  bool build(std::int64_t) override { return true; }
+  std::int64_t workspace_bytes(std::int64_t engine) const override {
+    return static_cast<std::int64_t>(at(engine).workspaceSize);
+  }
+  std::optional<double> measure(std::int64_t engine, void* workspace) override {
+    constexpr int calls = 10;
+    try {
+      product_.take(at(engine));
+      return captured_seconds(
+          target_,
+          [&] {
+            product_.run(a_.data(), b_.data(), static_cast<const float*>(bias_.data()), c_.data(), workspace);
+          },
+          calls);
+    } catch (const std::runtime_error&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  const cublasLtMatmulHeuristicResult_t& at(std::int64_t engine) const {
+    return results_[static_cast<std::size_t>(engine)];
+  }
+  static Storage noise(Memory& trial, std::int64_t elements, DType dtype) {
+    Storage storage(trial, elements * size_of(dtype), "the search of a product's algorithm");
+    fill_with_noise(trial, storage.data(), storage.bytes(), dtype);
+    return storage;
+  }
+
+  LtMatmul& product_;
+  Results results_;
+  const Target& target_;
+  Storage a_, b_, c_, bias_;
+};
+
 }  // namespace
 
-std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream) {
-  auto product = std::make_unique<LtMatmul>(spec, handle, stream);
-  if (!product->choose()) return nullptr;
+std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
+                                       Memory* trial, LtAlgorithm& algorithm) {
+  auto product = std::make_unique<LtMatmul>(spec, handle, target.stream);
+  const char* const how = trial != nullptr ? ":measured" : "";
+  if (!algorithm.has_value()) {
+    const auto results = product->algorithms(trial != nullptr ? SearchLimits().built : 1);
+    if (results.empty()) return nullptr;
+    algorithm = results.front();
+    if (trial != nullptr && results.size() > 1) {
+      try {
+        LtAlgorithms engines(*product, spec, results, target, *trial);
+        if (const auto found = fastest_engine(engines, *trial))
+          algorithm = results[static_cast<std::size_t>(found->engine)];
+      } catch (const OutOfMemory& error) {
+        fmt::print(stderr, "[matmul] the heuristic's first algorithm is taken without a measurement: {}\n",
+                   error.what());
+      }
+    }
+  }
+  product->take(*algorithm, how);
   return product;
 }
 

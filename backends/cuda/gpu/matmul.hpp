@@ -5,8 +5,11 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <optional>
 
+#include "backends/cuda/gpu/target.hpp"
 #include "backends/cuda/products.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
 
@@ -15,7 +18,13 @@ void check_cublas(const char* call, cublasStatus_t status);
 // Whether cuBLASLt's heuristic found an algorithm. Throws as check_cublas(), except for "not supported".
 bool has_algorithm(cublasStatus_t status, int found);
 
-// Null if cuBLASLt has no algorithm for the product. Borrows handle and stream.
-std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream);
+// An algorithm of cuBLASLt and its workspace. Empty: none is known yet.
+using LtAlgorithm = std::optional<cublasLtMatmulHeuristicResult_t>;
+
+// Null if cuBLASLt has no algorithm for the product. `algorithm`, if empty, becomes the one that is taken: the fastest
+// of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its first. Borrows handle and
+// the target's stream; the rest of the target and `trial` only during the call.
+std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
+                                       Memory* trial, LtAlgorithm& algorithm);
 
 }  // namespace assay::cuda

@@ -34,18 +34,20 @@ Tensor add(fe::graph::Graph& graph, Activation kind, const Tensor& x, const Tens
 
 }  // namespace
 
-Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, const TensorSpec& spec) {
+std::shared_ptr<fe::graph::Graph> plan_pointwise_graph(Activation kind, bool gradient, const TensorSpec& spec,
+                                                       const Target& target) {
   const auto type = spec.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
-  // It takes at least three dimensions.
-  Shape shape = spec.shape, strides = spec.strides;
-  while (shape.size() < 3) {
-    shape.push_back(1);
-    strides.push_back(1);
-  }
+  // Its engines take packed images with more than one channel, the channels last. Element by element, any dense
+  // tensor is one.
+  const std::int64_t elements = element_count(spec.shape);
+  const std::int64_t last = spec.shape.empty() ? 1 : spec.shape.back(), columns = last > 1 ? last : elements;
+  const Shape shape{elements / columns, columns, 1, 1}, strides{columns, 1, columns, columns};
   auto graph = std::make_shared<fe::graph::Graph>();
   graph->set_io_data_type(type)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
+  if (target.properties != nullptr)
+    graph->set_device_properties(target.properties).set_sm_version(target.architecture);
   const auto operand = [&](std::int64_t uid) {
     return graph->tensor(
         fe::graph::Tensor_attributes().set_uid(uid).set_dim(shape).set_stride(strides).set_data_type(type));
@@ -59,12 +61,18 @@ Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, 
       .set_stride(strides);
   constexpr const char* what = "an engine for a graph of element-by-element operations";
   check_frontend(what, graph->validate());
-  check_frontend(what, graph->build_operation_graph(handle));
+  check_frontend(what, target.properties != nullptr ? graph->build_operation_graph()
+                                                    : graph->build_operation_graph(target.handle));
   check_frontend(what, graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
   check_frontend(what, graph->check_support());
   check_frontend(what, graph->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  return graph;
+}
+
+Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, const TensorSpec& spec) {
+  const auto graph = plan_pointwise_graph(kind, gradient, spec, {.handle = handle});
   std::int64_t bytes = 0;
-  check_frontend(what, graph->get_workspace_size(bytes));
+  check_frontend("get the workspace of a pointwise graph", graph->get_workspace_size(bytes));
   return {"cudnn:pointwise_graph",
           [graph, handle, gradient](Places from, Places to, void* workspace) {
             std::unordered_map<std::int64_t, void*> pointers{{x_uid, from[0]}, {result_uid, to[0]}};

@@ -8,6 +8,8 @@
 #include "backends/cuda/kernels/team.hpp"
 #if defined(__CUDACC__)
 #include "backends/cuda/gpu/check.hpp"
+#else
+#include "backends/cuda/host/host_launch.hpp"
 #endif
 
 namespace assay::cuda {
@@ -51,6 +53,7 @@ void for_each(Stream stream, std::int64_t elements, const Body& body) {
   ASSAY_CUDA(cudaGetLastError());
 #else
   count_launch(stream);
+  if (!host_launches_plainly()) return host_launch_elements(elements, body);
   for (std::int64_t i = 0; i < elements; ++i) body(i);
 #endif
 }
@@ -65,8 +68,8 @@ void for_each_row(Stream stream, std::int64_t rows, std::int64_t width, const Bo
       rows, body);
   ASSAY_CUDA(cudaGetLastError());
 #else
-  (void)width;
   count_launch(stream);
+  if (!host_launches_plainly()) return host_launch_rows(rows, grid_of_rows(rows, width), body);
   for (std::int64_t row = 0; row < rows; ++row) body(Team(), row);
 #endif
 }

@@ -1,4 +1,4 @@
-// The threads that work on one row together: a block on the device, a single one on the host.
+// The threads that work on one row together: a block on the device; on the host a single one, or, in tests, fibres.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,20 @@
 #include "backends/cuda/kernels/portable.hpp"
 
 namespace assay::cuda {
+
+#if !defined(__CUDACC__)
+// A team of more than one thread on the host. `rank`: of the thread that calls.
+class HostTeam {
+ public:
+  virtual ~HostTeam() = default;
+  virtual int size() const = 0;
+  virtual float sum(int rank, float value,
+                    int lanes) = 0;  // over the threads of the same rank modulo `lanes`
+  virtual float max(int rank, float value) = 0;
+  virtual std::int32_t before(int rank, std::int32_t value) = 0;
+  virtual void wait(int rank) = 0;
+};
+#endif
 
 // All threads of a team call the methods in the same order; all get the same result.
 class Team {
@@ -27,6 +41,18 @@ class Team {
       value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
     }
     return over_warps(value, [](float a, float b) { return fmaxf(a, b); });
+  }
+  // The sum over the threads of an equal rank modulo `lanes`, a power of two up to 32.
+  __device__ float sum_of_lane(float value, int lanes) const {
+    for (int step = 16; step >= lanes; step /= 2) value += __shfl_xor_sync(0xffffffffU, value, step);
+    if (size() == 32) return value;
+    const int lane = rank() % lanes;
+    __syncthreads();  // who still reads the last answer
+    if (rank() % 32 < lanes) partial_[rank() / 32 * lanes + lane] = value;
+    __syncthreads();
+    value = partial_[lane];
+    for (int warp = 1; warp < size() / 32; ++warp) value += partial_[warp * lanes + lane];
+    return value;
   }
   // The sum of the values of the threads of a lower rank.
   __device__ std::int32_t before(std::int32_t value) const {
@@ -55,12 +81,23 @@ class Team {
 
   float* partial_;
 #else
-  int rank() const { return 0; }
-  int size() const { return 1; }
-  float sum(float value) const { return value; }
-  float max(float value) const { return value; }
-  std::int32_t before(std::int32_t) const { return 0; }
-  void wait() const {}
+  Team() = default;
+  Team(HostTeam& team, int rank) : team_(&team), rank_(rank) {}
+  int rank() const { return rank_; }
+  int size() const { return team_ == nullptr ? 1 : team_->size(); }
+  float sum(float value) const { return sum_of_lane(value, 1); }
+  float max(float value) const { return team_ == nullptr ? value : team_->max(rank_, value); }
+  float sum_of_lane(float value, int lanes) const {
+    return team_ == nullptr ? value : team_->sum(rank_, value, lanes);
+  }
+  std::int32_t before(std::int32_t value) const { return team_ == nullptr ? 0 : team_->before(rank_, value); }
+  void wait() const {
+    if (team_ != nullptr) team_->wait(rank_);
+  }
+
+ private:
+  HostTeam* team_ = nullptr;
+  int rank_ = 0;
 #endif
 };
 

@@ -18,6 +18,14 @@ template <typename T>
 ASSAY_HD Vector<T> load(const T* from) {
   return *reinterpret_cast<const Vector<T>*>(from);
 }
+// The same from anywhere.
+template <typename T>
+ASSAY_HD Vector<T> load(const T* from, bool aligned) {
+  if (aligned) return load(from);
+  Vector<T> values;
+  for (int v = 0; v < Vector<T>::size; ++v) values.of[v] = from[v];
+  return values;
+}
 template <typename T>
 ASSAY_HD void store(T* to, const Vector<T>& values) {
   *reinterpret_cast<Vector<T>*>(to) = values;

@@ -6,14 +6,35 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::int64_t part_elements = 1 << 14;
+constexpr std::int64_t part_elements = 1 << 12;
+
+struct Tensor {
+  const float* x;
+  std::int64_t elements, first;  // first: part, in the order of all tensors
+};
+
+// A kernel's parameters may take 32 KiB; more tensors are summed in several launches.
+constexpr int max_tensors = 256;
 
 struct SumSquares {
-  const float* x;
-  float* sums;  // of this tensor's parts
-  std::int64_t elements;
+  float* sums;  // of each part
+  std::int64_t parts = 0;
+  int count = 0;
+  Tensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    const std::int64_t first = part * part_elements, end = smaller(first + part_elements, elements);
+    int low = 0, high = count - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (tensors[middle].first <= part) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    const Tensor& tensor = tensors[low];
+    const std::int64_t first = (part - tensor.first) * part_elements;
+    const std::int64_t end = smaller(first + part_elements, tensor.elements);
+    const float* const x = tensor.x;
     const float sum = team.sum(long_sum(team, first, end, [&](std::int64_t i) { return x[i] * x[i]; }));
     if (team.rank() == 0) sums[part] = sum;
   }
@@ -43,12 +64,14 @@ Lowered lower_norm(const Request& request) {
   const Stream stream = request.context.device.stream();
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
-        auto* sums = at.scratch_at<float>(0);
+        SumSquares all{at.scratch_at<float>(0)};
         for (std::size_t i = 0; i < elements.size(); ++i) {
-          const std::int64_t count = ceil_div(elements[i], part_elements);
-          for_each_row(stream, count, smaller(elements[i], part_elements),
-                       SumSquares{at.in<float>(i), sums, elements[i]});
-          sums += count;
+          all.tensors[all.count++] = {at.in<float>(i), elements[i], all.parts};
+          all.parts += ceil_div(elements[i], part_elements);
+          if (all.count < max_tensors && i + 1 < elements.size()) continue;
+          for_each_row(stream, all.parts, part_elements, all);
+          all.sums += all.parts;
+          all.parts = all.count = 0;
         }
         for_each_row(stream, 1, parts, Root{at.scratch_at<float>(0), at.out<float>(0), parts});
       },

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cuda/kernels/columns.hpp"
+#include "backends/cuda/kernels/vector.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -207,17 +209,17 @@ ASSAY_HD Place place_of(const LstmPacking& p, std::int64_t i) {
   return {p.bias[static_cast<std::size_t>(i / p.units)] + i % p.units, i, Place::Of::bias};
 }
 
-template <typename T>
+template <typename From, typename To>
 struct Pack {
   LstmPacking packing;
-  const T *weight, *recurrent;
+  const From *weight, *recurrent;
   const float* bias;
-  T* packed;
+  To* packed;
   ASSAY_HD void operator()(std::int64_t i) const {
     const Place at = place_of(packing, i);
-    packed[at.packed] = at.of == Place::Of::weight      ? weight[at.index]
-                        : at.of == Place::Of::recurrent ? recurrent[at.index]
-                                                        : narrow<T>(bias[at.index]);
+    packed[at.packed] = narrow<To>(at.of == Place::Of::weight      ? widen(weight[at.index])
+                                   : at.of == Place::Of::recurrent ? widen(recurrent[at.index])
+                                                                   : bias[at.index]);
   }
 };
 
@@ -259,12 +261,14 @@ void check_packing(const LstmPacking& p, std::int64_t elements) {
   }
 }
 
-void pack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const LstmOperands& from,
-               void* packed) {
-  with_type(dtype, [&]<typename T>(T) {
-    for_each(stream, packing.parameters(),
-             Pack<T>{packing, static_cast<const T*>(from.weight), static_cast<const T*>(from.recurrent),
-                     from.bias, static_cast<T*>(packed)});
+void pack_lstm(Stream stream, DType from_type, DType to_type, const LstmPacking& packing,
+               const LstmOperands& from, void* packed) {
+  with_type(from_type, [&]<typename From>(From) {
+    with_type(to_type, [&]<typename To>(To) {
+      for_each(stream, packing.parameters(),
+               Pack<From, To>{packing, static_cast<const From*>(from.weight),
+                              static_cast<const From*>(from.recurrent), from.bias, static_cast<To*>(packed)});
+    });
   });
 }
 
@@ -273,6 +277,52 @@ void unpack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const v
   with_type(dtype, [&]<typename T>(T) {
     for_each(stream, packing.parameters(),
              Unpack<T>{packing, static_cast<const T*>(packed), to.weight, to.recurrent, to.bias});
+  });
+}
+
+namespace {
+
+// Vectors are only moved, and numbers also converted.
+template <typename To, typename From>
+ASSAY_HD To converted(const From& value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else {
+    return narrow<To>(widen(value));
+  }
+}
+
+template <typename From, typename To>
+struct SwapOuter {
+  const From* from;
+  To* to;
+  std::int64_t outer, inner, row;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t element = i % row, place = i / row;
+    const std::int64_t a = place % outer, b = place / outer;
+    to[i] = converted<To>(from[(a * inner + b) * row + element]);
+  }
+};
+
+template <typename From, typename To>
+void swap_outer_by(Stream stream, const void* from, void* to, std::int64_t outer, std::int64_t inner,
+                   std::int64_t row) {
+  for_each(stream, outer * inner * row,
+           SwapOuter<From, To>{static_cast<const From*>(from), static_cast<To*>(to), outer, inner, row});
+}
+
+}  // namespace
+
+void swap_outer(Stream stream, DType from_type, DType to_type, const void* from, void* to, std::int64_t outer,
+                std::int64_t inner, std::int64_t row) {
+  constexpr auto width = static_cast<std::int64_t>(sizeof(Vector<float>));
+  const std::int64_t bytes = row * size_of(from_type);
+  if (from_type == to_type && bytes % width == 0 &&
+      are_aligned(static_cast<const std::byte*>(from), static_cast<const std::byte*>(to)))
+    return swap_outer_by<Vector<float>, Vector<float>>(stream, from, to, outer, inner, bytes / width);
+  with_type(from_type, [&]<typename From>(From) {
+    with_type(to_type,
+              [&]<typename To>(To) { swap_outer_by<From, To>(stream, from, to, outer, inner, row); });
   });
 }
 

@@ -1,5 +1,6 @@
 // Average and maximum pooling in both layouts, with one thread per element of the result. A gradient gathers
 // from the windows that contain its element, so that the order of its sum is fixed.
+#include "backends/cuda/kernels/divisor.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -13,36 +14,67 @@ struct Pool {
   bool channels_last;
 };
 
-// The coordinates of element i of an image in memory order.
+// The coordinates of an element of an image.
 struct Place {
   std::int64_t n, c, h, w;
 };
 
-ASSAY_HD Place place_of(std::int64_t i, bool channels_last, std::int64_t channels, std::int64_t height,
-                        std::int64_t width) {
-  if (channels_last)
-    return {i / (channels * width * height), i % channels, i / (channels * width) % height,
-            i / channels % width};
-  return {i / (width * height * channels), i / (width * height) % channels, i / width % height, i % width};
-}
+// Those of each element in memory order.
+class Places {
+ public:
+  Places(const Pool& p, std::int64_t height, std::int64_t width, std::int64_t elements)
+      : channels_last_(p.channels_last),
+        small_(elements < end_of_dividends),
+        sizes_{p.channels_last ? p.channels : width, p.channels_last ? width : height,
+               p.channels_last ? height : p.channels},
+        by_{Divisor(sizes_[0]), Divisor(sizes_[1]), Divisor(sizes_[2])} {}
 
-// The windows along one dimension that contain `at`.
+  ASSAY_HD Place of(std::int64_t i) const {
+    std::int64_t at[4];  // the last dimension first
+    if (small_) {
+      auto rest = static_cast<std::uint32_t>(i);
+      for (int d = 0; d < 3; ++d) {
+        const std::uint32_t next = by_[d].quotient(rest);
+        at[d] = rest - next * static_cast<std::uint32_t>(sizes_[d]);
+        rest = next;
+      }
+      at[3] = rest;
+    } else {
+      for (int d = 0; d < 3; ++d) {
+        at[d] = i % sizes_[d];
+        i /= sizes_[d];
+      }
+      at[3] = i;
+    }
+    if (channels_last_) return {at[3], at[0], at[2], at[1]};
+    return {at[3], at[2], at[1], at[0]};
+  }
+
+ private:
+  bool channels_last_, small_;
+  std::int64_t sizes_[3];  // of all dimensions but the first, the last first
+  Divisor by_[3];
+};
+
+// The windows along one dimension that contain `at`. A side of an image has less than 2^31 pixels.
 struct Windows {
   std::int64_t first, end;
 };
 ASSAY_HD Windows windows_over(std::int64_t at, const Pool& p, std::int64_t count) {
-  const std::int64_t padded = at + p.padding;
-  const std::int64_t first = padded < p.kernel ? 0 : (padded - p.kernel) / p.stride + 1;
-  return {first, smaller(padded / p.stride + 1, count)};
+  const auto padded = static_cast<std::uint32_t>(at + p.padding);
+  const auto kernel = static_cast<std::uint32_t>(p.kernel), stride = static_cast<std::uint32_t>(p.stride);
+  const std::int64_t first = padded < kernel ? 0 : (padded - kernel) / stride + 1;
+  return {first, smaller(padded / stride + 1, count)};
 }
 
 template <typename T>
 struct Average {
   Pool p;
+  Places places;
   const T* x;
   T* y;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(i, p.channels_last, p.channels, p.out_height, p.out_width);
+    const Place at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
     const std::int64_t top = at.h * p.stride - p.padding, left = at.w * p.stride - p.padding;
     float sum = 0;
@@ -57,10 +89,11 @@ struct Average {
 template <typename T>
 struct AverageGradient {
   Pool p;
+  Places places;
   const T *dy, *mask;  // mask may be null
   T* dx;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(i, p.channels_last, p.channels, p.height, p.width);
+    const Place at = places.of(i);
     const T* plane = dy + at.n * p.y.n + at.c * p.y.c;
     const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
     float sum = 0;
@@ -76,11 +109,12 @@ struct AverageGradient {
 template <typename T>
 struct Maximum {
   Pool p;
+  Places places;
   const T* x;
   T* y;
   std::int32_t* argmax;  // may be null
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(i, p.channels_last, p.channels, p.out_height, p.out_width);
+    const Place at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
     const std::int64_t top = larger(at.h * p.stride - p.padding, 0);
     const std::int64_t left = larger(at.w * p.stride - p.padding, 0);
@@ -105,11 +139,12 @@ struct Maximum {
 template <typename T>
 struct MaximumGradient {
   Pool p;
+  Places places;
   const T *dy, *mask;  // mask may be null
   const std::int32_t* argmax;
   T* dx;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(i, p.channels_last, p.channels, p.height, p.width);
+    const Place at = places.of(i);
     const std::int64_t plane = at.n * p.y.n + at.c * p.y.c;
     const std::int64_t here = at.h * p.width + at.w;
     const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
@@ -140,6 +175,9 @@ Pool pool_of(const Request& request, const Shape& x, const Shape& y, Layout layo
           layout == Layout::channels_last};
 }
 
+Places places_of_x(const Pool& p) { return {p, p.height, p.width, p.elements_x}; }
+Places places_of_y(const Pool& p) { return {p, p.out_height, p.out_width, p.elements_y}; }
+
 // One layout for the whole op: with one channel or one pixel, both layouts are the same bytes.
 Lowered lower_average(const Request& request) {
   const Layout layout = request.follow({0});
@@ -149,7 +187,7 @@ Lowered lower_average(const Request& request) {
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [stream, p](const Operands& at) {
-          for_each(stream, p.elements_y, Average<T>{p, at.in<T>(0), at.out<T>(0)});
+          for_each(stream, p.elements_y, Average<T>{p, places_of_y(p), at.in<T>(0), at.out<T>(0)});
         },
         "own:pool");
   });
@@ -164,7 +202,8 @@ Lowered lower_average_gradient(const Request& request) {
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [stream, p](const Operands& at) {
-          for_each(stream, p.elements_x, AverageGradient<T>{p, at.in<T>(0), at.in<T>(1), at.out<T>(0)});
+          for_each(stream, p.elements_x,
+                   AverageGradient<T>{p, places_of_x(p), at.in<T>(0), at.in<T>(1), at.out<T>(0)});
         },
         "own:pool");
   });
@@ -182,7 +221,8 @@ Lowered lower_maximum(const Request& request) {
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [stream, p](const Operands& at) {
-          for_each(stream, p.elements_y, Maximum<T>{p, at.in<T>(0), at.out<T>(0), at.out<std::int32_t>(1)});
+          for_each(stream, p.elements_y,
+                   Maximum<T>{p, places_of_y(p), at.in<T>(0), at.out<T>(0), at.out<std::int32_t>(1)});
         },
         "own:pool");
   });
@@ -199,7 +239,8 @@ Lowered lower_maximum_gradient(const Request& request) {
     return make_kernel(
         [stream, p](const Operands& at) {
           for_each(stream, p.elements_x,
-                   MaximumGradient<T>{p, at.in<T>(0), at.in<T>(2), at.in<std::int32_t>(1), at.out<T>(0)});
+                   MaximumGradient<T>{p, places_of_x(p), at.in<T>(0), at.in<T>(2), at.in<std::int32_t>(1),
+                                      at.out<T>(0)});
         },
         "own:pool");
   });

@@ -80,7 +80,12 @@ std::string reason_against(const Graph& graph, const Node& node) {
     return fmt::format("[{}] {}: got a fused op, and mode {} runs one op after another", node.op->name(),
                        node.name, primitives_mode);
   }
-  return cuda::reason_against(graph, node, find_entry(node.op->name()));
+  const std::string_view op = node.op->name();
+  if ((op.starts_with("softplus") || op.starts_with("softsign")) &&
+      graph.value(node.outputs[0]).type.elements() == 1) {
+    return fmt::format("[{}] {}: cuDNN has no engine for a single element", op, node.name);
+  }
+  return cuda::reason_against(graph, node, find_entry(op));
 }
 
 }  // namespace assay::cuda::primitives

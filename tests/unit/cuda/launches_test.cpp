@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, Launches,
                                            Bound{"lenet5", PrecisionKind::bf16, 27, 14},
                                            Bound{"resnet56", PrecisionKind::bf16, 348, 173},
                                            Bound{"lstm", PrecisionKind::bf16, 18, 5},
-                                           Bound{"nanogpt", PrecisionKind::bf16, 238, 103}));
+                                           Bound{"nanogpt", PrecisionKind::bf16, 195, 103}));
 
 }  // namespace
 }  // namespace assay::cuda

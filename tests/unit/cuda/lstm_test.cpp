@@ -45,8 +45,8 @@ TEST(LstmPacking, puts_each_gate_where_it_is_asked_for) {
   from.count();
   std::vector<float> packed(packed_size, -1);
   const LstmPacking packing = backwards();
-  pack_lstm({}, DType::f32, packing, {nullptr, from.weight.data(), from.recurrent.data(), from.bias.data()},
-            packed.data());
+  pack_lstm({}, DType::f32, DType::f32, packing,
+            {nullptr, from.weight.data(), from.recurrent.data(), from.bias.data()}, packed.data());
   EXPECT_EQ(std::ranges::count(packed, -1.0F), 12) << "the gaps";
   for (std::size_t gate = 0; gate < 4; ++gate) {
     const auto begins = [&](std::int64_t at) { return packed[static_cast<std::size_t>(at)]; };
@@ -73,7 +73,7 @@ TEST(LstmPacking, comes_back_as_it_went) {
   Parameters from, to;
   from.count();
   std::vector<float> packed(packed_size);
-  pack_lstm({}, DType::f32, backwards(),
+  pack_lstm({}, DType::f32, DType::f32, backwards(),
             {nullptr, from.weight.data(), from.recurrent.data(), from.bias.data()}, packed.data());
   unpack_lstm({}, DType::f32, backwards(), packed.data(),
               {nullptr, to.weight.data(), to.recurrent.data(), to.bias.data()});
@@ -87,14 +87,38 @@ TEST(LstmPacking, narrows_the_bias_and_widens_the_gradients) {
   const std::vector<Bf16> recurrent(4 * units * units, narrow<Bf16>(2.5F));
   const std::vector<float> bias(4 * units, 1.001F);  // which bf16 does not have
   std::vector<Bf16> packed(packed_size);
-  pack_lstm({}, DType::bf16, backwards(), {nullptr, weight.data(), recurrent.data(), bias.data()},
-            packed.data());
+  pack_lstm({}, DType::bf16, DType::bf16, backwards(),
+            {nullptr, weight.data(), recurrent.data(), bias.data()}, packed.data());
   Parameters to;
   unpack_lstm({}, DType::bf16, backwards(), packed.data(),
               {nullptr, to.weight.data(), to.recurrent.data(), to.bias.data()});
   EXPECT_EQ(to.weight, std::vector<float>(weight.size(), 1.5F));
   EXPECT_EQ(to.recurrent, std::vector<float>(recurrent.size(), 2.5F));
   EXPECT_EQ(to.bias, std::vector<float>(bias.size(), 1.0F));
+}
+
+TEST(SwapOuter, Converts) {
+  const std::vector<float> from{1, 2, 3, 4, 5, 6};
+  std::vector<std::uint16_t> narrow(6);
+  std::vector<float> back(6);
+  swap_outer({}, DType::f32, DType::bf16, from.data(), narrow.data(), 2, 3, 1);
+  swap_outer({}, DType::bf16, DType::f32, narrow.data(), back.data(), 1, 6, 1);
+  EXPECT_EQ(back, (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(SwapOuter, ReordersRowsOfAnySize) {
+  for (const std::int64_t row : {std::int64_t{8}, std::int64_t{3}}) {
+    std::vector<float> from(static_cast<std::size_t>(2 * 5 * row)), to(from.size(), -1);
+    std::iota(from.begin(), from.end(), 0.0F);
+    swap_outer({}, DType::f32, DType::f32, from.data(), to.data(), 2, 5, row);
+    for (std::int64_t a = 0; a < 2; ++a) {
+      for (std::int64_t b = 0; b < 5; ++b) {
+        for (std::int64_t e = 0; e < row; ++e)
+          EXPECT_EQ(to[static_cast<std::size_t>((b * 2 + a) * row + e)],
+                    from[static_cast<std::size_t>((a * 5 + b) * row + e)]);
+      }
+    }
+  }
 }
 
 }  // namespace

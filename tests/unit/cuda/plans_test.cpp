@@ -3,7 +3,8 @@
 // GPU says.
 //
 // gpus/*.json describe the devices as cuDNN reads them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION): H100, A100
-// and B200 by OpenXLA's target specifications, the RTX 4090 by NVIDIA's data sheet.
+// and B200 by OpenXLA's target specifications, the RTX 4090 by NVIDIA's data sheet, and H200 by cuda_gpu_test on
+// one.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/frontend.hpp"
+#include "backends/cuda/gpu/pointwise_graph.hpp"
 #include "backends/cuda/library.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/graph/passes/training_step.hpp"
@@ -101,10 +103,23 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
   }
 }
 
+TEST_P(Plans, ThereIsAnEngineForEachActivationThatOnlyGraphsHave) {
+  if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
+  const Target target = target_of(GetParam());
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Shape& shape : {Shape{16}, Shape{12, 1}, Shape{2, 3, 5, 5}}) {
+      for (const Activation kind : {Activation::softplus, Activation::softsign}) {
+        for (const bool gradient : {false, true})
+          EXPECT_NE(plan_pointwise_graph(kind, gradient, packed(dtype, shape), target), nullptr);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpus, Plans,
 #ifdef ASSAY_ALL_NETWORKS
-                         ::testing::Values(Gpu{"h100", 90}, Gpu{"a100", 80}, Gpu{"b200", 100},
-                                           Gpu{"rtx4090", 89}),
+                         ::testing::Values(Gpu{"h100", 90}, Gpu{"h200", 90}, Gpu{"a100", 80},
+                                           Gpu{"b200", 100}, Gpu{"rtx4090", 89}),
 #else
                          ::testing::Values(Gpu{"h100", 90}),
 #endif

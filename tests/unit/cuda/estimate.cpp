@@ -1,0 +1,93 @@
+// What a training step of backend cuda asks of a GPU, without one: launches, library calls, FLOPs and bytes, as a
+// JSON line per network. For scripts/gpu-estimate:
+//
+//   assay-estimate-cuda NETWORK PRECISION BATCH FLOPS BYTES
+//
+// FLOPS and BYTES: what the GPU does in a second, for the time that no step can be below: each node takes at
+// least as long as its FLOPs, and as its bytes. BATCH 0: the network's own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "backends/cuda/library.hpp"
+#include "harness/core/domain.hpp"
+#include "harness/engine/kernel_executable.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/graph/passes/training_step.hpp"
+#include "tests/unit/cuda/device_without_work.hpp"
+#include "tests/unit/engine/programs.hpp"
+
+namespace assay::cuda {
+namespace {
+
+std::unique_ptr<CudaLibrary> library(Work& work, PrecisionKind precision) {
+  return std::make_unique<CudaLibrary>(std::make_unique<DeviceWithoutWork>(work),
+                                       precision == PrecisionKind::tf32);
+}
+
+// Of a second step, in graph mode.
+Work work_of_a_step(const Program& program, PrecisionKind precision) {
+  CompileOptions options = assay::testing::options("graph", precision);
+  options.gradients = false;
+  Work work;
+  KernelExecutable executable(program, options, library(work, precision));
+  executable.set_state(assay::testing::parameters(program, 1));
+  const assay::testing::Batch batch = assay::testing::batch(program, 1);
+  executable.stage(0, batch.host());
+  executable.step(0, 1e-2, 1);
+  const Work before = work;
+  executable.step(0, 1e-2, 2);
+  work.launches -= before.launches;
+  work.calls -= before.calls;
+  return work;
+}
+
+void estimate(const std::string& network, PrecisionKind precision, std::int64_t batch,
+              double flops_each_second, double bytes_each_second) {
+  const Workload& workload = find_workload(network);
+  const std::int64_t samples = batch > 0 ? batch : workload.batch;
+  const Program program = workload.build(samples);
+  Work unused;
+  const auto lowering = library(unused, precision);
+  const LoweredGraph lowered =
+      lower(training_step(program, {precision_of(precision), false, false}), *lowering, {});
+  double flops = 0, bytes = 0, seconds = 0;
+  for (const Node& node : lowered.graph.nodes()) {
+    const Cost once = cost(lowered.graph, node);
+    flops += once.flops;
+    bytes += once.bytes;
+    seconds += std::max(once.flops / flops_each_second, once.bytes / bytes_each_second);
+  }
+  // The same launches for each batch, and a small one is quick to stage.
+  const Work work =
+      work_of_a_step(workload.small.batch > 0 ? workload.build_small() : workload.build(2), precision);
+  fmt::print(R"({{"network":"{}","precision":"{}","batch":{},"launches":{},"calls":{},"flops":{},"bytes":{},)"
+             R"("seconds":{}}})"
+             "\n",
+             network, to_string(precision), samples, work.launches, work.calls, flops, bytes, seconds);
+}
+
+}  // namespace
+}  // namespace assay::cuda
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    fmt::print(stderr, "usage: assay-estimate-cuda NETWORK PRECISION BATCH FLOPS BYTES\n");
+    return 2;
+  }
+  const auto precision = assay::from_word<assay::PrecisionKind>(argv[2]);
+  if (!precision.has_value()) {
+    fmt::print(stderr, "the precision {} is not known: fp32, tf32 or bf16\n", argv[2]);
+    return 2;
+  }
+  try {
+    assay::cuda::estimate(argv[1], *precision, std::stoll(argv[3]), std::stod(argv[4]), std::stod(argv[5]));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
