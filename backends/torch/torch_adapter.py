@@ -226,6 +226,10 @@ class TorchAdapter(Adapter):
 
     def settings(self) -> dict[str, str]:
         found = observed(self._cell) | self._memory_share
+        lstm = any(node.op == "lstm" for node in self._program.training.nodes)
+        if lstm and self._cell.device == "cuda" and self._cell.precision == "bf16":
+            # Whatever the type of the autocast: aten/src/ATen/cudnn/AutocastRNN.cpp.
+            found["lstm_type"] = "float16"
         return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
 
     def _decoding(self) -> Decoder:

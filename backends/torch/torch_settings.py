@@ -26,7 +26,8 @@ def configure(cell: Cell) -> None:
     tf32 = cell.precision == "tf32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = not cell.deterministic
+    # In fp32 the fastest engine can be one whose gradients are 1e-4 off, so PyTorch's default stays.
+    torch.backends.cudnn.benchmark = cell.precision != "fp32" and not cell.deterministic
     torch.use_deterministic_algorithms(cell.deterministic)
     if cell.mode == "freeze":
         from torch._inductor import config
@@ -55,6 +56,8 @@ def observed(cell: Cell) -> dict[str, str]:
         **variables("TORCH", "OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "LD_PRELOAD"),
         **variables("CUBLAS_"),
     }
+    if cell.device == "cuda":
+        found["cudnn_benchmark"] = str(torch.backends.cudnn.benchmark)
     if cell.mode in ("compile", "freeze"):
         from torch._dynamo.utils import counters
 
