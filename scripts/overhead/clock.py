@@ -2,6 +2,7 @@
 
     <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
                         [--batch N] [--seconds S] [--block-seconds S] [--warm-up-steps N]
+                        [--device cpu|cuda] [--precision fp32|tf32|bf16]
     <framework>_loop.py --count
 
 It prints `loop: compiled` after its first step, and `loop: warm ` and the seconds of a step before the first
@@ -55,6 +56,10 @@ class Framework(ABC):
 
     version: str
     modes: tuple[str, ...]
+    devices: tuple[str, ...] = ("cpu",)
+    precisions: tuple[str, ...] = ("fp32",)
+    device = "cpu"
+    precision = "fp32"
 
     @abstractmethod
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
@@ -169,6 +174,8 @@ def main(framework: Framework) -> None:
     parser.add_argument("--task", choices=("train", "infer"), default="train")
     parser.add_argument("--loader", choices=("resident", "native"), default="resident")
     parser.add_argument("--batch", type=int)
+    parser.add_argument("--device", choices=framework.devices, default="cpu")
+    parser.add_argument("--precision", choices=framework.precisions, default="fp32")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--block-seconds", type=float, default=0.1)
     parser.add_argument("--warm-up-steps", type=int, default=10)
@@ -182,6 +189,7 @@ def main(framework: Framework) -> None:
     if given.network is None or given.mode is None:
         parser.error("--network and --mode are needed")
     network = NETWORKS[given.network]
+    framework.device, framework.precision = given.device, given.precision
     if given.batch:
         # It is not known how soon a small batch learns.
         network = replace(network, batch=given.batch, learns_within=None)

@@ -58,23 +58,66 @@ class TorchLoop(Loop):
 
 class Training(TorchLoop):
     def __init__(
-        self, model: nn.Module, network: Network, mode: str, batches: Iterator[tuple[Tensor, Tensor]]
+        self,
+        model: nn.Module,
+        network: Network,
+        mode: str,
+        batches: Iterator[tuple[Tensor, Tensor]],
+        precision: str = "fp32",
     ) -> None:
         super().__init__(model, batches)
+        self.precision = precision
         self.optimizer = optimizer_of(network, model)
         self.loss_fn = loss_of_positions if network.next_token else nn.CrossEntropyLoss()
         self.clip_norm = network.clip_norm
         self.forward = torch.compile(model) if mode == "compile" else model
 
+    def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        self.optimizer.zero_grad()
+        if self.precision == "bf16":
+            with torch.autocast(inputs.device.type, torch.bfloat16):
+                loss = self.loss_fn(self.forward(inputs), labels)
+        else:
+            loss = self.loss_fn(self.forward(inputs), labels)
+        loss.backward()
+        if self.clip_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimizer.step()
+        return loss
+
     def run(self, steps: int) -> float:
         for inputs, labels in islice(self.batches, steps):
-            self.optimizer.zero_grad()
-            loss = self.loss_fn(self.forward(inputs), labels)
-            loss.backward()
-            if self.clip_norm:
-                nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-            self.optimizer.step()
+            loss = self.step(inputs, labels)
         return float(loss.item())
+
+
+class Captured(Training):
+    """A whole step as a CUDA graph, after the notes on CUDA graphs in PyTorch's documentation."""
+
+    graph: torch.cuda.CUDAGraph | None = None
+
+    def capture(self, inputs: Tensor, labels: Tensor) -> torch.cuda.CUDAGraph:
+        for group in self.optimizer.param_groups:
+            group["capturable"] = True
+        self.inputs, self.labels = inputs.clone(), labels.clone()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.step(self.inputs, self.labels)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss = self.step(self.inputs, self.labels)
+        return self.graph
+
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
+            graph = self.graph or self.capture(inputs, labels)
+            self.inputs.copy_(inputs)
+            self.labels.copy_(labels)
+            graph.replay()
+        return float(self.loss.item())
 
 
 class Inference(TorchLoop):
@@ -109,14 +152,22 @@ class Pictures(Dataset):
 
 class Torch(Framework):
     version = torch.__version__
-    modes = ("eager", "compile", "freeze")
+    modes = ("eager", "compile", "freeze", "cudagraph")
+    devices = ("cpu", "cuda")
+    precisions = ("fp32", "tf32", "bf16")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
-        model = build(name, network)
-        held = [(torch.tensor(x), torch.tensor(y, dtype=torch.int64)) for x, y in batches]
+        if self.device == "cuda":  # PyTorch's own default is TF32 in convolutions alone
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        model = build(name, network).to(self.device)
+        held = [
+            (torch.tensor(x, device=self.device), torch.tensor(y, dtype=torch.int64, device=self.device))
+            for x, y in batches
+        ]
         if task == "infer":
             return Inference(model, mode, cycle(held))
-        return Training(model, network, mode, cycle(held))
+        kind = Captured if mode == "cudagraph" else Training
+        return kind(model, network, mode, cycle(held), self.precision)
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
         loader = DataLoader(Pictures(images, labels), network.batch, shuffle=True, drop_last=True)

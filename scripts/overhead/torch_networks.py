@@ -285,7 +285,7 @@ class MiniLM(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         attended = tokens != 0
-        places = torch.arange(tokens.shape[1])
+        places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.word_embeddings(tokens) + self.token_type_embeddings(torch.zeros_like(tokens))
         x = self.norm(x + self.position_embeddings(places))
         for layer in self.layers:
@@ -329,7 +329,7 @@ class NanoGPT(nn.Module):
         self.wte.weight = self.lm_head.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
         return self.lm_head(self.ln_f(self.h(x)))
 
 
