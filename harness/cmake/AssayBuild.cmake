@@ -44,6 +44,21 @@ endif()
 # Half of a file's compile time is the headers of JSON, fmt, GoogleTest and the standard library. OFF: each file is
 # compiled separately with only its own includes, which finds missing includes.
 option(ASSAY_UNITY "Compile a few files of a library or a test together, and with precompiled headers" ON)
+
+# assay_set_up_folder(variable name): where scripts/setup puts what is called `name`: $ASSAY_<NAME>_ROOT if it is set,
+# else ${XDG_DATA_HOME:-$HOME/.local/share}/assay/<name>.
+function(assay_set_up_folder variable name)
+  string(TOUPPER "ASSAY_${name}_ROOT" given)
+  if(DEFINED ENV{${given}})
+    set(folder $ENV{${given}})
+  elseif(DEFINED ENV{XDG_DATA_HOME})
+    set(folder $ENV{XDG_DATA_HOME}/assay/${name})
+  else()
+    set(folder $ENV{HOME}/.local/share/assay/${name})
+  endif()
+  set(${variable} ${folder} PARENT_SCOPE)
+endfunction()
+
 function(assay_compile_together target files)
   if(ASSAY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
