@@ -89,7 +89,8 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 std::unique_ptr<Answers> answers_without_caches(const Program& program);
 
 // "continuation/...": the distance between two runs of the same steps from the current state: one without a
-// pause, and one from a copy of that state that waits for each step. They use the batches in the exam's
+// pause, and one from a copy of that state that waits for each step. If they differ, two more of the latter kind
+// show how far equal runs are apart. They use the batches in the exam's
 // slots; `first` is the number of the first step. The feeds must have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 

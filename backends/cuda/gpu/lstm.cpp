@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -39,6 +40,44 @@ constexpr Form others[] = {
     {CUDNN_RNN_ALGO_STANDARD, "standard_step_major", true, false, false},
 };
 
+// An LSTM as cuDNN describes it. Needs no device.
+struct Description {
+  Network network;
+  Sequences x, y;
+  TensorDescriptor state;
+
+  Description(const LstmSpec& s, const Form& form) {
+    const bool narrow = s.operands == DType::bf16 && !form.wide;
+    const cudnnDataType_t type = narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    // Strict fp32 uses only FMA; the default may round the operands to TF32.
+    const cudnnMathType_t math = narrow                ? CUDNN_TENSOR_OP_MATH
+                                 : s.tf32 || form.wide ? CUDNN_DEFAULT_MATH
+                                                       : CUDNN_FMA_MATH;
+    constexpr std::size_t first_with_bf16 = 91300;
+    if (narrow && cudnnGetVersion() < first_with_bf16)
+      throw Unsupported(fmt::format("[lstm] bf16 needs cuDNN 9.13, and this is {}", cudnnGetVersion()));
+    ASSAY_CUDNN(cudnnSetRNNDescriptor_v8(
+        network.get(), form.algorithm, CUDNN_LSTM,
+        form.second_bias ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
+        CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math, static_cast<std::int32_t>(s.features),
+        static_cast<std::int32_t>(s.units), static_cast<std::int32_t>(s.units), 1, nullptr,
+        CUDNN_RNN_PADDED_IO_ENABLED));
+    const auto layout = form.step_major ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
+                                        : CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED;
+    const std::vector<int> lengths(static_cast<std::size_t>(s.samples), static_cast<int>(s.steps));
+    const auto describe = [&](const Sequences& sequences, std::int64_t width) {
+      ASSAY_CUDNN(cudnnSetRNNDataDescriptor(sequences.get(), type, layout, static_cast<int>(s.steps),
+                                            static_cast<int>(s.samples), static_cast<int>(width),
+                                            lengths.data(), nullptr));
+    };
+    describe(x, s.features);
+    describe(y, s.units);
+    const int size[] = {1, static_cast<int>(s.samples), static_cast<int>(s.units)};
+    const int stride[] = {size[1] * size[2], size[2], 1};
+    ASSAY_CUDNN(cudnnSetTensorNdDescriptor(state.get(), type, 3, size, stride));
+  }
+};
+
 // The reserve: cuDNN's own, the packed parameters, y of all steps and, if step-major, x, which the gradients read.
 class CudnnLstm final : public Lstm {
  public:
@@ -48,8 +87,8 @@ class CudnnLstm final : public Lstm {
         handle_(handle),
         stream_(stream),
         type_(form.wide ? DType::f32 : spec.operands),
-        element_(size_of(type_)) {
-    describe();
+        element_(size_of(type_)),
+        described_(spec, form) {
     lay_out();
     find_parameters();
     if (s_.bare && s_.operands != DType::f32) prepare_conversions(calls);
@@ -76,10 +115,10 @@ class CudnnLstm final : public Lstm {
     if (form_.step_major)
       swap_outer({stream_}, s_.operands, type_, in.x, at(reserve, x_steps_), s_.samples, s_.steps,
                  s_.features);
-    ASSAY_CUDNN(cudnnRNNForward(handle_, network_.get(), mode(), nullptr, x_.get(), x_of(in, reserve),
-                                y_desc_.get(), all, state_.get(), nullptr, nullptr, state_.get(), nullptr,
-                                nullptr, parameter_bytes_, packed, workspace_bytes_, workspace,
-                                reserve_bytes_, at(reserve, own_)));
+    ASSAY_CUDNN(cudnnRNNForward(handle_, described_.network.get(), mode(), nullptr, described_.x.get(),
+                                x_of(in, reserve), described_.y.get(), all, described_.state.get(), nullptr,
+                                nullptr, described_.state.get(), nullptr, nullptr, parameter_bytes_, packed,
+                                workspace_bytes_, workspace, reserve_bytes_, at(reserve, own_)));
     const std::int64_t row = s_.units * element_;
     if (s_.last && form_.step_major) {
       swap_outer({stream_}, type_, s_.operands, at(all, (s_.steps - 1) * s_.samples * row), y, 1, s_.samples,
@@ -114,18 +153,18 @@ class CudnnLstm final : public Lstm {
       dy = spread;
     }
     void* const dx = to.dx != nullptr && !form_.step_major ? to.dx : at(workspace, dx_);
-    ASSAY_CUDNN(cudnnRNNBackwardData_v8(handle_, network_.get(), nullptr, y_desc_.get(), all, dy, x_.get(),
-                                        dx, state_.get(), nullptr, nullptr, nullptr, state_.get(), nullptr,
-                                        nullptr, nullptr, parameter_bytes_, packed, workspace_bytes_, space,
-                                        reserve_bytes_, own));
+    ASSAY_CUDNN(cudnnRNNBackwardData_v8(
+        handle_, described_.network.get(), nullptr, described_.y.get(), all, dy, described_.x.get(), dx,
+        described_.state.get(), nullptr, nullptr, nullptr, described_.state.get(), nullptr, nullptr, nullptr,
+        parameter_bytes_, packed, workspace_bytes_, space, reserve_bytes_, own));
     if (to.dx != nullptr && form_.step_major)
       swap_outer({stream_}, type_, s_.operands, dx, to.dx, s_.steps, s_.samples, s_.features);
     // cuDNN can only add to the result.
     ASSAY_CUDA(cudaMemsetAsync(dparameters, 0, parameter_bytes_, stream_));
-    ASSAY_CUDNN(cudnnRNNBackwardWeights_v8(handle_, network_.get(), CUDNN_WGRAD_MODE_ADD, nullptr, x_.get(),
-                                           x_of(in, reserve), state_.get(), nullptr, y_desc_.get(), all,
-                                           parameter_bytes_, dparameters, workspace_bytes_, space,
-                                           reserve_bytes_, own));
+    ASSAY_CUDNN(cudnnRNNBackwardWeights_v8(handle_, described_.network.get(), CUDNN_WGRAD_MODE_ADD, nullptr,
+                                           described_.x.get(), x_of(in, reserve), described_.state.get(),
+                                           nullptr, described_.y.get(), all, parameter_bytes_, dparameters,
+                                           workspace_bytes_, space, reserve_bytes_, own));
     if (s_.bare)
       copy_gradients(dparameters, at(workspace, wide_), to);
     else
@@ -212,42 +251,10 @@ class CudnnLstm final : public Lstm {
     wide_ = gradient_.add(parameters * size_of(DType::f32));
   }
 
-  void describe() {
-    const bool narrow = type_ == DType::bf16;
-    const cudnnDataType_t type = narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-    // Strict fp32 uses only FMA; the default may round the operands to TF32.
-    const cudnnMathType_t math = narrow                  ? CUDNN_TENSOR_OP_MATH
-                                 : s_.tf32 || form_.wide ? CUDNN_DEFAULT_MATH
-                                                         : CUDNN_FMA_MATH;
-    constexpr std::size_t first_with_bf16 = 91300;
-    if (narrow && cudnnGetVersion() < first_with_bf16)
-      throw Unsupported(fmt::format("[lstm] bf16 needs cuDNN 9.13, and this is {}", cudnnGetVersion()));
-    ASSAY_CUDNN(cudnnSetRNNDescriptor_v8(
-        network_.get(), form_.algorithm, CUDNN_LSTM,
-        form_.second_bias ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
-        CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math, static_cast<std::int32_t>(s_.features),
-        static_cast<std::int32_t>(s_.units), static_cast<std::int32_t>(s_.units), 1, nullptr,
-        CUDNN_RNN_PADDED_IO_ENABLED));
-    describe(x_, type, s_.features);
-    describe(y_desc_, type, s_.units);
-    const int size[] = {1, static_cast<int>(s_.samples), static_cast<int>(s_.units)};
-    const int stride[] = {size[1] * size[2], size[2], 1};
-    ASSAY_CUDNN(cudnnSetTensorNdDescriptor(state_.get(), type, 3, size, stride));
-  }
-
-  void describe(const Sequences& sequences, cudnnDataType_t type, std::int64_t width) const {
-    const std::vector<int> lengths(static_cast<std::size_t>(s_.samples), static_cast<int>(s_.steps));
-    const auto layout = form_.step_major ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
-                                         : CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED;
-    ASSAY_CUDNN(cudnnSetRNNDataDescriptor(sequences.get(), type, layout, static_cast<int>(s_.steps),
-                                          static_cast<int>(s_.samples), static_cast<int>(width),
-                                          lengths.data(), nullptr));
-  }
-
   void lay_out() {
-    ASSAY_CUDNN(cudnnGetRNNTempSpaceSizes(handle_, network_.get(), mode(), x_.get(), &workspace_bytes_,
-                                          &reserve_bytes_));
-    ASSAY_CUDNN(cudnnGetRNNWeightSpaceSize(handle_, network_.get(), &parameter_bytes_));
+    ASSAY_CUDNN(cudnnGetRNNTempSpaceSizes(handle_, described_.network.get(), mode(), described_.x.get(),
+                                          &workspace_bytes_, &reserve_bytes_));
+    ASSAY_CUDNN(cudnnGetRNNWeightSpaceSize(handle_, described_.network.get(), &parameter_bytes_));
     own_ = reserve_.add(static_cast<std::int64_t>(reserve_bytes_));
     packed_ = reserve_.add(static_cast<std::int64_t>(parameter_bytes_));
     y_ = reserve_.add(static_cast<std::int64_t>(bytes_of_y()));
@@ -269,10 +276,10 @@ class CudnnLstm final : public Lstm {
     const TensorDescriptor matrix, vector;
     for (std::size_t gate = 0; gate < 4; ++gate) {
       void *weight = nullptr, *recurrent = nullptr, *bias = nullptr, *second_bias = nullptr;
-      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, base,
+      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, described_.network.get(), 0, parameter_bytes_, base,
                                           static_cast<std::int32_t>(gate), matrix.get(), &weight,
                                           vector.get(), &bias));
-      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, base,
+      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, described_.network.get(), 0, parameter_bytes_, base,
                                           static_cast<std::int32_t>(gate) + 4, matrix.get(), &recurrent,
                                           vector.get(), &second_bias));
       if (second_bias != nullptr && !form_.second_bias)
@@ -295,9 +302,7 @@ class CudnnLstm final : public Lstm {
   cudaStream_t stream_;
   DType type_;            // of cuDNN's operands
   std::int64_t element_;  // its bytes
-  Network network_;
-  Sequences x_, y_desc_;
-  TensorDescriptor state_;
+  Description described_;
   std::size_t workspace_bytes_ = 0, reserve_bytes_ = 0, parameter_bytes_ = 0;  // as cuDNN reports
   LstmPacking packing_;
   Scratch reserve_, gradient_;
@@ -365,6 +370,21 @@ std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmS
 }
 
 }  // namespace
+
+std::vector<std::string> lstm_forms(const LstmSpec& spec) {
+  std::vector<std::string> names;
+  const auto add = [&](const Form& form) {
+    if (form.wide && spec.operands == DType::f32) return;
+    try {
+      Description(spec, form);
+      names.emplace_back(form.name);
+    } catch (const Unsupported&) {
+    }
+  };
+  add(standard);
+  std::ranges::for_each(others, add);
+  return names;
+}
 
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
                                       Calls& calls) {

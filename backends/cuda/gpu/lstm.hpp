@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "backends/cuda/gpu/target.hpp"
 #include "backends/cuda/primitives/calls.hpp"
@@ -15,5 +17,9 @@ namespace assay::cuda {
 // spec it throws Unsupported instead. Borrows the target; `calls` and `trial` only during the call.
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
                                       Calls& calls);
+
+// The forms of an LSTM whose description cuDNN accepts, the standard one first. Needs no device, and does not know
+// what a device lacks.
+std::vector<std::string> lstm_forms(const LstmSpec& spec);
 
 }  // namespace assay::cuda

@@ -199,6 +199,8 @@ class LtAlgorithms final : public Engines {
 
 }  // namespace
 
+void describe_product(const MatmulSpec& spec) { LtMatmul(spec, nullptr, nullptr); }
+
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
                                        Memory* trial, LtAlgorithm& algorithm) {
   auto product = std::make_unique<LtMatmul>(spec, handle, target.stream);

@@ -18,6 +18,9 @@ void check_cublas(const char* call, cublasStatus_t status);
 // Whether cuBLASLt's heuristic found an algorithm. Throws as check_cublas(), except for "not supported".
 bool has_algorithm(cublasStatus_t status, int found);
 
+// Describes the product to cuBLASLt, which needs no device. Throws std::runtime_error if it refuses an attribute.
+void describe_product(const MatmulSpec& spec);
+
 // An algorithm of cuBLASLt and its workspace. Empty: none is known yet.
 using LtAlgorithm = std::optional<cublasLtMatmulHeuristicResult_t>;
 

@@ -9,11 +9,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "backends/cuda/kernels/geometry.hpp"
 #include "backends/cuda/kernels/team.hpp"
 
 namespace assay::cuda {
+
+// What a Stream's handle points to.
+struct HostStream {
+  std::int64_t launches = 0;
+  std::vector<std::function<void()>>* late =
+      nullptr;  // the launches are appended, and not run; null: run at once
+};
 
 // Whether a plain loop will do.
 bool host_launches_plainly();

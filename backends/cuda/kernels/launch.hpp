@@ -14,7 +14,7 @@
 
 namespace assay::cuda {
 
-// A cudaStream_t; on the host, the address of a std::int64_t that counts launches, or null.
+// A cudaStream_t; on the host, the address of a HostStream, or null.
 struct Stream {
   void* handle = nullptr;
 };
@@ -37,8 +37,15 @@ __global__ void each_row(std::int64_t rows, const __grid_constant__ Body body) {
 #endif
 
 #if !defined(__CUDACC__)
-inline void count_launch(Stream stream) {
-  if (stream.handle != nullptr) ++*static_cast<std::int64_t*>(stream.handle);
+template <typename Work>
+void launch_on_host(Stream stream, const Work& work) {
+  auto* const host = static_cast<HostStream*>(stream.handle);
+  if (host != nullptr) ++host->launches;
+  if (host != nullptr && host->late != nullptr) {
+    host->late->emplace_back(work);
+  } else {
+    work();
+  }
 }
 #endif
 
@@ -52,9 +59,10 @@ void for_each(Stream stream, std::int64_t elements, const Body& body) {
                  static_cast<cudaStream_t>(stream.handle)>>>(elements, body);
   ASSAY_CUDA(cudaGetLastError());
 #else
-  count_launch(stream);
-  if (!host_launches_plainly()) return host_launch_elements(elements, body);
-  for (std::int64_t i = 0; i < elements; ++i) body(i);
+  launch_on_host(stream, [elements, body] {
+    if (!host_launches_plainly()) return host_launch_elements(elements, body);
+    for (std::int64_t i = 0; i < elements; ++i) body(i);
+  });
 #endif
 }
 
@@ -68,9 +76,10 @@ void for_each_row(Stream stream, std::int64_t rows, std::int64_t width, const Bo
       rows, body);
   ASSAY_CUDA(cudaGetLastError());
 #else
-  count_launch(stream);
-  if (!host_launches_plainly()) return host_launch_rows(rows, grid_of_rows(rows, width), body);
-  for (std::int64_t row = 0; row < rows; ++row) body(Team(), row);
+  launch_on_host(stream, [rows, width, body] {
+    if (!host_launches_plainly()) return host_launch_rows(rows, grid_of_rows(rows, width), body);
+    for (std::int64_t row = 0; row < rows; ++row) body(Team(), row);
+  });
 #endif
 }
 

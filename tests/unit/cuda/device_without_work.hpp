@@ -12,8 +12,11 @@ namespace assay::cuda {
 
 struct Work {
   std::set<ConvolutionSpec> convolutions;
-  std::int64_t launches = 0;  // of our kernels, on the host
-  std::int64_t calls = 0;     // of a library: each counts as one, however many kernels it launches
+  std::set<MatmulSpec> products;
+  std::set<LstmSpec> lstms;
+  HostStream stream;
+  std::int64_t launches() const { return stream.launches; }  // of our kernels, on the host
+  std::int64_t calls = 0;  // of a library: each counts as one, however many kernels it launches
 };
 
 template <typename Product>
@@ -47,15 +50,19 @@ class DeviceWithoutWork final : public Device {
  public:
   explicit DeviceWithoutWork(Work& work) : work_(work) {}
   Memory& memory() override { return host_memory(); }
-  Stream stream() override { return {&work_.launches}; }
-  std::unique_ptr<Matmul> matmul(const MatmulSpec&) override {
+  Stream stream() override { return {&work_.stream}; }
+  std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
+    work_.products.insert(spec);
     return std::make_unique<Nothing<Matmul>>(work_);
   }
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
     work_.convolutions.insert(spec);
     return std::make_shared<Nothing<Convolution>>(work_);
   }
-  std::shared_ptr<Lstm> lstm(const LstmSpec&) override { return std::make_shared<NoLstm>(work_); }
+  std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
+    work_.lstms.insert(spec);
+    return std::make_shared<NoLstm>(work_);
+  }
   Calls& calls() override { throw std::logic_error("this device has no calls"); }
   std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override { return nullptr; }
   void synchronize() override {}

@@ -40,7 +40,7 @@ Work work_of_a_step(const Program& program, PrecisionKind precision) {
   executable.step(0, 1e-2, 1);
   const Work before = work;
   executable.step(0, 1e-2, 2);
-  work.launches -= before.launches;
+  work.stream.launches -= before.launches();
   work.calls -= before.calls;
   return work;
 }
@@ -67,7 +67,7 @@ void estimate(const std::string& network, PrecisionKind precision, std::int64_t 
   fmt::print(R"({{"network":"{}","precision":"{}","batch":{},"launches":{},"calls":{},"flops":{},"bytes":{},)"
              R"("seconds":{}}})"
              "\n",
-             network, to_string(precision), samples, work.launches, work.calls, flops, bytes, seconds);
+             network, to_string(precision), samples, work.launches(), work.calls, flops, bytes, seconds);
 }
 
 }  // namespace

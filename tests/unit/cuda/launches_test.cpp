@@ -38,7 +38,7 @@ TEST_P(Launches, AreNoMoreThanTheBound) {
   executable.step(0, 1e-2, 1);
   const Work before = work;
   executable.step(0, 1e-2, 2);
-  const std::int64_t launched = work.launches - before.launches, called = work.calls - before.calls;
+  const std::int64_t launched = work.launches() - before.launches(), called = work.calls - before.calls;
   fmt::print("{} launches, {} calls\n", launched, called);
   EXPECT_LE(launched, launches);
   EXPECT_LE(called, calls);

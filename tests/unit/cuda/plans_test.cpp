@@ -17,6 +17,8 @@
 
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/frontend.hpp"
+#include "backends/cuda/gpu/lstm.hpp"
+#include "backends/cuda/gpu/matmul.hpp"
 #include "backends/cuda/gpu/pointwise_graph.hpp"
 #include "backends/cuda/library.hpp"
 #include "harness/engine/lowered_graph.hpp"
@@ -44,21 +46,25 @@ Target target_of(const Gpu& gpu) {
   return target;
 }
 
-// Every convolution of a training and an inference step of the networks, once.
-std::set<ConvolutionSpec> convolutions(PrecisionKind kind) {
+// What a training and an inference step of the networks ask of the libraries, each once.
+Work work_of_networks(PrecisionKind kind, bool all) {
   const Precision precision = precision_of(kind);
   Work work;
   CudaLibrary library(std::make_unique<DeviceWithoutWork>(work), kind == PrecisionKind::tf32);
   for (const Workload& workload : all_workloads()) {
-#ifndef ASSAY_ALL_NETWORKS
-    if (std::string(workload.name) != "lenet5") continue;
-#endif
+    if (!all && std::string(workload.name) != "lenet5") continue;
     const Program program = workload.build(workload.batch);
     lower(training_step(program, {precision, false, false}), library, {});
     lower(inference_step(program, precision), library, {});
   }
-  return work.convolutions;
+  return work;
 }
+
+#ifdef ASSAY_ALL_NETWORKS
+constexpr bool all_networks = true;
+#else
+constexpr bool all_networks = false;  // planning all takes minutes
+#endif
 
 std::string describe(const ConvolutionSpec& s) {
   const char* kind = s.kind == ConvolutionSpec::Kind::forward          ? "forward"
@@ -81,7 +87,7 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
   if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
   const Target target = target_of(GetParam());
   for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
-    const std::set<ConvolutionSpec> specs = convolutions(kind);
+    const std::set<ConvolutionSpec> specs = work_of_networks(kind, all_networks).convolutions;
     ASSERT_FALSE(specs.empty());
     double seconds = 0;
     std::int64_t largest = 0, generated = 0;
@@ -112,6 +118,29 @@ TEST_P(Plans, ThereIsAnEngineForEachActivationThatOnlyGraphsHave) {
         for (const bool gradient : {false, true})
           EXPECT_NE(plan_pointwise_graph(kind, gradient, packed(dtype, shape), target), nullptr);
       }
+    }
+  }
+}
+
+// Host code of the libraries, without any GPU.
+TEST(Descriptions, OfTheProductsOfAllNetworksAreAccepted) {
+  for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
+    const Work work = work_of_networks(kind, true);
+    EXPECT_GT(work.products.size(), 100U);
+    for (const MatmulSpec& spec : work.products) EXPECT_NO_THROW(describe_product(spec));
+  }
+}
+
+TEST(Descriptions, OfAnLstmAreAcceptedInEachFormThatIsTried) {
+  const std::vector<std::string> wide{"standard", "persistent_small", "persistent", "standard_step_major"};
+  for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
+    const Work work = work_of_networks(kind, true);
+    EXPECT_FALSE(work.lstms.empty());
+    for (const LstmSpec& spec : work.lstms) {
+      const std::vector<std::string> found = lstm_forms(spec);
+      for (const std::string& form : wide)
+        EXPECT_TRUE(std::ranges::count(found, form) == 1) << form << ' ' << to_string(spec.operands);
+      EXPECT_EQ(std::ranges::count(found, "persistent_small_f32"), kind == PrecisionKind::bf16 ? 1 : 0);
     }
   }
 }

@@ -1,0 +1,99 @@
+"""scripts/gpu: which commands run, and what is said of those that fail. The programs are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = (
+    "assay",
+    "op_cuda_test",
+    "steps_cuda_test",
+    "traps_cuda_test",
+    "cuda_gpu_test",
+    "assay-kernels-cuda",
+)
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+class Machine:
+    """With an nvidia-smi, a build whose programs write down their arguments, and one that fails."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "build").mkdir()
+        program(folder / "bin/nvidia-smi", "echo 9.0")
+        for name in PROGRAMS:
+            self.make(name, 0)
+
+    def make(self, name: str, status: int) -> None:
+        program(
+            self.folder / "build" / name,
+            f'echo "{name} $*" >>{self.folder}/calls; echo "of {name}"; exit {status}',
+        )
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        folder = self.folder
+        command = [str(ROOT / "scripts/gpu"), "--build", str(folder / "build"), "--out", str(folder / "out")]
+        environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        return subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=False, env=environment
+        )
+
+    def calls(self) -> list[str]:
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_runs_each_command_once(machine: Machine) -> None:
+    first = machine.run("--stage", "conformance,kernels", "--lanes", "3")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "All is done" in first.stdout
+    done = machine.calls()
+    assert len([call for call in done if call.startswith("op_cuda_test")]) == 4, "in four parts"
+    assert machine.run("--stage", "conformance,kernels").returncode == 0
+    assert machine.calls() == done, "what is done is not repeated"
+
+
+def test_names_what_failed_and_tries_it_again(machine: Machine) -> None:
+    machine.make("steps_cuda_test", 3)
+    failed = machine.run("--stage", "conformance")
+    assert failed.returncode == 4
+    assert "conformance_steps: exit code 3" in failed.stdout
+    assert "conformance_traps:" not in failed.stdout.split("Not done yet")[1]
+    machine.make("steps_cuda_test", 0)
+    assert machine.run("--stage", "conformance").returncode == 0
+
+
+def test_selects_commands_by_name(machine: Machine) -> None:
+    assert machine.run("--stage", "check,kernels", "--only", "lstm").returncode == 0
+    assert len(machine.calls()) == 3, "two checks, one list of kernels"
+    assert all("lstm" in call for call in machine.calls())
+
+
+def test_refuses_an_unknown_stage_before_any_work(machine: Machine) -> None:
+    refused = machine.run("--stage", "conformance,tables")
+    assert refused.returncode == 1
+    assert "unknown stage tables" in refused.stderr
+    assert machine.calls() == []
+
+
+def test_starts_nothing_that_cannot_end_in_time(machine: Machine) -> None:
+    short = machine.run("--stage", "kernels", "--minutes", "0.1")
+    assert short.returncode == 4
+    assert "not started, no time was left" in short.stdout
+    assert machine.calls() == []
