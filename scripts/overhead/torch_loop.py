@@ -157,7 +157,7 @@ class Torch(Framework):
     precisions = ("fp32", "tf32", "bf16")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
-        if self.device == "cuda":  # PyTorch's own default is TF32 in convolutions alone
+        if self.device == "cuda":  # PyTorch's own default is TF32 only in convolutions
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         model = build(name, network).to(self.device)
         held = [

@@ -1,4 +1,4 @@
-"""scripts/gpu: which commands run, and what is said of those that fail. The programs are stand-ins."""
+"""scripts/gpu: which commands run, and what it reports of those that fail. The programs are stand-ins."""
 
 from __future__ import annotations
 

@@ -71,13 +71,13 @@ struct Division {
 };
 
 Division divide(const Matrix& matrix, DType dtype) {
-  constexpr std::int64_t threads = 256, rows_of_thread = 2, most_parts = 256;
+  constexpr std::int64_t threads = 256, rows_of_thread = 2, max_parts = 256;
   const std::int64_t width = static_cast<std::int64_t>(sizeof(Vector<float>)) / size_of(dtype);
   const std::int64_t lanes = matrix.columns / width;
   const bool has_lanes = matrix.column == 1 && matrix.columns % width == 0 && matrix.pixel % width == 0 &&
                          lanes <= 32 && 32 % lanes == 0;
   if (!has_lanes) return {parts_of(matrix), rows_of_part(matrix)};
-  const std::int64_t rows_each = larger(rows_of_thread * threads / lanes, ceil_div(matrix.rows, most_parts));
+  const std::int64_t rows_each = larger(rows_of_thread * threads / lanes, ceil_div(matrix.rows, max_parts));
   return {ceil_div(matrix.rows, rows_each), rows_each, static_cast<int>(lanes)};
 }
 

@@ -46,7 +46,7 @@ using Bound = ErrorNorms;
 // batch that contains each sample that many times, and the perturbed runs summed each only once. The rounding
 // errors of a sum grow as the root of its length, so those of the master type grow by sqrt(repeats); those of
 // a narrower storage type do not, because every repetition of a sample is rounded in the same way.
-// `of_rounding`: the gradient behind the tensor is zero except for rounding.
+// `of_rounding`: the tensor is moved by a gradient that is zero except for rounding.
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1, bool of_rounding = false);
 

@@ -28,7 +28,7 @@ std::unique_ptr<CudaLibrary> library(Work& work, PrecisionKind precision) {
                                        precision == PrecisionKind::tf32);
 }
 
-// Of a second step, in graph mode.
+// Counts those of a second step, in graph mode.
 Work work_of_a_step(const Program& program, PrecisionKind precision) {
   CompileOptions options = assay::testing::options("graph", precision);
   options.gradients = false;

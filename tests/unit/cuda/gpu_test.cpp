@@ -92,7 +92,7 @@ TEST_P(Gpu, HasALibrarysEngineForEveryShapeOfOurNetworks) {
 // What cuDNN reads from the device; gpus/*.json have the same form, and plans_test plans for them.
 TEST(Description, OfTheDeviceIsPrinted) {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "there is no GPU";
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "a GPU is missing";
   cudnn_frontend::DeviceProperties properties;
   check_frontend("read the device", properties.set_device_id(0).build());
   std::vector<std::uint8_t> text;

@@ -24,9 +24,9 @@ namespace assay::cuda {
 
 // What the memory of an UnkindDevice has seen; outlives the device.
 struct Unkindness {
-  std::int64_t fail_at = -1;     // the allocation that finds no memory, counted from 0; -1: none
-  std::int64_t allocations = 0;  // so far
-  std::int64_t held = 0;         // not released
+  std::int64_t fail_at = -1;  // the allocation that finds no memory, counted from 0; -1: none
+  std::int64_t allocations = 0;
+  std::int64_t held = 0;  // not released
   std::vector<std::string> faults;
 };
 
