@@ -104,10 +104,10 @@ class GpuDevice final : public Device {
   Stream stream() override { return {handles_.stream}; }
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
-    const bool searches = !spec.bare && !options_.deterministic;
-    auto product =
-        make_lt_matmul(spec, handles_.blas, target(), searches ? memory_.get() : nullptr, algorithms_[spec]);
-    memory_->forget_trial();
+    LtAlgorithm& known = algorithms_[spec];
+    const bool measured = !spec.bare && !options_.deterministic, searches = measured && !known.has_value();
+    auto product = make_lt_matmul(spec, handles_.blas, target(), measured ? memory_.get() : nullptr, known);
+    if (searches) memory_->forget_trial();
     if (product != nullptr) return product;
     const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
                                             spec.m, spec.k, spec.k, spec.n);

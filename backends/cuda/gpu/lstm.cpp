@@ -40,6 +40,9 @@ constexpr Form others[] = {
     {CUDNN_RNN_ALGO_STANDARD, "standard_step_major", true, false, false},
 };
 
+// Of cuDNN's operands.
+DType type_in(const Form& form, const LstmSpec& spec) { return form.wide ? DType::f32 : spec.operands; }
+
 // An LSTM as cuDNN describes it. Needs no device.
 struct Description {
   Network network;
@@ -47,7 +50,7 @@ struct Description {
   TensorDescriptor state;
 
   Description(const LstmSpec& s, const Form& form) {
-    const bool narrow = s.operands == DType::bf16 && !form.wide;
+    const bool narrow = type_in(form, s) == DType::bf16;
     const cudnnDataType_t type = narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     // Strict fp32 uses only FMA; the default may round the operands to TF32.
     const cudnnMathType_t math = narrow                ? CUDNN_TENSOR_OP_MATH
@@ -86,7 +89,7 @@ class CudnnLstm final : public Lstm {
         form_(form),
         handle_(handle),
         stream_(stream),
-        type_(form.wide ? DType::f32 : spec.operands),
+        type_(type_in(form, spec)),
         element_(size_of(type_)),
         described_(spec, form) {
     lay_out();

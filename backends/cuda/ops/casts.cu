@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "backends/cuda/kernels/tensor_table.hpp"
 #include "backends/cuda/kernels/vector.hpp"
 
 namespace assay::cuda {
@@ -10,8 +11,6 @@ namespace {
 
 // A thread's share: one vector of results.
 constexpr std::int64_t share = Vector<Bf16>::size;
-// The parameters of a kernel may take 32 KiB; longer lists take several launches.
-constexpr int max_tensors = 256;
 
 struct OneTensor {
   const float* from;
@@ -23,16 +22,7 @@ struct NarrowAll {
   OneTensor of[max_tensors];
   int count;
   ASSAY_HD void operator()(std::int64_t i) const {
-    int low = 0, high = count - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (of[middle].first <= i) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    const OneTensor& t = of[low];
+    const OneTensor& t = tensor_of(of, count, i);
     const std::int64_t begin = (i - t.first) * share, end = smaller(begin + share, t.elements);
     if (end - begin < share) {
       for (std::int64_t e = begin; e < end; ++e) t.to[e] = narrow<Bf16>(t.from[e]);

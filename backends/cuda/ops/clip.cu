@@ -1,6 +1,7 @@
 // The norm of all gradients together, and their clipping by it. No sum uses atomics: each tensor is summed in
 // parts, and then one team adds the parts of all tensors.
 #include "backends/cuda/kernels/long_sum.hpp"
+#include "backends/cuda/kernels/tensor_table.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -13,25 +14,13 @@ struct Tensor {
   std::int64_t elements, first;  // first: part, in the order of all tensors
 };
 
-// A kernel's parameters may take 32 KiB; more tensors are summed in several launches.
-constexpr int max_tensors = 256;
-
 struct SumSquares {
   float* sums;  // of each part
   std::int64_t parts = 0;
   int count = 0;
   Tensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    int low = 0, high = count - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (tensors[middle].first <= part) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    const Tensor& tensor = tensors[low];
+    const Tensor& tensor = tensor_of(tensors, count, part);
     const std::int64_t first = (part - tensor.first) * part_elements;
     const std::int64_t end = smaller(first + part_elements, tensor.elements);
     const float* const x = tensor.x;

@@ -409,7 +409,6 @@ Lowered lower_gradient(const Request& request) {
                                at.in<float>(2), at.in<float>(3), at.in<float>(1), at.in<float>(5)};
           auto *const dy = at.scratch_at<float>(of_dy), *const dy_h = at.scratch_at<float>(of_dy_h),
                       *const h = at.scratch_at<float>(of_h);
-          const bool is_aligned = are_aligned(above.x, above.dy, above.activated, above.addend);
           const std::int64_t parts = parts_of(matrix);
           for_each_part(stream, matrix, PartialGradient<T>{matrix, above, dy, dy_h, h, rows_of_part(matrix)});
           for_each_total(
@@ -423,7 +422,9 @@ Lowered lower_gradient(const Request& request) {
                                       at.out<T>(0),
                                       at.out<T>(4),
                                       static_cast<float>(matrix.rows)};
-          for_each_of_channels<T>(stream, n, is_aligned && are_aligned(last.dx, last.dy_total), last);
+          const bool aligned =
+              are_aligned(above.x, above.dy, above.activated, above.addend, last.dx, last.dy_total);
+          for_each_of_channels<T>(stream, n, aligned, last);
         },
         "own:norm");
   });

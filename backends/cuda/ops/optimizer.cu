@@ -2,6 +2,7 @@
 // touches. Learning rate and step count are read from device memory.
 #include <algorithm>
 
+#include "backends/cuda/kernels/tensor_table.hpp"
 #include "backends/cuda/kernels/updates.hpp"
 #include "backends/cuda/optimizer_groups.hpp"
 
@@ -17,9 +18,6 @@ struct Tensor {
   bool aligned;
 };
 
-// A kernel's parameters may take 32 KiB; larger nodes are updated in several launches.
-constexpr int max_tensors = 256;
-
 struct Tensors {
   Tensor of[max_tensors];
   int count;
@@ -32,16 +30,7 @@ struct UpdateAll {
   const float* schedule;
   Tensors tensors;
   ASSAY_HD void operator()(std::int64_t i) const {
-    int low = 0, high = tensors.count - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (tensors.of[middle].first <= i) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    const Tensor& t = tensors.of[low];
+    const Tensor& t = tensor_of(tensors.of, tensors.count, i);
     const Rule now = rule.at(schedule[0], schedule[1]);
     const std::int64_t begin = (i - t.first) * share, end = smaller(begin + share, t.group.elements);
     if (t.aligned && end - begin == share) return t.group.update_vector(now, begin);

@@ -70,14 +70,6 @@ Bound bound_of_answer(const TensorFile& oracle, const std::string& name, std::sp
   return bound;
 }
 
-// Allows a relative change of the tensor on top.
-void widen(Bound& bound, double relative, std::span<const double> exact) {
-  double largest = 0;
-  for (const double value : exact) largest = std::max(largest, std::abs(value));
-  bound.max += relative * largest;
-  bound.l2 += relative;
-}
-
 // How often the perturbed runs were on another side of a kink.
 std::vector<Ties> ties_of(const TensorFile& oracle) {
   std::vector<Ties> all;
@@ -184,7 +176,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     Bound bound =
         bound_of_answer(oracle, expected.name, exact, precision, expected.summed ? batches.repeats() : 1,
                         noisy.contains(expected.parameter));
-    if (expected.square) widen(bound, change_by_rounded_decay(program.optimizer), exact);
+    if (expected.square) bound = widened(bound, change_by_rounded_decay(program.optimizer), exact);
     result.tensors.push_back(compare(expected.name, got, exact, bound));
   }
   if (result.reason.empty()) {

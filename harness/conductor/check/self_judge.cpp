@@ -57,16 +57,21 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
 
 namespace {
 
-TensorVerdict apart(const std::string& name, const TensorFile& worker, double share, double roundoff) {
+// What two runs may be apart in a tensor, as a share of the change by the steps, and whether only rounding moves it.
+struct Drift {
+  double share;
+  bool noise;
+};
+
+TensorVerdict apart(const std::string& name, const TensorFile& worker, const Drift& drift, double roundoff) {
   const HostTensor* found = worker.find(name);
   if (found == nullptr || found->type.elements() != 5) return beyond_all_measure(name);
   const std::vector<double> numbers = to_doubles(*found);
   const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3],
                spread = numbers[4];
   // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
-  const double from_spread =
-      share == share_of_noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
-  const double allowed = share * moved + from_spread + 8 * roundoff * size;
+  const double from_spread = drift.noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
+  const double allowed = drift.share * moved + from_spread + 8 * roundoff * size;
   for (const double number : numbers)
     if (!std::isfinite(number) || number < 0) return beyond_all_measure(name);
   return {name, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
@@ -79,16 +84,16 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
                                               const std::set<std::string>& noisy) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
-  const double usual = is_narrow(precision) ? 0.1 : 1e-2;
+  const Drift usual{is_narrow(precision) ? 0.1 : 1e-2, false}, noise{share_of_noise, true};
   const double roundoff = unit_roundoff(precision.master);
-  const auto add = [&](const std::string& name, double share) {
-    verdicts.push_back(apart("continuation/" + name, worker, share, roundoff));
+  const auto add = [&](const std::string& name, const Drift& drift) {
+    verdicts.push_back(apart("continuation/" + name, worker, drift, roundoff));
   };
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const std::string& name = graph.value(id).name;
-    const double share = noisy.contains(name) ? share_of_noise : usual;
-    add(name, share);
-    for (const std::string& moment : program.optimizer.moments()) add(name + "." + moment, share);
+    const Drift& drift = noisy.contains(name) ? noise : usual;
+    add(name, drift);
+    for (const std::string& moment : program.optimizer.moments()) add(name + "." + moment, drift);
   }
   for (const ValueId id : graph.with_role(Role::state)) add(graph.value(id).name, usual);
   return verdicts;

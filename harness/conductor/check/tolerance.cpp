@@ -43,6 +43,10 @@ Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Prec
   return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};
 }
 
+Bound widened(const Bound& bound, double relative, std::span<const double> exact) {
+  return {bound.max + relative * largest(exact), bound.l2 + relative};
+}
+
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound) {
   const ErrorNorms error = error_norms(got, exact);

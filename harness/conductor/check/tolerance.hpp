@@ -50,6 +50,9 @@ using Bound = ErrorNorms;
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1, bool of_rounding = false);
 
+// Allows a relative change of the tensor on top.
+Bound widened(const Bound& bound, double relative, std::span<const double> exact);
+
 // Whether the tensor is zero except for rounding: its exact values are smaller than the errors of the runs.
 bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision);
 

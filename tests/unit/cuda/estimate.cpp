@@ -12,38 +12,13 @@
 #include <exception>
 #include <string>
 
-#include "backends/cuda/library.hpp"
 #include "harness/core/domain.hpp"
-#include "harness/engine/kernel_executable.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/graph/passes/training_step.hpp"
-#include "tests/unit/cuda/device_without_work.hpp"
-#include "tests/unit/engine/programs.hpp"
+#include "tests/unit/cuda/step_without_work.hpp"
 
 namespace assay::cuda {
 namespace {
-
-std::unique_ptr<CudaLibrary> library(Work& work, PrecisionKind precision) {
-  return std::make_unique<CudaLibrary>(std::make_unique<DeviceWithoutWork>(work),
-                                       precision == PrecisionKind::tf32);
-}
-
-// Counts those of a second step, in graph mode.
-Work work_of_a_step(const Program& program, PrecisionKind precision) {
-  CompileOptions options = assay::testing::options("graph", precision);
-  options.gradients = false;
-  Work work;
-  KernelExecutable executable(program, options, library(work, precision));
-  executable.set_state(assay::testing::parameters(program, 1));
-  const assay::testing::Batch batch = assay::testing::batch(program, 1);
-  executable.stage(0, batch.host());
-  executable.step(0, 1e-2, 1);
-  const Work before = work;
-  executable.step(0, 1e-2, 2);
-  work.stream.launches -= before.launches();
-  work.calls -= before.calls;
-  return work;
-}
 
 void estimate(const std::string& network, PrecisionKind precision, std::int64_t batch,
               double flops_each_second, double bytes_each_second) {
@@ -51,7 +26,7 @@ void estimate(const std::string& network, PrecisionKind precision, std::int64_t 
   const std::int64_t samples = batch > 0 ? batch : workload.batch;
   const Program program = workload.build(samples);
   Work unused;
-  const auto lowering = library(unused, precision);
+  const auto lowering = library_without_work(unused, precision);
   const LoweredGraph lowered =
       lower(training_step(program, {precision_of(precision), false, false}), *lowering, {});
   double flops = 0, bytes = 0, seconds = 0;
@@ -61,9 +36,7 @@ void estimate(const std::string& network, PrecisionKind precision, std::int64_t 
     bytes += once.bytes;
     seconds += std::max(once.flops / flops_each_second, once.bytes / bytes_each_second);
   }
-  // The same launches for each batch, and a small one is quick to stage.
-  const Work work =
-      work_of_a_step(workload.small.batch > 0 ? workload.build_small() : workload.build(2), precision);
+  const Work work = work_of_a_step(workload, precision);
   fmt::print(R"({{"network":"{}","precision":"{}","batch":{},"launches":{},"calls":{},"flops":{},"bytes":{},)"
              R"("seconds":{}}})"
              "\n",

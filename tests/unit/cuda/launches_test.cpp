@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/library.hpp"
-#include "harness/engine/kernel_executable.hpp"
-#include "tests/unit/cuda/device_without_work.hpp"
-#include "tests/unit/engine/programs.hpp"
+#include "tests/unit/cuda/step_without_work.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -24,21 +21,8 @@ class Launches : public ::testing::TestWithParam<Bound> {};
 
 TEST_P(Launches, AreNoMoreThanTheBound) {
   const auto& [workload, precision, launches, calls] = GetParam();
-  const Workload& found = find_workload(workload);
-  const Program program = found.small.batch > 0 ? found.build_small() : found.build(2);
-  CompileOptions options = assay::testing::options("graph", precision);
-  options.gradients = false;
-  Work work;
-  KernelExecutable executable(program, options,
-                              std::make_unique<CudaLibrary>(std::make_unique<DeviceWithoutWork>(work),
-                                                            precision == PrecisionKind::tf32));
-  executable.set_state(assay::testing::parameters(program, 1));
-  const assay::testing::Batch batch = assay::testing::batch(program, 1);
-  executable.stage(0, batch.host());
-  executable.step(0, 1e-2, 1);
-  const Work before = work;
-  executable.step(0, 1e-2, 2);
-  const std::int64_t launched = work.launches() - before.launches(), called = work.calls - before.calls;
+  const Work work = work_of_a_step(find_workload(workload), precision);
+  const std::int64_t launched = work.launches(), called = work.calls;
   fmt::print("{} launches, {} calls\n", launched, called);
   EXPECT_LE(launched, launches);
   EXPECT_LE(called, calls);

@@ -7,25 +7,17 @@
 #include "backends/reference/reference_backend.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "tests/relative_error.hpp"
+#include "tests/unit/cuda/program_case.hpp"
 #include "tests/unit/engine/programs.hpp"
 
 namespace assay::cuda {
 namespace {
 
-struct Case {
-  const char* workload;
-  const char* mode;
-  PrecisionKind precision;
-};
-void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.workload << "_" << c.mode << "_" << to_string(c.precision);
-}
-
 Program program_of(const std::string& workload) {
   return workload == "residual" ? testing::residual_program(3) : find_workload(workload).build(3);
 }
 
-class Training : public ::testing::TestWithParam<Case> {};
+class Training : public ::testing::TestWithParam<ProgramCase> {};
 
 TEST_P(Training, agrees_with_the_reference_in_fp64) {
   const auto [workload, mode, precision] = GetParam();
@@ -56,19 +48,19 @@ TEST_P(Training, agrees_with_the_reference_in_fp64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Training,
-                         ::testing::Values(Case{"mlp", "graph", PrecisionKind::fp32},
-                                           Case{"mlp", "eager", PrecisionKind::fp32},
-                                           Case{"lenet5", "graph", PrecisionKind::fp32},
-                                           Case{"lenet5", "graph", PrecisionKind::tf32},
-                                           Case{"lenet5", "eager", PrecisionKind::bf16},
-                                           Case{"residual", "graph", PrecisionKind::fp32},
-                                           Case{"residual", "graph", PrecisionKind::tf32},
-                                           Case{"mlp", primitives_mode, PrecisionKind::fp32},
-                                           Case{"lenet5", primitives_mode, PrecisionKind::fp32},
-                                           Case{"lenet5", primitives_mode, PrecisionKind::bf16},
-                                           Case{"residual", primitives_mode, PrecisionKind::fp32},
-                                           Case{"residual", primitives_mode, PrecisionKind::tf32},
-                                           Case{"residual", "eager", PrecisionKind::fp32}));
+                         ::testing::Values(ProgramCase{"mlp", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"mlp", "eager", PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", "graph", PrecisionKind::tf32},
+                                           ProgramCase{"lenet5", "eager", PrecisionKind::bf16},
+                                           ProgramCase{"residual", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"residual", "graph", PrecisionKind::tf32},
+                                           ProgramCase{"mlp", primitives_mode, PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", primitives_mode, PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", primitives_mode, PrecisionKind::bf16},
+                                           ProgramCase{"residual", primitives_mode, PrecisionKind::fp32},
+                                           ProgramCase{"residual", primitives_mode, PrecisionKind::tf32},
+                                           ProgramCase{"residual", "eager", PrecisionKind::fp32}));
 
 }  // namespace
 }  // namespace assay::cuda

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/library.hpp"
 #include "harness/engine/kernel_executable.hpp"
+#include "tests/unit/cuda/program_case.hpp"
 #include "tests/unit/cuda/unkind_device.hpp"
 #include "tests/unit/engine/programs.hpp"
 
@@ -15,28 +16,19 @@ namespace {
 
 using ::testing::IsEmpty;
 
-struct Subject {
-  const char* workload;
-  const char* mode;
-  PrecisionKind precision;
-};
-void PrintTo(const Subject& c, std::ostream* stream) {
-  *stream << c.workload << "_" << c.mode << "_" << to_string(c.precision);
-}
-
 Program small_program(const std::string& workload) {
   if (workload == "residual") return testing::residual_program(3);
   const Workload& found = find_workload(workload);
   return found.small.batch > 0 ? found.build_small() : found.build(3);
 }
 
-CompileOptions options_of(const Subject& c) {
+CompileOptions options_of(const ProgramCase& c) {
   CompileOptions options = testing::options(c.mode, c.precision);
   options.deterministic = true;
   return options;
 }
 
-std::unique_ptr<KernelLibrary> unkind(const Subject& c, Unkindness& seen) {
+std::unique_ptr<KernelLibrary> unkind(const ProgramCase& c, Unkindness& seen) {
   return std::make_unique<CudaLibrary>(std::make_unique<UnkindDevice>(seen),
                                        c.precision == PrecisionKind::tf32);
 }
@@ -62,7 +54,7 @@ std::vector<HostTensor> trained(const Program& program, const CompileOptions& op
   return results;
 }
 
-class UnkindDeviceTest : public ::testing::TestWithParam<Subject> {};
+class UnkindDeviceTest : public ::testing::TestWithParam<ProgramCase> {};
 
 TEST_P(UnkindDeviceTest, HasTheResultsOfThePlainHost) {
   const Program program = small_program(GetParam().workload);
@@ -79,17 +71,17 @@ TEST_P(UnkindDeviceTest, HasTheResultsOfThePlainHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, UnkindDeviceTest,
-                         ::testing::Values(Subject{"residual", "graph", PrecisionKind::fp32},
-                                           Subject{"residual", "graph", PrecisionKind::bf16},
-                                           Subject{"residual", "eager", PrecisionKind::fp32},
-                                           Subject{"lenet5", "graph", PrecisionKind::fp32},
-                                           Subject{"lenet5", "eager", PrecisionKind::bf16},
-                                           Subject{"lstm", "graph", PrecisionKind::fp32},
-                                           Subject{"lstm", "graph", PrecisionKind::bf16},
-                                           Subject{"nanogpt", "graph", PrecisionKind::bf16}),
+                         ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"residual", "graph", PrecisionKind::bf16},
+                                           ProgramCase{"residual", "eager", PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"lenet5", "eager", PrecisionKind::bf16},
+                                           ProgramCase{"lstm", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"lstm", "graph", PrecisionKind::bf16},
+                                           ProgramCase{"nanogpt", "graph", PrecisionKind::bf16}),
                          [](const auto& test) { return ::testing::PrintToString(test.param); });
 
-class OutOfMemoryTest : public ::testing::TestWithParam<Subject> {};
+class OutOfMemoryTest : public ::testing::TestWithParam<ProgramCase> {};
 
 TEST_P(OutOfMemoryTest, EndsCleanlyAtEachAllocation) {
   const Program program = small_program(GetParam().workload);
@@ -107,8 +99,8 @@ TEST_P(OutOfMemoryTest, EndsCleanlyAtEachAllocation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, OutOfMemoryTest,
-                         ::testing::Values(Subject{"residual", "graph", PrecisionKind::fp32},
-                                           Subject{"mlp", "eager", PrecisionKind::fp32}),
+                         ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"mlp", "eager", PrecisionKind::fp32}),
                          [](const auto& test) { return ::testing::PrintToString(test.param); });
 
 // What the device itself finds, planted.
