@@ -12,6 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASSAY_BUILD", ROOT / "build/dev"))
 
+WITHOUT_PYTORCH = ("--python", "/no/python")
+SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay"
+TORCH = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environments") / "torch/bin/python"
+
 pytestmark = pytest.mark.skipif(
     not (BUILD / "assay-estimate-cuda").exists(), reason="the host's version of backend cuda was not built"
 )
@@ -29,23 +33,36 @@ def row(*arguments: str) -> list[str]:
 
 
 def test_counts_the_launches_of_a_step() -> None:
-    network, precision, batch, launches, calls, *_ = row("lenet5:fp32")
+    network, precision, batch, launches, calls, *_ = row("lenet5:fp32", *WITHOUT_PYTORCH)
     assert (network, precision, batch) == ("lenet5", "fp32", "200")
     assert int(launches) > 0
     assert int(calls) == 14  # 5 convolutions and 9 products
 
 
 def test_takes_the_longer_of_arithmetic_and_memory() -> None:
-    slow = row("lenet5:fp32", "--flops", "1e9", "--bytes", "1e15")
-    gflop, microseconds = float(slow[5]), float(slow[7])
+    slow = row("lenet5:fp32", "--flops", "1e9", "--bytes", "1e15", *WITHOUT_PYTORCH)
+    gflop, microseconds = float(slow[6]), float(slow[8])
     assert microseconds == pytest.approx(1e6 * gflop, rel=0.02)
-    slow = row("lenet5:fp32", "--flops", "1e18", "--bytes", "1e9")
-    megabytes, microseconds = float(slow[6]), float(slow[7])
+    slow = row("lenet5:fp32", "--flops", "1e18", "--bytes", "1e9", *WITHOUT_PYTORCH)
+    megabytes, microseconds = float(slow[7]), float(slow[8])
     assert microseconds == pytest.approx(1e3 * megabytes, rel=0.02)
 
 
 def test_takes_a_batch() -> None:
-    assert float(row("lenet5:fp32:400")[5]) == pytest.approx(2 * float(row("lenet5:fp32")[5]), rel=0.05)
+    twice, once = (float(row(cell, *WITHOUT_PYTORCH)[6]) for cell in ("lenet5:fp32:400", "lenet5:fp32"))
+    assert twice == pytest.approx(2 * once, rel=0.05)
+
+
+def test_leaves_out_the_operations_of_pytorch_where_it_is_missing() -> None:
+    assert row("lenet5:fp32", *WITHOUT_PYTORCH)[5] == "-"
+
+
+@pytest.mark.skipif(not TORCH.exists(), reason="PyTorch is not set up")
+def test_counts_the_operations_of_pytorch() -> None:
+    fp32, bf16 = (int(row(cell)[5]) for cell in ("lenet5:fp32", "lenet5:bf16"))
+    # 5 layers forward and backward, their activations and pools, the loss and the optimizer.
+    assert 30 < fp32 < 80
+    assert bf16 > fp32, "the casts of autocast"
 
 
 @pytest.mark.parametrize("wrong", ["lenet5", "lenet5:fp64", "lenet5:fp32:x", "lenet5:fp32:1:2"])

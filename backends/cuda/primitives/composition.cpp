@@ -1,5 +1,7 @@
 #include "backends/cuda/primitives/composition.hpp"
 
+#include "backends/cuda/workspace.hpp"
+
 namespace assay::cuda {
 namespace {
 
@@ -44,6 +46,7 @@ class Composition::CompositeKernel final : public Kernel {
       for (const Term& term : bound.part.from) bound.from.push_back(at(term));
       for (const Term& term : bound.part.to) bound.to.push_back(at(term));
       bound.workspace = static_cast<std::byte*>(scratch) + bound.part.workspace;
+      check_workspace(bound.part.call.name.c_str(), bound.workspace, bound.part.call.workspace_bytes);
     }
   }
   void run() override {

@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/gpu/convolution.hpp"
@@ -75,24 +77,44 @@ std::string describe(const ConvolutionSpec& s) {
                      s.stride, to_string(s.operands));
 }
 
+// What a version of cuDNN chose for a GPU when it was recorded, so that a change of cuDNN, or of what we ask of it, shows.
+// With $ASSAY_RECORD_PLANS the record is written instead.
+void compare_with_record(const Gpu& gpu, const std::string& chosen) {
+  const std::string file = fmt::format("{}/{}-cudnn-{}.txt", ASSAY_PLANS, gpu.file, cudnnGetVersion());
+  if (std::getenv("ASSAY_RECORD_PLANS") != nullptr) {
+    std::ofstream(file) << chosen;
+    return;
+  }
+  std::ifstream record(file);
+  if (!record) {
+    fmt::print("no record of this cuDNN: ASSAY_RECORD_PLANS=1 makes {}\n", file);
+    return;
+  }
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(record), {}), chosen) << "differs from " << file;
+}
+
 class Plans : public ::testing::TestWithParam<Gpu> {
  protected:
   // cuDNN finds the driver by its name, which is that of the library that is loaded first.
   static void SetUpTestSuite() {
     ASSERT_NE(::dlopen(ASSAY_NO_DRIVER, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
+    fmt::print("cuDNN {}\n", cudnnGetVersion());
   }
 };
 
 TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
   if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
   const Target target = target_of(GetParam());
+  std::string chosen;
   for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
+    chosen += fmt::format("# {}\n", to_string(kind));
     const std::set<ConvolutionSpec> specs = work_of_networks(kind, all_networks).convolutions;
     ASSERT_FALSE(specs.empty());
     double seconds = 0;
     std::int64_t largest = 0, generated = 0;
     for (const ConvolutionSpec& spec : specs) {
       const PlannedConvolution planned = plan_convolution(spec, target);
+      chosen += fmt::format("{}: {}, workspace {}\n", describe(spec), planned.engine, planned.workspace_bytes);
       EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
       // As the backend promises in its settings; more is a result that is widened.
       const std::int64_t narrow = spec.k * spec.c * spec.r * spec.s * 2 + 256;
@@ -106,6 +128,19 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
     fmt::print(
         "{} {}: {} convolutions, {} of their engines generated, largest workspace {} bytes, {:.1f} s\n",
         GetParam().file, to_string(kind), specs.size(), generated, largest, seconds);
+  }
+  if (!all_networks) compare_with_record(GetParam(), chosen);
+}
+
+TEST_P(Plans, DeterministicConvolutionsHaveAnEngineWithoutTransforms) {
+  if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
+  const Target target = target_of(GetParam());
+  for (ConvolutionSpec spec : work_of_networks(PrecisionKind::fp32, false).convolutions) {
+    const std::int64_t all = plan_convolution(spec, target).engines;
+    spec.deterministic = true;
+    const PlannedConvolution planned = plan_convolution(spec, target);
+    EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
+    EXPECT_LE(planned.engines, all) << describe(spec);
   }
 }
 
