@@ -5,7 +5,8 @@
 
 `scripts/setup` and `assay setup` call it. It needs no package. The environment has this Python.
 A copy of REQUIREMENTS in the environment, installed.txt, says what it has.
-If they are equal, nothing is done.
+If they are equal, nothing is installed.
+installed_size says how many bytes its files have; workers report it.
 If the installation fails, the environment is removed, so that its backend stays unavailable.
 """
 
@@ -23,6 +24,17 @@ OLDEST = (3, 11)  # for which the requirements are pinned
 def is_made(requirements: Path, environment: Path) -> bool:
     installed = environment / "installed.txt"
     return installed.exists() and installed.read_bytes() == requirements.read_bytes()
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files of a folder. Links are not followed."""
+    return sum(
+        path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()
+    )
+
+
+def note_size(environment: Path) -> None:
+    (environment / "installed_size").write_text(f"{size_of(environment)}\n")
 
 
 def commands(requirements: Path, environment: Path, uv: str | None) -> list[list[str]]:
@@ -45,6 +57,7 @@ def make(requirements: Path, environment: Path, uv: str | None) -> None:
     try:
         for command in commands(requirements, environment, uv):
             subprocess.run(command, check=True)
+        note_size(environment)
         shutil.copyfile(requirements, environment / "installed.txt")
     except BaseException:
         shutil.rmtree(environment, ignore_errors=True)
@@ -64,6 +77,8 @@ def main() -> int:
         print(f"error: {sys.executable} is older than Python {needed}; name another one", file=sys.stderr)
         return 2
     if is_made(given.requirements, given.environment):
+        if not (given.environment / "installed_size").exists():
+            note_size(given.environment)  # an older one
         print(f"{given.environment} is there already")
         return 0
     try:

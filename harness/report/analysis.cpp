@@ -268,6 +268,35 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
   return leader;
 }
 
+// The only number of an op's size, such as 4096 or m512; the batch of a network.
+std::optional<double> only_size(const Axes& axes) {
+  if (!axes.is_op()) return static_cast<double>(axes.batch);
+  constexpr std::size_t max_digits = 15;
+  std::string_view digits = axes.size;
+  while (!digits.empty() && digits.front() >= 'a' && digits.front() <= 'z') digits.remove_prefix(1);
+  if (digits.empty() || digits.size() > max_digits ||
+      digits.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  return std::stod(std::string(digits));
+}
+
+std::vector<std::pair<std::string, Growth>> growth_of(const Analysis& all, const AnalyzedFamily& family) {
+  std::vector<std::pair<std::string, std::vector<SizedCell>>> series;
+  for (const std::size_t group : family.groups)
+    for (const std::size_t i : all.groups[group].cells) {
+      const AnalyzedCell& cell = all.cells[i];
+      const std::optional<double> size = only_size(cell.cell->axes);
+      if (!size) continue;
+      auto found = std::ranges::find(series, cell.series, [](const auto& one) { return one.first; });
+      if (found == series.end()) found = series.emplace(series.end(), cell.series, std::vector<SizedCell>{});
+      found->second.push_back({*size, cell.cell});
+    }
+  std::vector<std::pair<std::string, Growth>> out;
+  for (const auto& [name, cells] : series)
+    if (const auto growth = growth_over(cells)) out.emplace_back(name, *growth);
+  return out;
+}
+
 // ---- published values
 
 bool is_of_a_step(std::string_view metric) { return metric == "step_time" || metric == "samples_per_second"; }
@@ -350,7 +379,10 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
     }
   add_groups(all);
   add_report_names(all);
-  for (AnalyzedFamily& family : all.families) family.leader = leader_of(all, family);
+  for (AnalyzedFamily& family : all.families) {
+    family.leader = leader_of(all, family);
+    family.growth = growth_of(all, family);
+  }
   add_published(all);
   add_plans(all);
   return all;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/report/axes.hpp"
@@ -58,6 +59,43 @@ std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view me
 // A metric of one cell over the rounds that have it, with the cell's own value and interval; n = 0 and no range if it
 // is not measured in forks (what was planned). Nothing if it has no value.
 std::optional<PairedRatio> metric_over_rounds(const CellReport& cell, std::string_view metric);
+
+// The times of steps, by round, of the forks that count; empty unless the cell may be ranked.
+std::map<int, double> counted_times(const CellReport& cell);
+// One value for each round, as in a PairedRatio. Throws std::invalid_argument if empty.
+PairedRatio over_rounds(const std::vector<double>& values);
+
+// How the time of a step grows with a size: by a straight line, and by each doubling of the size. Each is fitted within
+// a round, so what slows a whole round changes no doubling.
+struct Growth {
+  int sizes = 0;
+  double smallest = 0, largest = 0;
+  PairedRatio fixed{};     // seconds of the line at size 0: what a step costs at any size
+  PairedRatio each{};      // seconds that each further unit of the size adds
+  PairedRatio doubling{};  // the factor of the time when the size doubles, from the power law that fits best
+  double misfit = 0;       // of the line: the largest relative distance from the median time of a size
+};
+// A size, and the cell that was timed at it.
+struct SizedCell {
+  double size = 0;
+  const CellReport* cell = nullptr;
+};
+// The line minimises the sum of squares of relative distances, since times of unlike sizes have unlike errors; the power
+// law is the least-squares line of the logarithms. Nothing with fewer than three sizes, without a round that counts at
+// every size, or if the cells ran on several machines.
+std::optional<Growth> growth_over(std::span<const SizedCell> cells);
+
+// The seconds of training, compilation included, until the end of the first epoch after which the accuracy on the
+// validation split (if there is none: on the test split) is at least a target. Evaluations are not part of them. A fork
+// that does not reach the target counts as longer than any other.
+struct TimeToAccuracy {
+  double target = 0;
+  DataSplit split = DataSplit::validation;
+  int reached = 0, forks = 0;
+  // Over the forks that count; absent if they are longer than any.
+  std::optional<double> value{}, lower{}, upper{}, confidence{};
+  std::optional<int> epochs{};  // median of the forks that reached it, the earlier of two
+};
 
 // A metric of the cell, or its ratio to one of another cell: `cell` and `other` are places in Analysis::cells.
 struct Question {
@@ -162,6 +200,9 @@ struct AnalyzedFamily {
   bool is_op = false;
   std::vector<std::size_t> groups{};
   std::optional<Leader> leader{};  // nothing if no group has two ranked cells
+  // By series, in the order of their first cell: over the batch, or over the size of an op if it is one number (4096,
+  // m512). A series that was not timed at three sizes has none.
+  std::vector<std::pair<std::string, Growth>> growth{};
 };
 
 // A program whose memory plan is known.
@@ -186,6 +227,9 @@ struct Analysis {
 // must outlive the result.
 Analysis analyze(std::span<const Report> reports, std::span<const std::string> labels = {});
 Analysis analyze(const Report& report);
+
+// Nothing if no fork that counts was evaluated after an epoch.
+std::optional<TimeToAccuracy> time_to_accuracy(const AnalyzedCell& cell, double target);
 
 // Paired within rounds. With n = 0 of the two values, if the cells share no round: they are of two reports, or the
 // metric is not measured in forks. Nothing if a value is missing.

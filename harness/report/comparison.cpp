@@ -14,14 +14,6 @@ namespace {
 
 using ByRound = std::map<int, double>;
 
-ByRound counted_times(const CellReport& cell) {
-  ByRound times;
-  if (is_clean(cell))
-    for (const Fork& fork : cell.forks)
-      if (const auto time = fork_time(fork); time && counts(fork)) times[fork.round] = time->step_seconds;
-  return times;
-}
-
 // A run may check its ratios after each round and add rounds until they are clear. To keep the chance of an
 // interval without the true ratio below 5 % over all checks, the first check (six rounds, 3.1 %) uses most of
 // it; later ones use 0.4 % each, and Rounds makes at most four of them.
@@ -42,18 +34,7 @@ std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
   }
   const std::vector<double> ratios = paired_ratios(left, right);
   if (ratios.empty()) return std::nullopt;
-  PairedRatio out;
-  out.value = median(ratios);
-  out.n = static_cast<int>(ratios.size());
-  const auto [least, greatest] = std::minmax_element(ratios.begin(), ratios.end());
-  out.least = *least;
-  out.greatest = *greatest;
-  if (const auto interval = ratio_interval(ratios)) {
-    out.lower = interval->lower;
-    out.upper = interval->upper;
-    out.confidence = interval->confidence;
-  }
-  return out;
+  return over_rounds(ratios);
 }
 
 // Two machines of a merged report have rounds of the same numbers, which were not adjacent in time.
@@ -68,6 +49,29 @@ ByRound values_by_round(const CellReport& cell, std::string_view metric) {
 }
 
 }  // namespace
+
+ByRound counted_times(const CellReport& cell) {
+  ByRound times;
+  if (is_clean(cell))
+    for (const Fork& fork : cell.forks)
+      if (const auto time = fork_time(fork); time && counts(fork)) times[fork.round] = time->step_seconds;
+  return times;
+}
+
+PairedRatio over_rounds(const std::vector<double>& values) {
+  PairedRatio out;
+  out.value = median(values);
+  out.n = static_cast<int>(values.size());
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  out.least = *least;
+  out.greatest = *greatest;
+  if (const auto interval = ratio_interval(values)) {
+    out.lower = interval->lower;
+    out.upper = interval->upper;
+    out.confidence = interval->confidence;
+  }
+  return out;
+}
 
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) {
   if (!ran_together(a, b)) return std::nullopt;

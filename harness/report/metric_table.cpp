@@ -91,6 +91,9 @@ std::span<const MetricRow> metric_table() {
      "maximum of the worker's process until the end of its run", true},
     {"host_start_rss", "B", Hint::bytes, lower, others, "start RSS", "",
      "of the worker's process when it said hello: what host_peak_rss has of an interpreter and a framework"},
+    {"installed_size", "B", Hint::bytes, lower, only_ops, "installed", "",
+     "of the files that the backend needs: a framework's virtual environment when it was set up, with its Python packages;"
+     " for a worker in C++ the program and the shared libraries that it has loaded", true},
     {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power * seconds per step"},
     {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
      "the arena of a step if every tensor has its own bytes"},

@@ -291,6 +291,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
       {"host_start_rss", start_rss},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
+      {"installed_size", [](const Fork& fork) { return memory(fork, "installed_size"); }},
       {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},
       {"device_peak_memory", on_gpu(device_peak_memory)},
       {"device_peak_used", on_gpu(device_peak_used)},

@@ -236,7 +236,7 @@ constexpr auto describe(Of<Fork>) {
       field(
           "memory", &Fork::memory,
           "Bytes by the worker's names: `planned_arena`, `persistent`, `framework_peak` (the maximum that the "
-          "framework's allocator held).")
+          "framework's allocator held), `installed_size` (of the files that the backend needs).")
           .left_out_by_default(),
       field("settings", &Fork::settings,
             "Settings observed in the worker: threads, math mode, instruction set.")

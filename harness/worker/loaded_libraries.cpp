@@ -75,6 +75,16 @@ std::vector<Library> loaded_libraries() {
   return found;
 }
 
+std::int64_t loaded_bytes() {
+  std::int64_t sum = 0;
+  for (const Library& library : loaded_libraries()) {
+    std::error_code gone;
+    const std::uintmax_t bytes = fs::file_size(library.path, gone);
+    if (!gone) sum += static_cast<std::int64_t>(bytes);
+  }
+  return sum;
+}
+
 std::vector<Library> with_loaded_libraries(std::vector<Library> named) {
   std::vector<Library> all = std::move(named);
   for (Library& library : loaded_libraries()) {

@@ -152,7 +152,9 @@ protocol::Event Server::compile() {
   executable_ = backend_.compile(*program_, options_);
   executable_->set_state(parameters_);
   if (request_->clock) first_step();
-  return protocol::Compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
+  protocol::Compiled compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
+  compiled.memory["installed_size"] = loaded_bytes();
+  return compiled;
 }
 
 // Runs one step on a batch of zeros, so that libraries do their first-use work now; then restores the state.

@@ -24,6 +24,7 @@ from assay_plots.report import (
     Follower,
     Fork,
     Group,
+    Growth,
     Heading,
     Leader,
     Metric,
@@ -278,7 +279,12 @@ def _study(head: Json, cells: list[Cell]) -> Study:
     ]
     families = [
         Family(
-            clean(of["title"], 400), _heading(of["heading"]), of["is_op"], of["groups"], _leader(of["leader"])
+            clean(of["title"], 400),
+            _heading(of["heading"]),
+            of["is_op"],
+            of["groups"],
+            _leader(of["leader"]),
+            tuple(Growth(clean(one["series"], 400), one["doubling"]["value"]) for one in of["growth"]),
         )
         for of in head["families"]
     ]

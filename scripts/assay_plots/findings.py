@@ -60,7 +60,18 @@ def several_sizes(family: Family, first: Cell) -> str | None:
     ]
     sizes = plural(leader.sizes, "size" if family.is_op else "batch size")
     where = f"at all {sizes}" if leader.wins == leader.sizes > 1 else f"at {leader.wins} of {sizes}"
-    return f"{work_of(family.heading, first)}: {leader.series} is the fastest {where}; {', '.join(others)}."
+    answer = f"{work_of(family.heading, first)}: {leader.series} is the fastest {where}; {', '.join(others)}."
+    return f"{answer} {growth_of(family)}".rstrip()
+
+
+def growth_of(family: Family) -> str:
+    """Compare by how much the times grow with the size; empty without two series that say it."""
+    shown_ones = family.growth[:MAX_NAMED]
+    if len(shown_ones) < 2:
+        return ""
+    factors = [f"{significant(one.doubling)} times for {one.series}" for one in shown_ones]
+    size = "size" if family.is_op else "batch"
+    return f"When the {size} doubles, the time is {', '.join(factors[:-1])} and {factors[-1]}."
 
 
 def findings(study: Study) -> list[str]:

@@ -214,6 +214,14 @@ class Leader:
     followers: tuple[Follower, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the time of a series grows with the size."""
+
+    series: str
+    doubling: float  # the factor of the time when the size doubles
+
+
 @dataclass(slots=True)
 class Family:
     """Groups that differ only in the batch, or in the size of an op."""
@@ -223,6 +231,7 @@ class Family:
     is_op: bool
     groups: list[int]
     leader: Leader | None
+    growth: tuple[Growth, ...]
 
 
 @dataclass(frozen=True, slots=True)

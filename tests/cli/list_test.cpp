@@ -97,6 +97,8 @@ TEST(Cli, names_the_nearest_command_option_and_kind) {
   expect({"inspect"}, "WORKLOAD");
   expect({"show", "--format", "csw", "x"}, "did you mean 'csv'?");
   expect({"show", "--ask", "step_time,0", "x"}, "no other format has them");
+  expect({"show", "--format", "csv", "--time-to-accuracy", "0.9", "x"}, "console, markdown and json only");
+  expect({"show", "--time-to-accuracy", "90", "x"}, "--time-to-accuracy");
 }
 
 TEST(CliList, TheListOfEverythingIsShort) {

@@ -351,6 +351,9 @@ def test_the_summary_names_the_fastest_and_how_far_the_others_are(everything: St
         r"torch compile takes 1\.\d+ to 2\.\d+ times as long, jax jit takes .*, torch eager takes .*\.",
         several,
     )
+    assert re.search(
+        r"\. When the batch doubles, the time is [\d.]+ times for onednn graph, .* and [\d.]+ times for ", several
+    )
     assert re.match(
         r"lenet5, training, batch 200 \(fp32, cpu with 2 threads\): onednn graph is the fastest of 4 with "
         r"[\d.]+ k samples a second; torch compile takes 2\.\d+ times as long, ",

@@ -20,6 +20,7 @@ from . import exam, trainer
 from .adapter import Adapter, Cell
 from .batch import Session, library_path
 from .errors import Unavailable, Unsupported
+from .installed import installed_size
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
 from .samples import Samples
@@ -111,7 +112,7 @@ class Server:
             "event": "compiled",
             "seconds": seconds,
             "settings": self._adapter.settings(),
-            "memory": self._adapter.memory(),
+            "memory": self._adapter.memory() | installed_size(),
         }
 
     def _first_step(self, adapter: Adapter, program: Program) -> None:

@@ -250,12 +250,39 @@ Json leader_json(const std::optional<Leader>& leader) {
           {"followers", list(leader->followers, follower)}};
 }
 
+Json growth_json(const std::pair<std::string, Growth>& of_series) {
+  const auto& [series, growth] = of_series;
+  return {{"series", series},
+          {"sizes", growth.sizes},
+          {"smallest", growth.smallest},
+          {"largest", growth.largest},
+          {"fixed", ratio_json(growth.fixed)},
+          {"each", ratio_json(growth.each)},
+          {"doubling", ratio_json(growth.doubling)},
+          {"misfit", growth.misfit}};
+}
+
 Json family_json(const AnalyzedFamily& family) {
   return {{"title", family.title},
           {"heading", heading_json(family.heading)},
           {"is_op", family.is_op},
           {"groups", family.groups},
-          {"leader", leader_json(family.leader)}};
+          {"leader", leader_json(family.leader)},
+          {"growth", list(family.growth, growth_json)}};
+}
+
+Json time_to_accuracy_json(const AnalyzedCell& cell, double target) {
+  const auto found = time_to_accuracy(cell, target);
+  if (!found) return nullptr;
+  return {{"target", found->target},
+          {"split", to_string(found->split)},
+          {"reached", found->reached},
+          {"forks", found->forks},
+          {"value", known(found->value)},
+          {"lower", known(found->lower)},
+          {"upper", known(found->upper)},
+          {"confidence", known(found->confidence)},
+          {"epochs", known(found->epochs)}};
 }
 
 Json report_json(const Analysis& all, std::size_t i) {
@@ -299,7 +326,8 @@ std::string line(const Json& json) {
 
 }  // namespace
 
-std::string analysis_text(const Analysis& all, const std::vector<Question>& questions) {
+std::string analysis_text(const Analysis& all, const std::vector<Question>& questions,
+                          std::optional<double> accuracy) {
   std::string out = "{\"schema\": \"" + std::string(analysis_schema) + "\"";
   // Item by item, because JSON objects of the whole document would need many times the memory of its text.
   const auto add = [&out](const char* name, std::size_t count, const auto& item) {
@@ -316,7 +344,11 @@ std::string analysis_text(const Analysis& all, const std::vector<Question>& ques
   add("groups", all.groups.size(), [&](std::size_t i) { return group_json(all, all.groups[i]); });
   add("plans", all.plans.size(), [&](std::size_t i) { return plan_json(all.plans[i]); });
   add("answers", questions.size(), [&](std::size_t i) { return answer_json(all, questions[i]); });
-  add("cells", all.cells.size(), [&](std::size_t i) { return cell_json(all.cells[i]); });
+  add("cells", all.cells.size(), [&](std::size_t i) {
+    Json cell = cell_json(all.cells[i]);
+    if (accuracy) cell["time_to_accuracy"] = time_to_accuracy_json(all.cells[i], *accuracy);
+    return cell;
+  });
   return out + "}\n";
 }
 

@@ -55,6 +55,7 @@ std::vector<Table> op_tables(const Analysis& all) {
     Table table = empty_table(family.title);
     for (const std::size_t group : family.groups) add_size(table, all, all.groups[group]);
     tables.push_back(without_empty_columns(std::move(table)));
+    if (Table growth = growth_table(family); !growth.rows.empty()) tables.push_back(std::move(growth));
   }
   return tables;
 }

@@ -1,6 +1,7 @@
 // Prints tables and reports: for a terminal, as Markdown, CSV, JSON and in the format of google/benchmark.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,10 @@ std::string csv_field(std::string_view text);
 // The analysis of reports as JSON, for programs that draw or search it: docs/reference/analysis.md.
 inline constexpr const char* analysis_schema = "assay-analysis/1";
 
-// Strict JSON, with one line for each cell, group, family and answer. Numbers that are not finite are null.
-std::string analysis_text(const Analysis& all, const std::vector<Question>& questions = {});
+// Strict JSON, with one line for each cell, group, family and answer. Numbers that are not finite are null. With an
+// accuracy each cell also has `time_to_accuracy`.
+std::string analysis_text(const Analysis& all, const std::vector<Question>& questions = {},
+                          std::optional<double> accuracy = {});
 
 // The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that
 // format.

@@ -30,6 +30,14 @@ Table loss_curves(const Analysis& all, const AnalyzedGroup& group);
 // In the order of the cells; empty if no cell is a single op.
 std::vector<Table> op_tables(const Analysis& all);
 
+// One row for each series of a family: how its time grows with the batch, or with the size of an op. Without rows if no
+// series was timed at three sizes.
+Table growth_table(const AnalyzedFamily& family);
+
+// One row for each cell that was evaluated after its epochs: the time until it reaches the accuracy, which is in (0, 1].
+// Without rows if there is none.
+Table time_to_accuracy_table(const Analysis& all, double target);
+
 // A report of several machines.
 
 // Sentences for the end of `assay merge`: how many shards were joined and on which machines, how many cells are

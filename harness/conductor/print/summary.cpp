@@ -261,6 +261,9 @@ std::vector<Table> summary(const Report& report) {
     if (Table table = others(all, group); table.columns.size() > 2) tables.push_back(std::move(table));
     if (Table table = loss_curves(all, group); !table.rows.empty()) tables.push_back(std::move(table));
   }
+  for (const AnalyzedFamily& family : all.families)
+    if (Table table = growth_table(family); !family.is_op && !table.rows.empty())
+      tables.push_back(std::move(table));
   // The plans of a run that timed something are in `assay inspect`; here they would only make the answer longer.
   if (std::ranges::none_of(all.groups, [&](const AnalyzedGroup& group) { return was_run(all, group); }))
     if (Table table = memory_plans(all); !table.rows.empty()) tables.push_back(std::move(table));

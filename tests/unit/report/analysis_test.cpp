@@ -332,5 +332,145 @@ TEST(Analysis, a_published_step_time_becomes_a_rate) {
   EXPECT_FALSE(published[1].other);
 }
 
+// Cells of onednn at these batches, with a step of fixed + each * batch seconds in round 0, and 1 % more in each later one.
+Report report_of_batches(const std::vector<std::int64_t>& batches, double fixed, double each, int forks) {
+  Report report = test::sample_report(forks);
+  report.cells.clear();
+  for (const std::int64_t batch : batches) {
+    CellReport cell = test::sample_cell("onednn", "graph", fixed + each * static_cast<double>(batch), forks);
+    cell.axes.batch = batch;
+    cell.id = cell_id(cell.axes);
+    report.cells.push_back(std::move(cell));
+  }
+  return report;
+}
+
+const Growth* only_growth(const Analysis& all) {
+  return all.families.size() == 1 && all.families[0].growth.size() == 1
+             ? &all.families[0].growth.front().second
+             : nullptr;
+}
+
+TEST(GrowthOverSize, FindsTheLineThroughTheTimes) {
+  const Report report = report_of_batches({10, 100, 1000}, 1e-3, 2e-5, 1);
+  const Analysis all = analyze(report);
+  const Growth* growth = only_growth(all);
+  ASSERT_TRUE(growth);
+  EXPECT_EQ(growth->sizes, 3);
+  EXPECT_EQ(growth->smallest, 10);
+  EXPECT_EQ(growth->largest, 1000);
+  EXPECT_NEAR(growth->fixed.value, 1e-3, 1e-8);
+  EXPECT_NEAR(growth->each.value, 2e-5, 1e-10);
+  EXPECT_LT(growth->misfit, 1e-4);
+  EXPECT_EQ(growth->each.n, 1);
+  EXPECT_FALSE(growth->each.lower);
+}
+
+TEST(GrowthOverSize, DoublesByAPowerThatASlowRoundDoesNotChange) {
+  Report report = report_of_batches({64, 128, 256, 512}, 0, 1, 6);
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks)
+      for (Block& block : fork.blocks) {
+        const double batch = static_cast<double>(cell.axes.batch) / 64;
+        const double slow = fork.round == 3 ? 3 : 1;
+        block.end_ns = block.begin_ns + static_cast<std::int64_t>(slow * 1e9 * batch * batch * batch);
+      }
+  const Analysis all = analyze(report);
+  const Growth* growth = only_growth(all);
+  ASSERT_TRUE(growth);
+  EXPECT_NEAR(growth->doubling.value, 8, 1e-6) << "of a product of square matrices";
+  EXPECT_NEAR(growth->doubling.greatest, 8, 1e-6);
+  EXPECT_TRUE(growth->doubling.lower);
+  EXPECT_GT(growth->misfit, 0.5) << "no straight line";
+}
+
+TEST(GrowthOverSize, NeedsThreeSizesWithARoundInCommon) {
+  EXPECT_FALSE(only_growth(analyze(report_of_batches({10, 20}, 1e-3, 1e-5, 2))));
+  Report report = report_of_batches({10, 20, 30}, 1e-3, 1e-5, 2);
+  EXPECT_TRUE(only_growth(analyze(report)));
+  report.cells[0].forks[0].status = Status::crashed;
+  report.cells[1].forks[1].status = Status::crashed;
+  EXPECT_FALSE(only_growth(analyze(report)));
+  Report flagged = report_of_batches({10, 20, 30}, 1e-3, 1e-5, 2);
+  flagged.cells[2].flags = {"throttled"};
+  EXPECT_FALSE(only_growth(analyze(flagged))) << "a cell that may not be ranked";
+}
+
+TEST(GrowthOverSize, ReadsTheOnlyNumberOfAnOpsSize) {
+  Report report = report_of_batches({1, 2, 3}, 1e-3, 1e-3, 1);
+  const auto with_sizes = [&](const std::vector<std::string>& sizes) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      Axes& axes = report.cells[i].axes;
+      axes.workload = "op/relu";
+      axes.batch = 0;
+      axes.size = sizes[i];
+      report.cells[i].id = cell_id(axes);
+    }
+    const Analysis all = analyze(report);
+    return only_growth(all) ? only_growth(all)->largest : 0;
+  };
+  EXPECT_EQ(with_sizes({"100", "200", "4096"}), 4096);
+  EXPECT_EQ(with_sizes({"m64", "m128", "m256"}), 256);
+  EXPECT_EQ(with_sizes({"m64n1", "m128n1", "m256n1"}), 0);
+}
+
+// Validation accuracies after epochs 1, 2, ...; each epoch takes a second, and compiling half a second.
+void set_accuracies(Fork& fork, const std::vector<double>& accuracies) {
+  fork.compile_seconds = 0.5;
+  fork.blocks.clear();
+  fork.evaluations.clear();
+  for (std::size_t i = 0; i < accuracies.size(); ++i) {
+    const int epoch = static_cast<int>(i) + 1;
+    Block block{.kind = BlockKind::timed, .steps = 10, .begin_ns = 1'000'000'000 * (10 + 2 * epoch)};
+    block.epoch = epoch;
+    block.end_ns = block.begin_ns + 1'000'000'000;
+    fork.blocks.push_back(block);
+    fork.evaluations.push_back(
+        {.epoch = epoch, .split = DataSplit::validation, .samples = 10, .accuracy = accuracies[i]});
+  }
+}
+
+TEST(TimeToAccuracy, IsTheMedianOverForksOfTheFirstEpochThatHasIt) {
+  Report report = test::sample_report(3);
+  std::vector<Fork>& forks = report.cells[0].forks;
+  set_accuracies(forks[0], {0.5, 0.9, 0.7});
+  set_accuracies(forks[1], {0.9, 0.9, 0.9});
+  set_accuracies(forks[2], {0.1, 0.2, 0.95});
+  const auto found = time_to_accuracy(analyze(report).cells[0], 0.9);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->split, DataSplit::validation);
+  EXPECT_EQ(found->reached, 3);
+  EXPECT_DOUBLE_EQ(*found->value, 2.5);
+  EXPECT_EQ(*found->epochs, 2);
+  EXPECT_FALSE(found->lower) << "three forks have no interval";
+}
+
+TEST(TimeToAccuracy, CountsAForkThatDoesNotReachItAsLongerThanAny) {
+  Report report = test::sample_report(7);
+  std::vector<Fork>& forks = report.cells[0].forks;
+  for (std::size_t i = 0; i < forks.size(); ++i) set_accuracies(forks[i], {0.5, i < 4 ? 0.9 : 0.6});
+  const auto most = time_to_accuracy(analyze(report).cells[0], 0.9);
+  ASSERT_TRUE(most);
+  EXPECT_EQ(most->reached, 4);
+  EXPECT_EQ(most->forks, 7);
+  EXPECT_DOUBLE_EQ(*most->value, 2.5);
+  EXPECT_TRUE(most->lower);
+  EXPECT_FALSE(most->upper) << "three forks are above every number";
+  set_accuracies(forks[3], {0.5, 0.6});
+  const auto few = time_to_accuracy(analyze(report).cells[0], 0.9);
+  EXPECT_EQ(few->reached, 3);
+  EXPECT_FALSE(few->value);
+}
+
+TEST(TimeToAccuracy, FallsBackToTheTestSplitAndNeedsAnEvaluationAfterAnEpoch) {
+  Report report = test::sample_report(1);
+  EXPECT_FALSE(time_to_accuracy(analyze(report).cells[0], 0.5)) << "evaluated after steps";
+  set_accuracies(report.cells[0].forks[0], {0.9});
+  report.cells[0].forks[0].evaluations[0].split = DataSplit::test;
+  const auto found = time_to_accuracy(analyze(report).cells[0], 0.5);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->split, DataSplit::test);
+}
+
 }  // namespace
 }  // namespace assay

@@ -30,6 +30,14 @@ TEST(LoadedLibraries, have_paths_and_builds) {
   }
 }
 
+TEST(LoadedLibraries, HaveTheSizeOfTheirFiles) {
+  std::int64_t largest = 0;
+  for (const Library& library : loaded_libraries())
+    largest = std::max(largest, static_cast<std::int64_t>(std::filesystem::file_size(library.path)));
+  EXPECT_GT(largest, 0);
+  EXPECT_GT(loaded_bytes(), largest) << "the program and at least the C library";
+}
+
 TEST(LoadedLibraries, keep_the_descriptions_of_the_backend) {
   const Library* c = nullptr;
   const auto loaded = loaded_libraries();

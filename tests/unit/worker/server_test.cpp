@@ -125,6 +125,7 @@ TEST(Server, trains_a_cell_from_hello_to_bye) {
   EXPECT_EQ(compiled["event"], "compiled") << compiled;
   EXPECT_GT(compiled["seconds"], 0);
   EXPECT_GT(compiled["memory"]["planned_arena"], 0);
+  EXPECT_GT(compiled["memory"]["installed_size"], 0);
   EXPECT_EQ(compiled["settings"]["threads"], "1");
   const json ran = with.ask(R"({"command": "run"})");
   EXPECT_EQ(ran["event"], "ran") << ran;

@@ -1,6 +1,7 @@
 // assay show: the tables of a report.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -28,16 +29,22 @@ struct ShowOptions {
   std::string format = "console";
   std::string filter;
   std::vector<std::string> questions;
+  std::optional<double> accuracy;
 };
 
 // Each report keeps its own tables, because cells of different reports did not run in the same rounds.
-std::vector<Table> tables_of(const std::vector<Report>& reports, const std::vector<std::string>& files) {
+std::vector<Table> tables_of(const std::vector<Report>& reports, const ShowOptions& options) {
   std::vector<Table> tables;
-  for (std::size_t i = 0; i < reports.size(); ++i)
-    for (Table& table : summary(reports[i])) {
-      if (reports.size() > 1 && !table.title.empty()) table.title += " (" + files[i] + ")";
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    std::vector<Table> of_report = summary(reports[i]);
+    if (options.accuracy)
+      if (Table table = time_to_accuracy_table(analyze(reports[i]), *options.accuracy); !table.rows.empty())
+        of_report.push_back(std::move(table));
+    for (Table& table : of_report) {
+      if (reports.size() > 1 && !table.title.empty()) table.title += " (" + options.files[i] + ")";
       tables.push_back(std::move(table));
     }
+  }
   return tables;
 }
 
@@ -65,7 +72,7 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
 
 void print_analysis(const std::vector<Report>& reports, const ShowOptions& options) {
   const Analysis all = analyze(reports, labels(options.files));
-  print(analysis_text(all, read_questions(options.questions, all)));
+  print(analysis_text(all, read_questions(options.questions, all), options.accuracy));
 }
 
 const std::vector<std::string>& show_formats() {
@@ -81,6 +88,8 @@ int show(const ShowOptions& options) {
     throw UsageError("show: --format gbench takes only one report, because the format has one context");
   if (!options.questions.empty() && options.format != "json")
     throw UsageError("show: --ask adds answers to --format json; no other format has them");
+  if (options.accuracy && (options.format == "csv" || options.format == "gbench"))
+    throw UsageError("show: --time-to-accuracy adds to the formats console, markdown and json only");
   std::vector<Report> reports;
   for (const std::string& file : options.files) {
     reports.push_back(load_report(file, Contradictions::shown));
@@ -92,7 +101,7 @@ int show(const ShowOptions& options) {
   }
 
   if (options.format == "markdown")
-    print(markdown(tables_of(reports, options.files)));
+    print(markdown(tables_of(reports, options)));
   else if (options.format == "csv")
     print(csv(reports));
   else if (options.format == "json")
@@ -100,7 +109,7 @@ int show(const ShowOptions& options) {
   else if (options.format == "gbench")
     print(gbench_text(reports.front()));
   else
-    print(tables_of(reports, options.files));
+    print(tables_of(reports, options));
   return fine;
 }
 
@@ -128,6 +137,12 @@ void add_show(CLI::App& app, Context& context) {
       ->type_name("METRIC[/METRIC],CELL[,CELL]")
       ->take_all()
       ->allow_extra_args(false);
+  command
+      ->add_option("--time-to-accuracy", options->accuracy,
+                   "Also the time of training until the end of the first epoch with this accuracy on the "
+                   "validation split, or without one on the test split")
+      ->type_name("SHARE")
+      ->check(CLI::Range(1e-6, 1.0));
   add_examples(*command, {"assay show reports/mlp.json",
                           "assay show reports/mlp.json --format markdown --filter onednn,torch"});
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });

@@ -43,6 +43,42 @@ TEST(AnalysisJson, HoldsRatiosRanksAndGroups) {
   EXPECT_EQ(torch["forks"][0]["evaluations"][0]["split"], "test");
 }
 
+// The first cell at three batches, with the same time.
+Report three_batches() {
+  Report report = test::sample_report(2);
+  report.cells.resize(1);
+  for (const std::int64_t batch : {400, 800}) {
+    CellReport cell = report.cells[0];
+    cell.axes.batch = batch;
+    cell.id = cell_id(cell.axes);
+    report.cells.push_back(std::move(cell));
+  }
+  return report;
+}
+
+TEST(AnalysisJson, HoldsHowTimesGrowWithTheBatch) {
+  const Json growth = analyzed(three_batches())["families"][0]["growth"];
+  ASSERT_EQ(growth.size(), 1u);
+  EXPECT_EQ(growth[0]["series"], "onednn graph");
+  EXPECT_EQ(growth[0]["sizes"], 3);
+  EXPECT_EQ(growth[0]["largest"], 800);
+  EXPECT_NEAR(growth[0]["doubling"]["value"].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(growth[0]["each"]["value"].get<double>(), 0, 1e-12);
+}
+
+TEST(AnalysisJson, HoldsTheTimeToAnAccuracyWhereOneIsAskedFor) {
+  Report report = test::sample_report(1);
+  report.cells[0].forks[0].evaluations[0].epoch = 1;
+  const Analysis all = analyze(report);
+  EXPECT_FALSE(parse_strict_json(analysis_text(all), "analysis")["cells"][0].contains("time_to_accuracy"));
+  const Json cells = parse_strict_json(analysis_text(all, {}, 0.8), "analysis")["cells"];
+  EXPECT_EQ(cells[0]["time_to_accuracy"]["reached"], 1);
+  EXPECT_EQ(cells[0]["time_to_accuracy"]["split"], "test");
+  EXPECT_EQ(cells[1]["time_to_accuracy"], nullptr) << "evaluated after steps";
+  const Json missed = parse_strict_json(analysis_text(all, {}, 0.99), "analysis")["cells"][0];
+  EXPECT_EQ(missed["time_to_accuracy"]["value"], nullptr);
+}
+
 TEST(AnalysisJson, HoldsTheMetricTable) {
   const Json json = analyzed(test::sample_report(1));
   ASSERT_EQ(json["metrics"].size(), metric_table().size());
