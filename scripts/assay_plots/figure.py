@@ -15,6 +15,7 @@ from assay_plots.theme import DASHES, SERIES, SHAPES
 
 MAX_PANELS = 12
 MAX_ROWS = 40  # bars, tensors or tracks in one panel
+LOGARITHMIC_FROM = 20  # times the smallest value
 
 BOTTOM = alt.Legend(orient="bottom", title=None, symbolOpacity=1)
 LEGEND = alt.Legend(
@@ -124,6 +125,11 @@ def offset(study: Study, rows: Sequence[Row]) -> alt.XOffset:
     """Place the series of a group next to each other, in the order of the study."""
     present = {row["series"] for row in rows}
     return alt.XOffset("series:N", sort=[name for name in study.series if name in present])
+
+
+def is_wide(numbers: Sequence[float]) -> bool:
+    """Whether an axis of these numbers should be logarithmic."""
+    return min(numbers) > 0 and max(numbers) > LOGARITHMIC_FROM * min(numbers)
 
 
 def ranked(pale: float = 0.45) -> Any:

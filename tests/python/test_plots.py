@@ -161,6 +161,36 @@ def test_every_repeat_of_a_training_is_a_point(everything: Study) -> None:
     assert len(rows) == 4 * made_report.WIDE
 
 
+def test_a_published_pair_of_time_and_accuracy_is_a_point(study_of: Callable[[Json], Study]) -> None:
+    """Benchmark C: two numbers of a cell make a mark, and a ratio or a number alone makes none."""
+    m = made_report.Maker()
+    cells = [
+        m.cell(backend, mode, "framework", m.epoch_forks(2e-3, 2, 3), measure="epochs:3", loader="harness")
+        for backend, mode in (("mxnet", "eager"), ("tensorflow", "fit"), ("torch", "eager"))
+    ]
+
+    def entry(metric: str, value: float, to: str | None = None) -> Json:
+        unit = "s" if metric == "training_time" else "1"
+        said = {"source": "Somebody et al. 2020", "statement": "median"}
+        return {"metric": metric, "value": value, "unit": unit, "to": to} | said
+
+    cells[0]["published"] = [
+        entry("test_accuracy", 1.0007, cells[1]["id"]),
+        entry("training_time", 787.0),
+        entry("test_accuracy", 0.9871),
+    ]
+    cells[1]["published"] = [entry("training_time", 1322.0), entry("validation_accuracy", 0.98)]
+    report = made_report.report(cells)
+    figure = drawn(study_of(report), "accuracy")
+    (mark,) = rows_of(figure, "published")
+    assert (mark["series"], mark["published"], mark["reached"]) == ("mxnet eager", 787.0, 0.9871)
+    assert figure.note.startswith("◆")
+    scales = [spec_of(panel)["layer"][0]["encoding"]["x"]["scale"]["type"] for panel in figure.panels]
+    assert scales == ["log"]
+    report["run"]["quick"] = True
+    assert rows_of(drawn(study_of(report), "accuracy"), "published") == []
+
+
 def test_memory_is_stacked_under_each_plan(everything: Study) -> None:
     rows = rows_of(drawn(everything, "memory"), "part")
     naive = {row["part"]: row["bytes"] for row in rows if row["plan"] == "naive"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, most, shape, tips, values
-from assay_plots.report import Cell, Group, Study
+from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, is_wide, most, shape, tips, values
+from assay_plots.report import Cell, Group, Published, Study
 from assay_plots.text import shown
+from assay_plots.theme import PUBLISHED
 
 SPLITS = ("test", "validation", "train")
 
@@ -28,12 +29,38 @@ def split_of(group: Group) -> str | None:
     return next((split for split in SPLITS if any(repeats(cell, split) for cell in group.cells)), None)
 
 
+def published_point(study: Study, cell: Cell, split: str) -> list[Row]:
+    """Give the point of a study that has both numbers; a ratio to another cell is none."""
+    if study.reports[cell.report].run.get("quick") is True or not repeats(cell, split):
+        return []
+
+    def entry(metric: str) -> Published | None:
+        return next((one for one in cell.published if one.metric == metric and not one.is_ratio), None)
+
+    time, accuracy = entry("training_time"), entry(f"{split}_accuracy")
+    if not time or not accuracy or time.value is None or accuracy.value is None:
+        return []
+    text = f"{shown(time.value, 'duration', 's')}, {100 * accuracy.value:.2f} %"
+    said = f"{time.source}: {time.statement}" if time.statement else time.source
+    return [
+        {"series": cell.series, "published": time.value, "reached": accuracy.value}
+        | {"text": text, "source": said}
+    ]
+
+
+def marks_of(study: Study, group: Group, split: str) -> list[Row]:
+    return [mark for cell in group.cells for mark in published_point(study, cell, split)]
+
+
 def panel(study: Study, group: Group, split: str) -> Panel:
     rows = [row for cell in group.cells for row in repeats(cell, split)]
+    marks = marks_of(study, group, split)
+    seconds = [row["seconds"] for row in rows] + [mark["published"] for mark in marks]
+    logarithmic = alt.Scale(type="log", nice=False, padding=14)
     x = alt.X(
         "seconds:Q",
         title="seconds of training, compilation included",
-        scale=alt.Scale(zero=False, padding=14),
+        scale=logarithmic if is_wide(seconds) else alt.Scale(zero=False, padding=14),
         axis=alt.Axis(tickCount=6),
     )
     y = alt.Y(
@@ -46,8 +73,15 @@ def panel(study: Study, group: Group, split: str) -> Panel:
         ("series", "backend, mode"), ("time", "training"), ("share", f"{split} accuracy"), ("round", "round")
     )
     points = alt.Chart(values(rows)).mark_point(filled=True, size=70, opacity=0.75)
-    chart = points.encode(x=x, y=y, color=colour(study, rows), shape=shape(study, rows), tooltip=about)
-    return Panel(group.heading, chart.properties(height=280))
+    hue = colour(study, rows)
+    layers = [points.encode(x=x, y=y, color=hue, shape=shape(study, rows), tooltip=about)]
+    if marks:
+        diamonds = alt.Chart(values(marks)).mark_point(
+            shape="diamond", size=130, fill=PUBLISHED, strokeWidth=2.5, opacity=1
+        )
+        said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
+        layers.append(diamonds.encode(x="published:Q", y="reached:Q", color=hue, tooltip=said))
+    return Panel(group.heading, alt.layer(*layers).properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -55,7 +89,9 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     if not groups:
         raise LeftOut("this report has no training by epochs with an accuracy: use assay run --epochs N")
     kept, note = most(groups, lambda pair: len(pair[0].cells), "comparison")
-    return [panel(study, group, split) for group, split in kept], note
+    if any(marks_of(study, group, split) for group, split in kept):
+        note = f"◆ is what others published; its edge has the colour of its series. {note}"
+    return [panel(study, group, split) for group, split in kept], note.strip()
 
 
 PLOT = Plot(
@@ -63,6 +99,6 @@ PLOT = Plot(
     "Training time against accuracy",
     "Each point is one whole training with its own seed; all backends get the same seeds. Further left is "
     "faster, further up has learnt more. Points of the same height learnt equally well; their times are "
-    "the cost.",
+    "the cost. Where times differ more than twentyfold, their axis is logarithmic.",
     draw,
 )

@@ -11,6 +11,7 @@ from assay_plots.figure import (
     Plot,
     Row,
     colour,
+    is_wide,
     most,
     offset,
     ranked,
@@ -29,7 +30,6 @@ AXES = (
 )
 OF_EPOCHS = ("training_time", "epoch_time", "first_epoch_accuracy", "validation_accuracy")
 OF_STEPS = ("step_time",)
-LOGARITHMIC_FROM = 20  # times the smallest value
 
 
 def metrics_of(cells: tuple[Cell, ...]) -> list[str]:
@@ -54,10 +54,6 @@ def marks_of(study: Study, sweep: Sweep, metric: str) -> list[Row]:
         for value, entry in published_value(study, cell, metric)
         if cell.value(metric) is not None
     ]
-
-
-def is_wide(numbers: list[float]) -> bool:
-    return min(numbers) > 0 and max(numbers) > LOGARITHMIC_FROM * min(numbers)
 
 
 def y_axis(study: Study, metric: str, logarithmic: bool) -> alt.Y:
