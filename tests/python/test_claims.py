@@ -138,8 +138,8 @@ SMALL: Json = {
             "claims[0].over: is for a ratio of two metrics of one cell",
         ),
         (
-            "studies.0.claims.0",
-            SMALL["studies"][0]["claims"][0] | {"to": "published", "published": False},
+            "studies.0.claims",
+            [SMALL["studies"][0]["claims"][0] | {"to": "published", "published": False}],
             'claims[0].to: is "published", and no published entry',
         ),
         ("studies.0.claims.0.withdrawn", [{"start": "x"}], 'withdrawn[0]: "reason" is missing'),
