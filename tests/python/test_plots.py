@@ -162,7 +162,7 @@ def test_every_repeat_of_a_training_is_a_point(everything: Study) -> None:
 
 
 def test_a_published_pair_of_time_and_accuracy_is_a_point(study_of: Callable[[Json], Study]) -> None:
-    """Benchmark C: two numbers of a cell make a mark, and a ratio or a number alone makes none."""
+    """A mark needs both numbers of a cell: one of them, or a ratio, makes no mark."""
     m = made_report.Maker()
     cells = [
         m.cell(backend, mode, "framework", m.epoch_forks(2e-3, 2, 3), measure="epochs:3", loader="harness")

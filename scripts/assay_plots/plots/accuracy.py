@@ -30,7 +30,7 @@ def split_of(group: Group) -> str | None:
 
 
 def published_point(study: Study, cell: Cell, split: str) -> list[Row]:
-    """Give the point of a study that has both numbers; a ratio to another cell is none."""
+    """Give the point that a study published: both numbers, neither of them a ratio to another cell."""
     if study.reports[cell.report].run.get("quick") is True or not repeats(cell, split):
         return []
 
