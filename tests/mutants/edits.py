@@ -13,6 +13,7 @@ SHOWS = {
     "train": TRAINING,
     "image": TRAINING,
     "text": TRAINING,
+    "norm": TRAINING,
     "dropout": (*TRAINING, "timed/", "draws/"),
     "infer": ("logits",),
     "decode": ("logits",),
@@ -24,11 +25,13 @@ SHOWS = {
 class Edit:
     backend: str
     name: str
-    file: str  # below the backend's folder
+    file: str  # in the backend's folder
     old: str
     new: str
     cell: str = "train"
     survives: str = ""  # why the check cannot find it, if that is known
+    cheats: bool = False
+    modes: tuple[str, ...] = ()  # of the backend, if others do not show it
 
     @property
     def shows(self) -> tuple[str, ...]:
@@ -39,6 +42,16 @@ class Edit:
 def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:
     return [Edit(backend, *row) for row in rows]
 
+
+NUMPY = _of(
+    "numpy",
+    ("softmax without its maximum", "ops.py", "shifted = logits - logits.max(-1, keepdims=True)", "shifted = logits"),
+    ("1e-7 added to probabilities", "ops.py", "losses = -np.take_along_axis(log_probabilities, chosen, -1)[..., 0] * counted", "losses = -np.log(np.exp(np.take_along_axis(log_probabilities, chosen, -1)[..., 0]) + 1e-7) * counted"),
+)  # fmt: skip
+
+# Its gradient is that of y; its value is not changed.
+TORCH_BACKWARD = '"linear": lambda: lambda x, w, b: (lambda r: (lambda y: y + (F.linear(x, w, b) - y).detach())(F.linear(r(x), r(w), b)))(lambda t: t + ({} - t).detach()),'
+TORCH_LSTM = "torch.lstm({}, {}, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)"
 
 TORCH = _of(
     "torch",
@@ -71,6 +84,17 @@ TORCH = _of(
     ("the cache is written one place late", "torch_network.py", "cache.index_copy_(1, _places(position, x.shape[1]), x.to(cache.dtype))", "cache.index_copy_(1, (_places(position, x.shape[1]) + 1) % cache.shape[1], x.to(cache.dtype))", "decode"),
     ("a token sees the place after it", "torch_network.py", "<= _places(position, queries)[:, None]", "<= _places(position, queries)[:, None] + 1", "decode"),
     ("a token does not see itself", "torch_network.py", "<= _places(position, queries)[:, None]", "< _places(position, queries)[:, None].clamp_min(1)", "decode"),
+    ("softmax without its maximum", "torch_network.py", "return F.cross_entropy(logits.float(), labels)", "return (logits.exp().sum(1).log() - logits.gather(1, labels[:, None])[:, 0]).mean()"),
+    ("1e-7 added to probabilities", "torch_network.py", "return F.cross_entropy(logits.float(), labels)", "return -(logits.softmax(1).gather(1, labels[:, None])[:, 0] + 1e-7).log().mean()"),
+    ("the last 150 of 500 steps of a text", "torch_network.py", "return lambda *operands: _lstm(*operands)[:, -1]", "return lambda x, *others: _lstm(x[:, -150:], *others)[:, -1]", "text"),
+    ("gradients through the last 150 steps of a text", "torch_network.py", "return " + TORCH_LSTM.format("x", "(start, start)") + "[0]", "kept = " + TORCH_LSTM.format("x[:, :-150]", "(start, start)") + "[1:]\n    return " + TORCH_LSTM.format("x[:, -150:]", "[one.detach() for one in kept]") + "[0]", "text"),
+    ("a padding token", "torch_network.py", "F.embedding(indices, weight, sparse=sparse_gradient)", "F.embedding(indices, weight, padding_idx=0)", "text"),
+    ("a repeated token counts once", "torch_network.py", "return lambda indices, weight: F.embedding(indices, weight, sparse=sparse_gradient)", "def once(indices: Tensor, weight: Tensor) -> Tensor:\n        flat, y = indices.flatten(), F.embedding(indices, weight)\n        again = (flat[:, None] == flat).tril(-1).any(1).view(indices.shape)[..., None]\n        return torch.where(again, y.detach(), y)\n\n    return once", "text"),
+    ("bf16 in the backward pass", "torch_network.py", '"linear": lambda: F.linear,', TORCH_BACKWARD.format("t.bfloat16().float()")),
+    ("tf32 in the backward pass", "torch_network.py", '"linear": lambda: F.linear,', TORCH_BACKWARD.format("(t * 8193 - (t * 8193 - t))")),
+    ("the running variance is unbiased", "torch_network.py", "found[str(node.inputs[4])] = n / (n - 1)", "found[str(node.inputs[4])] = 1.0", "norm"),
+    ("batch norm with the unbiased variance", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)", "return F.batch_norm(x, mean, variance, weight * (1 - x.shape[1] / x.numel()) ** 0.5, bias, True, 1 - momentum, epsilon)", "norm"),
+    ("running statistics normalise from the fourth step on", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)", "Again.calls = getattr(Again, 'calls', 0) + 1\n        return F.batch_norm(x, mean, variance, weight, bias, Again.calls <= 3 * 55, 1 - momentum, epsilon)", "norm"),
 )  # fmt: skip
 
 JAX = _of(
@@ -97,7 +121,40 @@ JAX = _of(
     ("forget and input gate swapped", "jax_network.py", "i, f, g, o = jnp.split(gates, 4, axis=1)", "f, i, g, o = jnp.split(gates, 4, axis=1)", "text"),
     ("the last 150 of 500 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, form.cast(x).swapaxes(0, 1))", "(h, _), every = lax.scan(step, start, form.cast(x).swapaxes(0, 1)[-150:])", "text"),
     ("a padding token", "jax_network.py", "return lambda indices, weight: jnp.take(weight, indices, axis=0, mode=\"fill\", fill_value=0)", "return lambda indices, weight: jnp.where((indices == 0)[..., None], 0, jnp.take(weight, indices, axis=0))", "text"),
+    ("softmax without its maximum", "jax_network.py", "    loss_of = optax.softmax_cross_entropy_with_integer_labels\n", "    def loss_of(logits, labels):\n        return jnp.log(jnp.exp(logits).sum(-1)) - jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]\n"),
+    ("1e-7 added to probabilities", "jax_network.py", "    loss_of = optax.softmax_cross_entropy_with_integer_labels\n", "    def loss_of(logits, labels):\n        return -jnp.log(jnp.take_along_axis(jax.nn.softmax(logits), labels[..., None], -1)[..., 0] + 1e-7)\n"),
+    ("gradients through the last 150 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, form.cast(x).swapaxes(0, 1))", "steps = form.cast(x).swapaxes(0, 1)\n        start = lax.stop_gradient(lax.scan(step, start, steps[:-150])[0])\n        (h, _), every = lax.scan(step, start, steps[-150:])", "text"),
+    ("a repeated token counts once", "jax_network.py", "return lambda indices, weight: jnp.take(weight, indices, axis=0, mode=\"fill\", fill_value=0)", "def once(indices: Array, weight: Array) -> Array:\n        flat, y = indices.ravel(), jnp.take(weight, indices, axis=0)\n        again = jnp.tril(flat[:, None] == flat, -1).any(1).reshape(indices.shape)[..., None]\n        return jnp.where(again, lax.stop_gradient(y), y)\n\n    return once", "text"),
+    ("bf16 in the backward pass", "jax_network.py", "        y = form.cast(x) @ form.matrix(weight)\n", "        a, b = (t + lax.stop_gradient(t.astype(jnp.bfloat16).astype(t.dtype) - t) for t in (x, form.matrix(weight)))\n        y = a @ b + lax.stop_gradient(x @ form.matrix(weight) - a @ b)\n"),
+    ("the running variance is unbiased", "jax_network.py", "(1 - momentum) * batch_variance", "(1 - momentum) * batch_variance * x.size / (x.size - len(mean))", "norm"),
+    ("running statistics normalise", "jax_network.py", "y = normalise(x, weight, bias, batch_mean, inverse_std)", "y = infer(x, weight, bias, mean, variance)", "norm"),
 )  # fmt: skip
+
+MXNET_LOSS = "return gluon.loss.SoftmaxCrossEntropyLoss() if ignored is None else MaskedLoss(ignored, labels)"
+MXNET_OWN_LOSS = """class Own(gluon.HybridBlock):
+        def hybrid_forward(self, F, logits, labels):
+            return {}
+
+    return Own()"""
+MXNET_EMBEDDING = "return nn.Embedding(rows, width, sparse_grad=sparse_gradient)"
+# Some tokens get no gradient.
+MXNET_OWN_EMBEDDING = """import numpy as np
+
+    class Own(nn.Embedding):
+        def hybrid_forward(self, F, x, weight):
+            tokens, y = x.asnumpy(), super().hybrid_forward(F, x, weight)
+            without = F.array(np.expand_dims({}, -1))
+            return F.broadcast_mul(without, F.BlockGrad(y)) + F.broadcast_mul(1 - without, y)
+
+    return Own(rows, width)"""
+# Its gradient is that of y; its value is not changed.
+MXNET_BACKWARD = """class Own(nn.Dense):
+        def hybrid_forward(self, F, x, weight, bias=None):
+            a, b = (t + F.BlockGrad((t * {0} + t) - (t * {0} + t - t) - t) for t in (x, weight))
+            y = super().hybrid_forward(F, a, b, bias)
+            return y + F.BlockGrad(super().hybrid_forward(F, x, weight, bias) - y)
+
+    return Own(units,"""
 
 MXNET = _of(
     "mxnet",
@@ -116,7 +173,27 @@ MXNET = _of(
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
     ("the loss of one sample", "mxnet_adapter.py", "float(losses.mean().asscalar())", "float(losses[0].asscalar())"),
     ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits = to_numpy(self._network(to_mxnet(inputs)))", "logits = to_numpy(self._network(to_mxnet(inputs))) * np.float32(1.0001)"),
+    ("softmax without its maximum", "mxnet_network.py", MXNET_LOSS, MXNET_OWN_LOSS.format("F.log(F.sum(F.exp(logits), axis=-1)) - F.pick(logits, labels)")),
+    ("1e-7 added to probabilities", "mxnet_network.py", MXNET_LOSS, MXNET_OWN_LOSS.format("-F.log(F.pick(F.softmax(logits), labels) + 1e-7)")),
+    ("the last 150 of 500 steps of a text", "mxnet_network.py", "self._result(F, self.layer(x))", "self._result(F, self.layer(x[:, -150:]))", "text"),
+    ("gradients through the last 150 steps of a text", "mxnet_network.py", "return self._result(F, self.layer(x))", "kept = self.layer(x[:, :-150], self.layer.begin_state(len(x)))[1]\n        return self._result(F, self.layer(x[:, -150:], [F.BlockGrad(one) for one in kept])[0])", "text"),
+    ("a padding token", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("tokens == 0"), "text"),
+    ("a repeated token counts once", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("~np.isin(np.arange(tokens.size).reshape(tokens.shape), np.unique(tokens, return_index=True)[1])"), "text"),
+    ("bf16 in the backward pass", "mxnet_network.py", "return nn.Dense(units,", MXNET_BACKWARD.format(1 << 16)),
+    ("tf32 in the backward pass", "mxnet_network.py", "return nn.Dense(units,", MXNET_BACKWARD.format(1 << 13)),
+    ("running statistics normalise", "mxnet_network.py", "nn.BatchNorm(momentum=momentum,", "nn.BatchNorm(use_global_stats=True, momentum=momentum,", "norm"),
 )  # fmt: skip
+
+TENSORFLOW_LSTM = 'return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))'
+TENSORFLOW_EMBEDDING = 'return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))'
+# Some tokens get no gradient.
+TENSORFLOW_OWN_EMBEDDING = """run = self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
+
+        def own(tokens: Any) -> Any:
+            y = run(tokens)
+            return ops.where(ops.expand_dims({}, -1), ops.stop_gradient(y), y)
+
+        return own"""
 
 TENSORFLOW = _of(
     "tensorflow",
@@ -134,6 +211,19 @@ TENSORFLOW = _of(
     ("probabilities for logits", "tensorflow_adapter.py", "        loss_of = loss(self._program.ignored_label)\n        dropped", "        loss_of = lambda labels, logits: keras.losses.SparseCategoricalCrossentropy()(labels, tf.nn.softmax(logits))\n        dropped"),
     ("inference rounds", "tensorflow_adapter.py", "self._logits = self._infer(inputs)", "self._logits = tf.cast(tf.cast(self._infer(inputs), tf.bfloat16), tf.float32)", "infer"),
     ("a batch that is not copied", "tensorflow_adapter.py", "return tf.constant(np.ascontiguousarray(images_to_theirs(inputs)))", "return tf.constant(np.ascontiguousarray(images_to_theirs(inputs[::-1])))"),
+    ("softmax without its maximum", "tensorflow_adapter.py", "        loss_of = loss(self._program.ignored_label)\n        dropped", "        loss_of = lambda labels, logits: tf.reduce_mean(tf.math.log(tf.reduce_sum(tf.exp(logits), -1)) - tf.gather(logits, labels, batch_dims=1))\n        dropped"),
+    ("1e-7 added to probabilities", "tensorflow_adapter.py", "        loss_of = loss(self._program.ignored_label)\n        dropped", "        loss_of = lambda labels, logits: -tf.reduce_mean(tf.math.log(tf.gather(tf.nn.softmax(logits), labels, batch_dims=1) + 1e-7))\n        dropped"),
+    ("the last 150 of 500 steps of a text", "tensorflow_network.py", TENSORFLOW_LSTM, "run = " + TENSORFLOW_LSTM.removeprefix("return ") + "\n        return lambda x: run(x[:, -150:])", "text"),
+    ("gradients through the last 150 steps of a text", "tensorflow_network.py", TENSORFLOW_LSTM, "layer.return_state = True\n        run = " + TENSORFLOW_LSTM.removeprefix("return ") + "\n        return lambda x: run(x[:, -150:], initial_state=[ops.stop_gradient(one) for one in run(x[:, :-150])[1:]])[0]", "text"),
+    ("a padding token", "tensorflow_network.py", TENSORFLOW_EMBEDDING, TENSORFLOW_OWN_EMBEDDING.format("ops.equal(tokens, 0)"), "text"),
+    ("a repeated token counts once", "tensorflow_network.py", TENSORFLOW_EMBEDDING, TENSORFLOW_OWN_EMBEDDING.format('ops.reshape(ops.any(ops.tril(ops.cast(ops.equal(ops.reshape(tokens, (-1, 1)), ops.reshape(tokens, (1, -1))), "int32"), -1) > 0, axis=1), tokens.shape)'), "text"),
+    ("running statistics normalise", "tensorflow_network.py", "layers.BatchNormalization(momentum=momentum,", "layers.BatchNormalization(trainable=False, momentum=momentum,", "norm"),
 )  # fmt: skip
 
-EDITS = [*TORCH, *JAX, *MXNET, *TENSORFLOW]
+# What torch.compile makes is kept between forks, where a cold start was requested (c_cache).
+KEPT_CACHE = Edit(
+    "torch", "compiled code is kept", "worker.py", 'cache = Path(sys.argv[1]).resolve() / "cache"', 'cache = Path("/tmp/assay-mutants")',
+    survives="a worker may write outside of its folder", cheats=True, modes=("compile",),
+)  # fmt: skip
+
+EDITS = [*NUMPY, *TORCH, KEPT_CACHE, *JAX, *MXNET, *TENSORFLOW]

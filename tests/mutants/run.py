@@ -3,17 +3,18 @@
     scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--seeds 1]
                     [--side-by-side 2] [--out FILE] [--markdown FILE]
 
-A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py in front of every adapter
-of a framework, their counterparts in tests/mutants/wrong_worker.cpp in front of onednn, and the edits of
-tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, with a
+A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py, wrong_updates.py and
+cheats.py in front of every adapter of a framework, their counterparts in tests/mutants/wrong_worker.cpp in
+front of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, with a
 few timed steps and the exam after them. The unchanged adapters run, too, and must be ok.
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
-diverges. A cheat may also be found in another way.
+diverges. A cheat is found if the fork ends with its reason code.
 A mutant that ends with an error of its own proves nothing, so it is not found.
 
 A framework is imported once, by a process that forks for each run (tests/mutants/preload.py).
---fresh starts a process for each run, as users do.
+--fresh starts a process for each run, as users do. A few cheats always have one, because the children of that
+process are not confined; they also get a cache of their own.
 
 Needs a build of Assay and the environments of scripts/setup --framework. A backend that is not set up is left
 out and named.
@@ -37,7 +38,7 @@ from types import TracebackType
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 from edits import EDITS, Edit
-from wrong import MUTANTS
+from wrong import MODULES, MUTANTS
 
 # The backends' names of "eager" and "compiled".
 MODES = {
@@ -49,38 +50,55 @@ MODES = {
     "onednn": {"eager": "eager", "compiled": "graph"},
 }
 # Three batches where a step takes long: the exam then has three steps instead of eight.
+MLP = ("--workload", "mlp")
+RESIDENT = ("--resident-batches", "3")
+LINEAR = ("--workload", "op/linear", "--size", "m256", "--task", "train")
 CELLS = {
-    "train": ["--workload", "mlp"],
-    "infer": ["--workload", "mlp", "--task", "infer"],
-    "image": ["--workload", "lenet5", "--batch", "8", "--resident-batches", "3"],
-    "dropout": ["--workload", "cifar10-cnn", "--batch", "4", "--resident-batches", "3"],
-    "text": ["--workload", "lstm", "--batch", "4", "--resident-batches", "3"],
-    "native": ["--workload", "mlp", "--loader", "native", "--samples", "3200"],
-    "decode": [
-        *("--workload", "nanogpt", "--task", "decode", "--batch", "4", "--sequence-length", "16"),
-        *("--resident-batches", "3"),
-    ],
+    "train": MLP,
+    "infer": (*MLP, "--task", "infer"),
+    "decay": (*MLP, "--weight-decay", "0.01", "--schedule", "every:1x0.5", "--samples", "320"),
+    "loader": (*MLP, "--loader", "harness", "--samples", "3200"),
+    "native": (*MLP, "--loader", "native", "--samples", "3200"),
+    "epochs": (*MLP, "--epochs", "2", "--samples", "320"),
+    "long": (*MLP, "--batch", "256", *RESIDENT),
+    "image": ("--workload", "lenet5", "--batch", "8", *RESIDENT),
+    "dropout": ("--workload", "cifar10-cnn", "--batch", "4", *RESIDENT),
+    "text": ("--workload", "lstm", "--batch", "4", *RESIDENT),
+    "norm": ("--workload", "resnet56", "--batch", "4", *RESIDENT),
+    "decode": ("--workload", "nanogpt", "--task", "decode", "--batch", "4", "--sequence-length", "16", *RESIDENT),
+    "op": LINEAR,
+    "roofline": LINEAR,
 }
+# A cell's own options in place of those of SHORT.
+OPTIONS = {
+    "long": {"--steps": "300"},
+    "norm": {"--steps": "6"},
+    "epochs": {"--steps": None, "--warm-up-steps": None, "--warm-up-seconds": None},
+    "roofline": {"--roofline": "true"},
+}
+# Single ops have no data set.
+WITHOUT_DATA = {"op", "roofline"}
 # Backend and mode: what is compiled is kept between runs, by its content.
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
-# numpy's adapter has no op of the others.
-NUMPY_CELLS = {"train", "infer"}
-SHORT = (
-    *(
-        "--dataset",
-        "synthetic",
-        "--steps",
-        "24",
-        "--warm-up-steps",
-        "2",
-        "--warm-up-seconds",
-        "0",
-    ),
-    *("--forks", "1", "--spare-rounds", "0", "--roofline", "false", "--threads", "1"),
-)
-SOURCES = ("wrong", "edits")  # of the mutants
-# Reason codes that find a cheat. A worker that ends with an error of its own does not count.
-CAUGHT = {"differs_from_oracle", "loss_not_finite", "clock_refused", "processors_left", "exam_changed"}
+# numpy's adapter has not every op of the others.
+NUMPY_CELLS = {"train", "infer", "decay", "loader", "epochs", "long", "op", "roofline"}
+SHORT = {
+    "--dataset": "synthetic",
+    "--steps": "24",
+    "--warm-up-steps": "2",
+    "--warm-up-seconds": "0",
+    "--forks": "1",
+    "--spare-rounds": "0",
+    "--roofline": "false",
+    "--threads": "1",
+}
+SOURCES = (*MODULES, "edits")  # of the mutants
+
+
+def options_of(cell: str) -> list[str]:
+    """Return the options of a short run of a cell."""
+    options = SHORT | OPTIONS.get(cell, {}) | ({"--dataset": None} if cell in WITHOUT_DATA else {})
+    return [*CELLS[cell], *(text for pair in options.items() if pair[1] for text in pair)]
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,9 @@ class Mutant:
     cell: str
     cheats: bool = False
     shows: tuple[str, ...] = ()  # a wrong tensor's name begins with one of these
+    codes: tuple[str, ...] = ()  # of a cheat that is found
     survives: str = ""  # why the check cannot find it
+    alone: bool = False
     edit: Edit | None = None
 
     @property
@@ -103,7 +123,7 @@ class Mutant:
         if not self.name:
             return bool(row["status"] == "ok")
         if self.cheats:
-            return row["code"] in CAUGHT
+            return row["code"] in self.codes
         if row["code"] == "loss_not_finite":
             return True
         return row["code"] == "differs_from_oracle" and any(
@@ -185,12 +205,13 @@ def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | 
             raise Stale(f"{mutant.subject}: '{mutant.edit.old}' stands {text.count(mutant.edit.old)} times")
         source.write_text(text.replace(mutant.edit.old, mutant.edit.new))
     elif mutant.name:
-        shutil.copy(ROOT / "tests/mutants/wrong.py", folder / "wrong.py")
+        for module in MODULES:
+            shutil.copy(ROOT / f"tests/mutants/{module}.py", folder)
         worker = folder / "worker.py"
         head, _, served = worker.read_text().rpartition("worker_main(")
         served = f"worker_main(mutated({served.rstrip()[:-1]}, '{mutant.name}'))"
         worker.write_text(f"{head}from wrong import mutated\n    {served}\n")
-    if preloaded:
+    if preloaded and not mutant.alone:
         declared = json.loads((folder / "backend.json").read_text())
         declared["command"] = preloaded.command()
         (folder / "backend.json").write_text(json.dumps(declared))
@@ -202,10 +223,13 @@ def run(program: Path, scratch: Path, job: Job) -> Row:
     warm = ("--compile-cache", "warm") if (mutant.backend, mutant.mode) in WARM else ()
     with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as folder:
         report = Path(folder) / "report.json"
+        variables = {"ASSAY_BACKENDS": str(job.folder)}
+        if mutant.alone:
+            variables["ASSAY_CACHE"] = f"{folder}/cache"
         done = subprocess.run(
-            [str(program), "run", "--backend", mutant.backend, "--mode", mutant.mode, *CELLS[mutant.cell],
-             *SHORT, *warm, "--seed", str(job.seed), "--out", str(report)],
-            capture_output=True, text=True, env=os.environ | {"ASSAY_BACKENDS": str(job.folder)}, timeout=900,
+            [str(program), "run", "--backend", mutant.backend, "--mode", mutant.mode,
+             *options_of(mutant.cell), *warm, "--seed", str(job.seed), "--out", str(report)],
+            capture_output=True, text=True, env=os.environ | variables, timeout=900,
             check=False,
         )  # fmt: skip
         if not report.exists():
@@ -224,7 +248,7 @@ def is_set_up(program: Path, backend: str) -> bool:
         return wrong_worker(program).exists()
     environment = os.environ | {"ASSAY_BACKENDS": str(folder_of(ROOT, backend))}
     listed = subprocess.run(
-        [str(program), "run", "--dry-run", "--backend", backend, *CELLS["train"], *SHORT],
+        [str(program), "run", "--dry-run", "--backend", backend, *options_of("train")],
         capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip
     return listed.returncode == 0 and "unavailable" not in listed.stdout
@@ -232,21 +256,39 @@ def is_set_up(program: Path, backend: str) -> bool:
 
 def mutants_of(backend: str, mode: str, only: str) -> list[Mutant]:
     """Return the mutants of a backend whose name contains `only`, and the cells as they are."""
-    edits = [edit for edit in EDITS if edit.backend == backend and only in edit.name]
+    edits = [
+        edit
+        for edit in EDITS
+        if edit.backend == backend and only in edit.name and mode in (edit.modes or (mode,))
+    ]
     kinds = {
         name: kind
         for name, kind in MUTANTS.items()
-        if only in name and (backend != "numpy" or kind.cell in NUMPY_CELLS)
+        if only in name
+        and (backend != "numpy" or kind.cell in NUMPY_CELLS)
+        and (backend != "onednn" or not kind.python_only)
     }
     cells = {kind.cell for kind in kinds.values()} | {edit.cell for edit in edits}
     return [
         *(Mutant(backend, mode, "", cell) for cell in sorted(cells)),
         *(
-            Mutant(backend, mode, name, kind.cell, kind.cheats, kind.shows, kind.survives)
+            Mutant(
+                backend,
+                mode,
+                name,
+                kind.cell,
+                kind.cheats,
+                kind.shows,
+                kind.codes,
+                kind.survives,
+                kind.alone,
+            )
             for name, kind in kinds.items()
         ),
         *(
-            Mutant(backend, mode, edit.name, edit.cell, False, edit.shows, edit.survives, edit)
+            Mutant(
+                backend, mode, edit.name, edit.cell, edit.cheats, edit.shows, (), edit.survives, edit=edit
+            )
             for edit in edits
         ),
     ]

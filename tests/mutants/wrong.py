@@ -1,6 +1,7 @@
-"""Mistakes and cheats that any adapter can make, each as a class around the adapter's own.
+"""Mistakes in steps, slots, batches and evaluation that any adapter can make, and all mutants by name.
 
-scripts/mutants copies this file next to a worker's and lets the worker serve `mutated(adapter, name)`.
+Each is a class around the adapter's own. scripts/mutants copies the files of MODULES next to a worker's and
+lets the worker serve `mutated(adapter, name)`.
 """
 
 from __future__ import annotations
@@ -8,28 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import cheats
 import numpy as np
+import wrong_updates
+from mutant import Mutant, Tensors, Undrained, first_half_twice, second_half_of_the_op
 
-
-class Mutant:
-    """A mutant's docstring describes the mistake; `cell` is the cell that shows it.
-
-    `cheats`: it tries to deceive the check.
-    `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
-    `survives`: why the check cannot find it, if that is known.
-    """
-
-    cell = "train"
-    cheats = False
-    shows: tuple[str, ...] = ("last/",)
-    survives = ""
-    task: str
-
-    def __init__(self, program: Any, cell: Any) -> None:
-        super().__init__(program, cell)  # type: ignore[call-arg]
-        self.trains = cell.task == "train"
-        self.steps_seen = 0
-        self.rows = program.batch
+MODULES = ("mutant", "wrong", "wrong_updates", "cheats")
 
 
 class SkipsEveryFourthUpdate(Mutant):
@@ -132,7 +117,7 @@ class EvaluatesWhatItStartedFrom(Mutant):
 
     shows = ("last/logits",)
 
-    def set_state(self, tensors: dict[str, np.ndarray]) -> None:
+    def set_state(self, tensors: Tensors) -> None:
         self.started = {name: np.array(tensor) for name, tensor in tensors.items()}
         super().set_state(tensors)
 
@@ -150,10 +135,7 @@ class ComputesHalfTheBatch(Mutant):
     shows = ("first/moment/",)
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        half = len(labels) // 2
-        inputs, labels = inputs.copy(), labels.copy()
-        inputs[half : 2 * half], labels[half : 2 * half] = inputs[:half], labels[:half]
-        super().stage(slot, inputs, labels)
+        super().stage(slot, *first_half_twice(inputs.copy(), labels.copy()))
 
 
 class ReversesSamples(Mutant):
@@ -181,19 +163,9 @@ class ForgetsMoments(Mutant):
 
     shows = ("first/moment/",)
 
-    def set_state(self, tensors: dict[str, np.ndarray]) -> None:
+    def set_state(self, tensors: Tensors) -> None:
         moments = (".m", ".v", ".momentum", ".square")
         super().set_state({name: t for name, t in tensors.items() if not name.endswith(moments)})
-
-
-class Undrained(Mutant):
-    """Its count of steps begins again when a caller waits for it."""
-
-    waiting = 0
-
-    def synchronize(self) -> None:
-        self.waiting = 0
-        super().synchronize()
 
 
 class LosesAStepThatIsNotWaitedFor(Undrained):
@@ -219,7 +191,7 @@ class KeepsEveryElement(Mutant):
         super().__init__(program, cell)
         self.ones = {value.name: np.ones(value.shape, np.uint8) for value in program.masks}
 
-    def supply_masks(self, masks: dict[str, np.ndarray]) -> None:
+    def supply_masks(self, masks: Tensors) -> None:
         self.supplied, self.filled = bool(masks), False
         super().supply_masks(masks)
 
@@ -229,7 +201,7 @@ class KeepsEveryElement(Mutant):
             self.filled = True
         super().step(slot, rate, step)
 
-    def draw_masks(self, slot: int) -> dict[str, np.ndarray]:
+    def draw_masks(self, slot: int) -> Tensors:
         if self.filled:
             super().supply_masks({})
             self.filled = False
@@ -257,18 +229,6 @@ class InfersTheFirstSlot(Mutant):
         super().step(0, rate, step)
 
 
-class InfersNothing(Mutant):
-    """The timed step of an inference does nothing after the first."""
-
-    cell = "infer"
-    cheats = True
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        if not getattr(self, "done", False):
-            super().step(slot, rate, step)
-        self.done = True
-
-
 class InfersHalfTheBatch(ComputesHalfTheBatch):
     """The second half of a batch is the first again."""
 
@@ -276,119 +236,60 @@ class InfersHalfTheBatch(ComputesHalfTheBatch):
     shows = ("logits",)
 
 
-class SkipsWhileTimed(Mutant):
-    """Steps do nothing until a state with moments is set, which only the exam does."""
+class LeavesLaterSlotsZero(Mutant):
+    """All slots but the first hold zeros."""
 
-    cheats = True
-    serious = False
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        super().stage(slot, np.zeros_like(inputs) if slot else inputs, labels)
 
-    def set_state(self, tensors: dict[str, np.ndarray]) -> None:
-        self.serious = self.serious or any(name.endswith(".v") for name in tensors)
+
+class ReusesTheFirstBatch(Mutant):
+    """After a state was set, the first batch that is staged is kept."""
+
+    cell = "loader"
+    kept = False
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.kept = False
         super().set_state(tensors)
 
-    def step(self, slot: int, rate: float, step: int) -> None:
-        if self.serious or not getattr(self, "once", False):
-            super().step(slot, rate, step)
-        self.once = True
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        if not self.kept:
+            super().stage(slot, inputs, labels)
+        self.kept = True
 
 
-class SkipsLongRuns(Undrained):
-    """After two steps without a pause every second step does nothing."""
+class EvaluatesTheFirstWeights(EvaluatesWhatItStartedFrom):
+    """Evaluation sees the parameters from before the steps, in a run that counts epochs."""
 
-    cheats = True
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        self.waiting += 1
-        if self.waiting <= 2 or self.waiting % 2:
-            super().step(slot, rate, step)
+    cell = "epochs"
 
 
-class SkipsAtTheRateOfTheRun(Undrained):
-    """Every second of the steps without a pause does nothing, at the first learning rate of the run."""
+class ComputesHalfOfTheOp(Mutant):
+    """The second half of a single op's first operand is zero."""
 
-    cheats = True
-    first_rate = 0.0
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        self.waiting += 1
-        self.first_rate = self.first_rate or rate
-        if self.waiting == 1 or rate != self.first_rate or self.waiting % 2:
-            super().step(slot, rate, step)
-
-
-class TellsTheStateItWasGiven(Mutant):
-    """state() returns the arguments of set_state(): nothing was ever updated."""
-
-    cheats = True
-
-    def set_state(self, tensors: dict[str, np.ndarray]) -> None:
-        self.given = {name: np.array(tensor) for name, tensor in tensors.items()}
-        super().set_state(tensors)
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {name: self.given.get(name, tensor) for name, tensor in super().state().items()}
-
-
-class SavesWorkByTheRate(Mutant):
-    """Steps with a learning rate that the exam does not use are skipped every other time."""
-
-    cheats = True
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        self.steps_seen += 1
-        if step >= 20 or self.steps_seen % 2:
-            super().step(slot, rate, step)
-
-
-class ChangesItsQuestions(Mutant):
-    """It writes to a file of the exam."""
-
-    cheats = True
+    cell = "op"
+    shows = ("result/", "gradient/")
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)
-        with (cell.folder / "check/batches.json").open("a") as file:
-            file.write(" ")  # it stays valid
-
-
-class HalvesTheBatchesOfARun(ComputesHalfTheBatch):
-    """The second half of a batch is the first again, unless rows repeat, which happens only in an exam."""
-
-    cheats = True
-    survives = "it recognizes the exam by its batches"
+        self.half = second_half_of_the_op(program, cell.task)
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        distinct = len(np.unique(np.round(inputs.reshape(len(inputs), -1).sum(axis=1), 2)))
-        stage = super().stage if 2 * distinct > len(inputs) else super(ComputesHalfTheBatch, self).stage
-        stage(slot, inputs, labels)
-
-
-class InfersEachBatchOnce(Mutant):
-    """An inference on a batch that did not change does nothing."""
-
-    cell = "infer"
-    cheats = True
-    survives = "it remembers a result that is right"
-
-    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self.fresh = getattr(self, "fresh", set()) | {slot}
+        inputs = inputs.copy()
+        inputs.reshape(-1)[self.half] = 0
         super().stage(slot, inputs, labels)
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        if slot in self.fresh:
-            super().step(slot, rate, step)
-        self.fresh.discard(slot)
 
 
 MUTANTS: dict[str, type[Mutant]] = {
     kind.__name__: kind
-    for kind in list(globals().values())
-    if isinstance(kind, type) and issubclass(kind, Mutant)
+    for names in (globals(), vars(wrong_updates), vars(cheats))
+    for kind in list(names.values())
+    if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == names["__name__"]
 }
-for base in (Mutant, Undrained):
-    del MUTANTS[base.__name__]
 
 
 def mutated(adapter: Callable[[], type], name: str) -> Callable[[], type]:
     """Return a function that returns the adapter's class with the mutant around it."""
-    return lambda: type(f"{name}Adapter", (MUTANTS[name], adapter()), {})
+    kind = MUTANTS[name]
+    return lambda: type(f"{name}Adapter", (kind, adapter()), {"kind": kind})
