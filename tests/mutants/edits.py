@@ -6,6 +6,7 @@ The old text must occur exactly once in its file: an edit that no longer fits is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 # By cell.
 TRAINING = ("evaluation/", "first/", "last/", "replay/", "extreme/")
@@ -39,7 +40,7 @@ class Edit:
         return SHOWS[self.cell]
 
 
-def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:
+def _of(backend: str, *rows: tuple[Any, ...]) -> list[Edit]:
     return [Edit(backend, *row) for row in rows]
 
 
@@ -94,7 +95,7 @@ TORCH = _of(
     ("tf32 in the backward pass", "torch_network.py", '"linear": lambda: F.linear,', TORCH_BACKWARD.format("(t * 8193 - (t * 8193 - t))")),
     ("the running variance is unbiased", "torch_network.py", "found[str(node.inputs[4])] = n / (n - 1)", "found[str(node.inputs[4])] = 1.0", "norm"),
     ("batch norm with the unbiased variance", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)", "return F.batch_norm(x, mean, variance, weight * (1 - x.shape[1] / x.numel()) ** 0.5, bias, True, 1 - momentum, epsilon)", "norm"),
-    ("running statistics normalise from the fourth step on", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)", "Again.calls = getattr(Again, 'calls', 0) + 1\n        return F.batch_norm(x, mean, variance, weight, bias, Again.calls <= 3 * 55, 1 - momentum, epsilon)", "norm"),
+    ("running statistics normalise from the fourth step on", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)", "Again.calls = getattr(Again, 'calls', 0) + 1\n        return F.batch_norm(x, mean, variance, weight, bias, Again.calls <= 3 * 55, 1 - momentum, epsilon)", "norm", "", False, ("eager",)),
 )  # fmt: skip
 
 JAX = _of(
@@ -175,10 +176,10 @@ MXNET = _of(
     ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits = to_numpy(self._network(to_mxnet(inputs)))", "logits = to_numpy(self._network(to_mxnet(inputs))) * np.float32(1.0001)"),
     ("softmax without its maximum", "mxnet_network.py", MXNET_LOSS, MXNET_OWN_LOSS.format("F.log(F.sum(F.exp(logits), axis=-1)) - F.pick(logits, labels)")),
     ("1e-7 added to probabilities", "mxnet_network.py", MXNET_LOSS, MXNET_OWN_LOSS.format("-F.log(F.pick(F.softmax(logits), labels) + 1e-7)")),
-    ("the last 150 of 500 steps of a text", "mxnet_network.py", "self._result(F, self.layer(x))", "self._result(F, self.layer(x[:, -150:]))", "text"),
-    ("gradients through the last 150 steps of a text", "mxnet_network.py", "return self._result(F, self.layer(x))", "kept = self.layer(x[:, :-150], self.layer.begin_state(len(x)))[1]\n        return self._result(F, self.layer(x[:, -150:], [F.BlockGrad(one) for one in kept])[0])", "text"),
-    ("a padding token", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("tokens == 0"), "text"),
-    ("a repeated token counts once", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("~np.isin(np.arange(tokens.size).reshape(tokens.shape), np.unique(tokens, return_index=True)[1])"), "text"),
+    ("the last 150 of 500 steps of a text", "mxnet_network.py", "self._result(F, self.layer(x))", "self._result(F, self.layer(x[:, -150:]))", "text", "", False, ("eager",)),
+    ("gradients through the last 150 steps of a text", "mxnet_network.py", "return self._result(F, self.layer(x))", "kept = self.layer(x[:, :-150], self.layer.begin_state(len(x)))[1]\n        return self._result(F, self.layer(x[:, -150:], [F.BlockGrad(one) for one in kept])[0])", "text", "", False, ("eager",)),
+    ("a padding token", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("tokens == 0"), "text", "", False, ("eager",)),
+    ("a repeated token counts once", "mxnet_network.py", MXNET_EMBEDDING, MXNET_OWN_EMBEDDING.format("~np.isin(np.arange(tokens.size).reshape(tokens.shape), np.unique(tokens, return_index=True)[1])"), "text", "", False, ("eager",)),
     ("bf16 in the backward pass", "mxnet_network.py", "return nn.Dense(units,", MXNET_BACKWARD.format(1 << 16)),
     ("tf32 in the backward pass", "mxnet_network.py", "return nn.Dense(units,", MXNET_BACKWARD.format(1 << 13)),
     ("running statistics normalise", "mxnet_network.py", "nn.BatchNorm(momentum=momentum,", "nn.BatchNorm(use_global_stats=True, momentum=momentum,", "norm"),

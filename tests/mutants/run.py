@@ -220,7 +220,8 @@ def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | 
 
 def run(program: Path, scratch: Path, job: Job) -> Row:
     mutant = job.mutant
-    warm = ("--compile-cache", "warm") if (mutant.backend, mutant.mode) in WARM else ()
+    kept = (mutant.backend, mutant.mode) in WARM and not (mutant.edit and mutant.edit.cheats)
+    warm = ("--compile-cache", "warm") if kept else ()
     with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as folder:
         report = Path(folder) / "report.json"
         variables = {"ASSAY_BACKENDS": str(job.folder)}
