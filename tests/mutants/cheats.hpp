@@ -115,8 +115,8 @@ class DoesOneStepInTen : public DoesNothingLater {
 
 class ComputesOnlyForwardLater : public SinceTheState {
   void stage(std::int64_t slot, const HostBatch& batch) override {
-    auto& [inputs, labels] = kept_[slot];
-    stage_changed(slot, batch, [&](Bytes& all, Labels& of_all) { inputs = all, labels = of_all; });
+    std::pair<Bytes, Labels>& kept = kept_[slot];
+    stage_changed(slot, batch, [&kept](Bytes& inputs, Labels& labels) { kept = {inputs, labels}; });
   }
   void step(std::int64_t slot, double rate, std::int64_t number) override {
     own_loss_.reset();

@@ -202,7 +202,7 @@ class StepsBeforeTheClock(Mutant):
     """All steps run before the first block begins, and the blocks report their losses."""
 
     cheats = True
-    codes = CLOCK_REFUSED
+    survives = "the time before the first block is not judged"
     python_only = True
     own_loop = True
 
@@ -227,6 +227,7 @@ class StepsBeforeTheClock(Mutant):
 class ShortensItsBlocks(Mutant):
     """It rewrites the clock's file: every block is a tenth as long (c_clock_json)."""
 
+    cell = "long"
     cheats = True
     codes = CLOCK_REFUSED
 

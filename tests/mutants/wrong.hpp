@@ -217,16 +217,23 @@ class Rewritten : public SinceTheState {
     return found;
   }
 
-  // Sets element i of a parameter and of its moments to those after a step of Adam with this gradient.
-  void adam(State& after, const std::string& name, std::size_t i, double gradient) const {
-    const auto old = [&](const char* moment) {
-      return static_cast<double>(elements(before_, name + moment)[i]);
-    };
-    const double m = rule().beta1 * old(".m") + (1 - rule().beta1) * gradient;
-    const double v = rule().beta2 * old(".v") + (1 - rule().beta2) * gradient * gradient;
-    elements(after, name + ".m")[i] = static_cast<float>(m);
-    elements(after, name + ".v")[i] = static_cast<float>(v);
-    elements(after, name)[i] = static_cast<float>(old("") - moved(m, v));
+  // Sets elements of a parameter and of its moments to those after a step of Adam with the gradient that
+  // gradient_of() returns for the number of an element; those without one stay as they are.
+  template <typename F>
+  void adam(State& after, const std::string& name, F gradient_of) const {
+    const std::span<const float> old_p = elements(before_, name), old_m = elements(before_, name + ".m"),
+                                 old_v = elements(before_, name + ".v");
+    const std::span<float> p = elements(after, name), m = elements(after, name + ".m"),
+                           v = elements(after, name + ".v");
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const std::optional<double> g = gradient_of(i);
+      if (!g) continue;
+      const double new_m = rule().beta1 * old_m[i] + (1 - rule().beta1) * *g;
+      const double new_v = rule().beta2 * old_v[i] + (1 - rule().beta2) * *g * *g;
+      m[i] = static_cast<float>(new_m);
+      v[i] = static_cast<float>(new_v);
+      p[i] = static_cast<float>(old_p[i] - moved(new_m, new_v));
+    }
   }
 
   // What Adam subtracts from a parameter.

@@ -44,8 +44,8 @@ class DecaysBiases : public Rewritten {
     for (const std::string& name : parameters()) {
       if (!is_bias(name)) continue;
       const std::vector<double> g = gradient(name, after);
-      for (std::size_t i = 0; i < g.size(); ++i)
-        adam(after, name, i, g[i] + rule().weight_decay * elements(before_, name)[i]);
+      const std::span<const float> p = elements(before_, name);
+      adam(after, name, [&](std::size_t i) { return std::optional(g[i] + rule().weight_decay * p[i]); });
     }
   }
 };
@@ -80,12 +80,14 @@ class DividesByTheLargestSquare : public Rewritten {
   }
   void rewrite(State& after) override {
     for (const std::string& name : parameters()) {
-      const std::span<const float> m = elements(after, name + ".m"), v = elements(after, name + ".v");
+      const std::span<const float> m = elements(after, name + ".m"), v = elements(after, name + ".v"),
+                                   old = elements(before_, name);
+      const std::span<float> p = elements(after, name);
       std::vector<float>& largest = largest_[name];
       largest.resize(v.size());
       for (std::size_t i = 0; i < v.size(); ++i) {
         largest[i] = std::max(largest[i], v[i]);
-        elements(after, name)[i] = static_cast<float>(elements(before_, name)[i] - moved(m[i], largest[i]));
+        p[i] = static_cast<float>(old[i] - moved(m[i], largest[i]));
       }
     }
   }
@@ -100,8 +102,9 @@ class RoundsGradients : public Rewritten {
   void rewrite(State& after) override {
     for (const std::string& name : parameters()) {
       const std::vector<double> g = gradient(name, after);
-      for (std::size_t i = 0; i < g.size(); ++i)
-        adam(after, name, i, rounded(static_cast<float>(g[i]), bits_));
+      adam(after, name, [&](std::size_t i) {
+        return std::optional<double>(rounded(static_cast<float>(g[i]), bits_));
+      });
     }
   }
   int bits_;
@@ -118,8 +121,9 @@ class ZeroesFaintGradients : public Rewritten {
       const std::vector<double> g = gradient(name, after);
       double largest = 0;
       for (const double x : g) largest = std::max(largest, std::abs(x));
-      for (std::size_t i = 0; i < g.size(); ++i)
-        if (std::abs(g[i]) < 1e-4 * largest) adam(after, name, i, 0);
+      adam(after, name, [&](std::size_t i) {
+        return std::abs(g[i]) < 1e-4 * largest ? std::optional(0.0) : std::nullopt;
+      });
     }
   }
 };
@@ -129,7 +133,7 @@ class DropsTheGradientOfABias : public Rewritten {
     std::string last;
     for (const std::string& name : parameters())
       if (is_bias(name)) last = name;
-    for (std::size_t i = 0; i < elements(after, last).size(); ++i) adam(after, last, i, 0);
+    adam(after, last, [](std::size_t) { return std::optional(0.0); });
   }
 };
 
