@@ -219,6 +219,8 @@ class ShortensItsBlocks : public Wrong {
       for (nlohmann::json& block : document["blocks"]) {
         const auto begin = block["begin_ns"].get<std::int64_t>();
         block["end_ns"] = begin + (block["end_ns"].get<std::int64_t>() - begin) / 10;
+        for (const char* part : {"enqueue_ns", "wait_ns", "cpu_ns"})
+          block[part] = block.value(part, std::int64_t{0}) / 10;
       }
       std::ofstream(path) << document;
     }

@@ -229,7 +229,7 @@ class ShortensItsBlocks(Mutant):
 
     cell = "long"
     cheats = True
-    codes = CLOCK_REFUSED
+    survives = "what clock.json says is within the time of the run"
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)
@@ -240,6 +240,8 @@ class ShortensItsBlocks(Mutant):
             document = json.loads(self.clock.read_text())
             for block in document["blocks"]:
                 block["end_ns"] = block["begin_ns"] + (block["end_ns"] - block["begin_ns"]) // 10
+                for part in ("enqueue_ns", "wait_ns", "cpu_ns"):
+                    block[part] = block.get(part, 0) // 10
             self.clock.write_text(json.dumps(document))
         found: dict[str, int] = super().memory()
         return found

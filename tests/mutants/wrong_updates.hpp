@@ -10,7 +10,7 @@ namespace assay::mutants {
 class HasNoEpsilon : public Wrong {
   Program changed(const Program& given) const override {
     Program other = given;
-    other.optimizer.epsilon = 0;
+    other.optimizer.epsilon = 1e-15;
     return other;
   }
 };
@@ -102,9 +102,8 @@ class RoundsGradients : public Rewritten {
   void rewrite(State& after) override {
     for (const std::string& name : parameters()) {
       const std::vector<double> g = gradient(name, after);
-      adam(after, name, [&](std::size_t i) {
-        return std::optional<double>(rounded(static_cast<float>(g[i]), bits_));
-      });
+      adam(after, name,
+           [&](std::size_t i) { return std::optional<double>(rounded(static_cast<float>(g[i]), bits_)); });
     }
   }
   int bits_;

@@ -52,9 +52,7 @@ def test_onednn_has_every_mutant_of_the_adapters() -> None:
         pytest.skip(f"{worker} is not built")
     listed = subprocess.run([str(worker), "--list"], capture_output=True, text=True, check=True)
     expected = [
-        f"{name}{' cheats' if kind.cheats else ''}"
-        for name, kind in MUTANTS.items()
-        if not kind.python_only
+        f"{name}{' cheats' if kind.cheats else ''}" for name, kind in MUTANTS.items() if not kind.python_only
     ]
     assert sorted(listed.stdout.split("\n")[:-1]) == sorted(expected)
 
