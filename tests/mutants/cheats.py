@@ -95,7 +95,7 @@ class RoundsLaterBatches(SwitchesLater):
 
 
 class ComputesOneSampleUntilItIsExamined(TwoBatches):
-    """Every row is the first, until masks of dropout are supplied, which only the exam does (c_check_flag)."""
+    """Every row is the first, until the exam's call that supplies masks of dropout (c_check_flag)."""
 
     cheats = True
     survives = "it recognizes the exam by a call"

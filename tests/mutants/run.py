@@ -5,8 +5,9 @@
 
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py, wrong_updates.py and
 cheats.py in front of every adapter of a framework, their counterparts in tests/mutants/wrong_worker.cpp in
-front of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, with a
-few timed steps and the exam after them. The unchanged adapters run, too, and must be ok.
+front of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run as a user
+would run the backend, with a few timed steps and the exam after them. The unchanged adapters run, too, and
+must be ok.
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
 diverges. A cheat is found if the fork ends with its reason code.
