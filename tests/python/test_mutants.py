@@ -42,8 +42,9 @@ def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     if "not set up" not in done.stdout:
-        assert "mistakes: 19 of 19 found" in done.stdout
-        assert "adapters as they are: 2 of 2 ok" in done.stdout
+        assert "mistakes: 39 of 39 found" in done.stdout
+        assert "cheats: 21 of 21 found" in done.stdout
+        assert "adapters as they are: 7 of 7 ok" in done.stdout
 
 
 def test_onednn_has_every_mutant_of_the_adapters() -> None:
@@ -86,6 +87,29 @@ def test_a_mistake_is_found_only_for_the_right_reason(
 ) -> None:
     mutant = Run("torch", "eager", "SkipsEveryFourthUpdate", "train", shows=("last/",))
     assert mutant.is_right({"status": "failed", "code": code, "wrong": wrong}) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"), [("clock_refused", True), ("worker_failed", False), (None, False)]
+)
+def test_a_cheat_is_found_by_its_reason_code(code: str | None, found: bool) -> None:
+    cheat = Run("torch", "eager", "ShortensItsBlocks", "long", cheats=True, codes=("clock_refused",))
+    assert cheat.is_right({"status": "failed", "code": code, "wrong": ["last/loss"]}) == found
+
+
+def test_the_page_counts_the_mutants_and_names_the_cheats_that_pass() -> None:
+    page = (ROOT / "docs/explanation/not-proven.md").read_text()
+    for_onednn = sum(not kind.python_only for kind in MUTANTS.values())
+    for words in (
+        f"the {len(MUTANTS)} mistakes and cheats",
+        f"{for_onednn} of them",
+        f"the {len(EDITS)} edits",
+    ):
+        assert words in page
+    passing = {name for name, kind in MUTANTS.items() if kind.survives}
+    passing |= {edit.name for edit in EDITS if edit.survives and edit.cheats}
+    listed = page.partition("These cheats are known to pass:")[2]
+    assert {name for name in passing if name not in listed} == set()
 
 
 @pytest.fixture
