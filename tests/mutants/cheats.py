@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from mutant import (
@@ -523,6 +523,7 @@ class LeavesTheOpToItsResults(Mutant):
     cell = "roofline"
     cheats = True
     codes = ("faster_than_machine",)
+    survives_in: ClassVar = {"onednn": "the peak of the machine is measured with the same worker"}
 
     def step(self, slot: int, rate: float, step: int) -> None:
         self.asked = slot, rate, step

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Mutant:
     `cheats`: it tries to deceive the check.
     `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
     `codes`: a cheat is found if the fork ends with one of these reason codes.
-    `survives`: why the check cannot find it, if that is known.
+    `survives`: why the check cannot find it, if that is known; `survives_in`: the same by backend.
     `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined.
     `python_only`: the worker of onednn has no counterpart.
     """
@@ -30,6 +30,7 @@ class Mutant:
     shows: tuple[str, ...] = ("last/",)
     codes: tuple[str, ...] = ("differs_from_oracle",)
     survives = ""
+    survives_in: ClassVar[dict[str, str]] = {}
     alone = False
     python_only = False
     task: str

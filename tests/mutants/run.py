@@ -296,7 +296,7 @@ def mutants_of(backend: str, mode: str, only: str) -> list[Mutant]:
                 kind.cheats,
                 kind.shows,
                 kind.codes,
-                kind.survives,
+                kind.survives or kind.survives_in.get(backend, ""),
                 kind.alone,
             )
             for name, kind in kinds.items()
