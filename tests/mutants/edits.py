@@ -153,7 +153,8 @@ MXNET_BACKWARD = """class Own(nn.Dense):
         def hybrid_forward(self, F, x, weight, bias=None):
             a, b = (t + F.BlockGrad((t * {0} + t) - (t * {0} + t - t) - t) for t in (x, weight))
             y = super().hybrid_forward(F, a, b, bias)
-            return y + F.BlockGrad(super().hybrid_forward(F, x, weight, bias) - y)
+            right = super().hybrid_forward(F, *(F.BlockGrad(t) for t in (x, weight, bias)))
+            return y + (right - F.BlockGrad(y))
 
     return Own(units,"""
 
