@@ -169,9 +169,12 @@ struct Trial {
   }
 };
 
-// Of this CPU; the others are chosen only where they run.
+// All that this CPU can run, not only those that it chooses.
 std::vector<const AttentionLoops*> all_loops() {
   std::vector<const AttentionLoops*> all{&attention_x86_64, &attention_x86_64_bf16};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(&attention_avx2);
+#endif
   for (const bool narrow : {false, true}) {
     const AttentionLoops* best = &attention_loops(narrow);
     if (std::ranges::find(all, best) == all.end()) all.push_back(best);
