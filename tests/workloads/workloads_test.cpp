@@ -6,6 +6,7 @@
 
 #include "backends/reference/reference_backend.hpp"
 #include "harness/graph/passes/recompute.hpp"
+#include "tests/workloads/altered_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
 #include "tests/workloads/trap_program.hpp"
@@ -215,21 +216,6 @@ TEST(CheckedLazyAdam, finds_out_an_adam_that_moves_rows_without_a_gradient) {
   EXPECT_NE(judged.exam.reason.find("embedding.weight"), std::string::npos) << judged.text();
 }
 
-// A backend that compiles another program than it was given.
-class Altered final : public Backend {
- public:
-  explicit Altered(Program program) : program_(std::move(program)) {}
-  BackendInfo info() const override { return reference_.info(); }
-  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
-  std::unique_ptr<Executable> compile(const Program&, const CompileOptions& options) override {
-    return reference_.compile(program_, options);
-  }
-
- private:
-  reference::ReferenceBackend reference_;
-  Program program_;
-};
-
 Program dropping(double rate) {
   const auto network = [rate](GraphBuilder& b, ValueId x, std::int64_t classes) {
     x = b.relu(b.linear("fc1", b.flatten(x), 64));
@@ -252,7 +238,7 @@ TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
 }
 
 TEST(Dropout, AnotherRateIsFoundByStepsAndDraws) {
-  Altered backend(dropping(0.5));
+  AlteredBackend backend("reference", dropping(0.5));
   const Judged judged =
       judge_backend(backend, dropping(0.25), {Task::train, "graph", PrecisionKind::fp32, 1});
   ASSERT_NE(judged.find("first/loss"), nullptr);
