@@ -40,6 +40,11 @@ def x(*shape: int) -> Array:
     return ((np.arange(np.prod(shape, dtype=int)).reshape(shape) * 37 % 64 - 31.5) / 16).astype("f4")
 
 
+def drawn(*shape: int) -> Array:
+    """Return numbers without a period, for operands that cross blocks."""
+    return np.random.default_rng(5).normal(size=shape).astype("f4")
+
+
 def sigmoid(a: Array) -> Array:
     return 1 / (1 + np.exp(-a))
 
@@ -167,6 +172,11 @@ OPEN, CAUSAL = {"causal": False, "scale": 0.0}, {"causal": True, "scale": 0.0}
 PADDED = hidden(2, 1, 1, 3, keys=[(0, 0, 0, 2), (1,)])  # of the second sample every key
 LABELS = np.array([[1, 3, 0], [2, 1, 1]], "i4")
 EACH_HEAD = hidden(1, 4, 3, 3, keys=[(0, 0, 0, 1), (0, 2, 1), (0, 3, 0, 0)])
+# PyTorch's fused attention on a CPU takes blocks of 32 queries and 512 keys.
+LONG = {"q": drawn(1, 37, 2, 2), "k": drawn(1, 65, 2, 2), "v": drawn(1, 65, 2, 2)[:, ::-1]}
+SQUARE = {"q": drawn(1, 65, 1, 2), "k": drawn(1, 65, 1, 2)[..., ::-1], "v": drawn(1, 65, 1, 2)[:, ::-1]}
+WIDE = {"q": drawn(1, 2, 1, 2), "k": drawn(1, 520, 1, 2), "v": drawn(1, 520, 1, 2)[:, ::-1]}
+LONG_PADDED = hidden(1, 1, 1, 65, keys=[(0, 0, 0, key) for key in range(40, 65)])
 CASES = [
     Case("add", {"a": A, "b": A + 1}, {}, lambda a, b: a + b),
     Case("add", {"a": A, "b": x(3, 4) + 1}, {}, lambda a, b: a + b),
@@ -183,6 +193,11 @@ CASES = [
     Case("attention", {"q": Q, "k": GROUPS[0], "v": GROUPS[1]}, OPEN, attention, {"mask": EACH_HEAD}),
     Case("attention", {"q": Q, "k": K, "v": V}, CAUSAL, attention, {"mask": EACH_HEAD}),
     Case("attention", {"q": x(1, 1, 1, 1), "k": x(1, 4, 1, 1), "v": x(1, 4, 1, 1)}, OPEN, attention),
+    Case("attention", LONG, OPEN, attention),
+    Case("attention", LONG, CAUSAL, attention),
+    Case("attention", LONG, OPEN, attention, {"mask": LONG_PADDED}),
+    Case("attention", SQUARE, CAUSAL, attention),
+    Case("attention", WIDE, OPEN, attention),
     Case(
         "average_pool",
         {"x": IMAGE},
