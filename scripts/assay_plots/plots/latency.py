@@ -1,4 +1,4 @@
-"""How long single calls of inference take, from the median to the slowest in a thousand."""
+"""How long single calls, or generated tokens, take: from the median to the slowest in a thousand."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ from assay_plots.text import shown_interval
 PERCENTILES = ("p50", "p90", "p99", "p99.9")
 
 
+def generates(cell: Cell) -> bool:
+    """Whether its calls are tokens."""
+    return cell.axes["task"] == "decode"
+
+
 def rows_of(cell: Cell) -> list[Row]:
     rows: list[Row] = []
     for name in PERCENTILES:
-        metric = cell.metrics.get(f"latency_{name}")
+        metric = cell.metrics.get(f"{'token_time' if generates(cell) else 'latency'}_{name}")
         if metric is None or metric.value <= 0:
             continue
         text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
@@ -37,16 +42,17 @@ def rows_of(cell: Cell) -> list[Row]:
 
 
 def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
+    call = "token" if generates(group.cells[0]) else "call"
     x = alt.X(
         "percentile:N",
         sort=list(PERCENTILES),
-        title="calls that are at most as slow",
+        title=f"{call}s that are at most as slow",
         axis=alt.Axis(labelAngle=0),
     )
     y = alt.Y(
         "seconds:Q",
         scale=alt.Scale(type="log", nice=True),
-        axis=alt.Axis(labelExpr=SECONDS, tickCount=5, title="time of a call"),
+        axis=alt.Axis(labelExpr=SECONDS, tickCount=5, title=f"time of a {call}"),
     )
     about = tips(("series", "backend, mode"), ("percentile", "percentile"), ("text", "time"), ("n", "forks"))
     base = alt.Chart(values(rows))
@@ -64,7 +70,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     found = [(group, [row for cell in group.cells for row in rows_of(cell)]) for group in study.networks]
     found = [(group, rows) for group, rows in found if rows]
     if not found:
-        raise LeftOut("no calls of inference were timed one by one: assay run --task infer does that")
+        raise LeftOut("no calls were timed one by one: assay run --task infer or --task decode does that")
     kept, note = most(found, lambda pair: len(pair[1]), "comparison")
     return [panel(study, group, rows) for group, rows in kept], note
 
@@ -73,6 +79,7 @@ PLOT = Plot(
     "latency",
     "Latency of single calls",
     "The time within which half, 90 %, 99 % and 99.9 % of the calls of a fork are done, the median over "
-    "forks. A flat line is steady; a line that rises to the right has calls that take far longer than most.",
+    "forks; in task decode half and 99 % of the tokens. A flat line is steady; a line that rises to the right "
+    "has calls that take far longer than most.",
     draw,
 )
