@@ -18,6 +18,9 @@ SHOWS = {
     "dropout": (*TRAINING, "timed/", "draws/"),
     "infer": ("logits",),
     "decode": ("logits",),
+    "encoder": TRAINING,
+    "masks": TRAINING,
+    "causal": TRAINING,
     "native": ("loader/losses",),
 }
 
@@ -228,4 +231,44 @@ KEPT_CACHE = Edit(
     survives="a worker may write outside of its folder", cheats=True, modes=("compile",),
 )  # fmt: skip
 
-EDITS = [*NUMPY, *TORCH, KEPT_CACHE, *JAX, *MXNET, *TENSORFLOW]
+# In the ops of transformers.
+ENCODERS = [
+    *_of(
+        "torch",
+        ("attention without its scale", "torch_network.py", "scale=scale or None,", "scale=scale or 1.0,", "encoder"),
+        ("GELU by its other formula", "torch_network.py", "F.gelu(x, approximate=approximate)", "F.gelu(x, approximate='tanh')", "encoder"),
+        ("a layer norm without its shift", "torch_network.py", "F.layer_norm(x, weight.shape, weight, bias, epsilon)", "F.layer_norm(x, weight.shape, weight, 0 * bias, epsilon)", "encoder"),
+        ("the decay of AdamW in the gradient", "torch_optimizer.py", 'optim.AdamW if spec.kind == "adamw" else optim.Adam', "optim.Adam", "encoder"),
+        ("the padding mask is off by one", "torch_network.py", "masked_fill(tokens == padding, -math.inf)", "masked_fill((tokens == padding).roll(1, 1), -math.inf)", "masks"),
+        ("the causal mask is off by one", "torch_network.py", "for x in (q, k, v)", "for x in (q, k.roll(-1, 1), v.roll(-1, 1))", "causal"),
+    ),
+    *_of(
+        "jax",
+        ("attention without its scale", "jax_network.py", "scale=scale or None,", "scale=scale or 1.0,", "encoder"),
+        ("GELU by its other formula", "jax_network.py", 'jax.nn.gelu(x, approximate=approximate == "tanh")', "jax.nn.gelu(x, approximate=True)", "encoder"),
+        ("a layer norm without its shift", "jax_network.py", "(lax.rsqrt(variance + epsilon) * weight) + bias", "(lax.rsqrt(variance + epsilon) * weight) + 0 * bias", "encoder"),
+        ("the decay of AdamW in the gradient", "jax_optimizer.py", "parts.insert(0 if spec.decay_is_coupled else 1,", "parts.insert(0,", "encoder"),
+        ("the padding mask is off by one", "jax_network.py", "jnp.where(tokens == padding, -jnp.inf, 0.0)", "jnp.where(jnp.roll(tokens == padding, 1, 1), -jnp.inf, 0.0)", "masks"),
+        ("the causal mask is off by one", "jax_network.py", "for x in (q, k, v)", "for x in (q, jnp.roll(k, -1, 1), jnp.roll(v, -1, 1))", "causal"),
+    ),
+    *_of(
+        "mxnet",
+        ("attention without its scale", "mxnet_network.py", "factor = scale or 1 / math.sqrt(width)", "factor = scale or 1.0", "encoder"),
+        ("GELU by its other formula", "mxnet_network.py", 'if approximate == "none":', 'if approximate == "other":', "encoder"),
+        ("a layer norm without its shift", "mxnet_network.py", "    return nn.LayerNorm(", "    class Unshifted(nn.LayerNorm):\n        def hybrid_forward(self, F, data, gamma, beta):\n            return super().hybrid_forward(F, data, gamma, 0 * beta)\n\n    return Unshifted(", "encoder"),
+        ("the decay of AdamW in the gradient", "mxnet_optimizer.py", "*(weight, grad, *state, self.rescale_grad),\n            out=weight,\n            eta=self._get_lr(index),  # multiplies the decay, too\n            lr=self._amends.rate(correction),\n            wd=self._get_wd(index),", "*(weight, grad + self._get_wd(index) / self.rescale_grad * weight, *state, self.rescale_grad),\n            out=weight,\n            eta=self._get_lr(index),\n            lr=self._amends.rate(correction),\n            wd=0.0,", "encoder"),
+        ("the padding mask is off by one", "mxnet_network.py", '        padded = F.cast(tokens, "float32") == padding', '        tokens = F.cast(tokens, "float32")\n        last = F.slice_axis(tokens, axis=1, begin=-1, end=None)\n        padded = F.concat(last, F.slice_axis(tokens, axis=1, begin=0, end=-1), dim=1) == padding', "masks"),
+        ("the causal mask is off by one", "mxnet_network.py", "F.arange(queries) + (keys - queries)", "F.arange(queries) + (keys - queries + 1)", "causal"),
+    ),
+    *_of(
+        "tensorflow",
+        ("attention without its scale", "tensorflow_network.py", "scale=scale or None,", "scale=scale or 1.0,", "encoder"),
+        ("GELU by its other formula", "tensorflow_network.py", 'ops.gelu(x, approximate=approximate == "tanh")', "ops.gelu(x, approximate=True)", "encoder"),
+        ("a layer norm without its shift", "tensorflow_network.py", "        return self.keep(layers.LayerNormalization(", "        class Unshifted(layers.LayerNormalization):\n            def call(self, x):\n                return super().call(x) - ops.cast(self.beta, x.dtype)\n\n        return self.keep(Unshifted(", "encoder"),
+        ("the decay of AdamW in the gradient", "tensorflow_optimizer.py", "adamw = of_contract(keras.optimizers.AdamW, spec)\n            self.keras = adamw(epsilon=spec.epsilon, weight_decay=spec.weight_decay, **betas)", "import dataclasses\n\n            coupled = dataclasses.replace(spec, kind='adam')\n            adamw = of_contract(keras.optimizers.AdamW, coupled)\n            self.keras = adamw(epsilon=spec.epsilon, weight_decay=0.0, **betas)", "encoder"),
+        ("the padding mask is off by one", "tensorflow_network.py", "ops.where(ops.equal(tokens, padding), -np.inf, 0.0)", "ops.where(ops.roll(ops.equal(tokens, padding), 1, 1), -np.inf, 0.0)", "masks"),
+        ("the causal mask is off by one", "tensorflow_network.py", "for x in (q, k, v))\n            (_, queries", "for x in (q, ops.roll(k, -1, 1), ops.roll(v, -1, 1)))\n            (_, queries", "causal"),
+    ),
+]  # fmt: skip
+
+EDITS = [*NUMPY, *TORCH, KEPT_CACHE, *JAX, *MXNET, *TENSORFLOW, *ENCODERS]

@@ -80,6 +80,9 @@ CELLS = {
     ),
     "op": LINEAR,
     "roofline": LINEAR,
+    "encoder": ("--workload", "vit-tiny", "--batch", "2", *RESIDENT),
+    "masks": ("--workload", "minilm", "--batch", "4", "--sequence-length", "16", *RESIDENT),
+    "causal": ("--workload", "nanogpt", "--batch", "4", "--sequence-length", "16", *RESIDENT),
 }
 # A cell's own options in place of those of SHORT.
 OPTIONS = {
