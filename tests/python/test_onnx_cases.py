@@ -1,4 +1,7 @@
-"""ONNX's own test cases of attention, the norms and GELU, through the protocol, on our own backends."""
+"""ONNX's own test cases of attention, the norms and GELU, through the protocol, on our own backends.
+
+Those of rotary embeddings are all outside of our contract: their cosines and sines are operands.
+"""
 
 from __future__ import annotations
 

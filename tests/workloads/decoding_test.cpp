@@ -55,11 +55,14 @@ class DecodingPlant : public ::testing::TestWithParam<std::string_view> {
  protected:
   static const Plant& plant() { return *std::ranges::find(decoding_plants(), GetParam(), &Plant::name); }
   static void expect_caught(const Wronged& wronged) {
-    PlantedBackend backend(plant(), wronged);
-    const Judged judged = judge_backend(backend, decoding_program("nanogpt"), {Task::decode, "graph"});
-    ASSERT_GT(backend.planted(), 0) << "no op of the graph has the mistake";
-    EXPECT_FALSE(judged.passed()) << plant().what << '\n' << judged.text();
-    EXPECT_GT(judged.worst(), 3) << plant().what << ": caught by a hair\n" << judged.text();
+    for (const char* mode : {"graph", "eager"}) {
+      SCOPED_TRACE(mode);
+      PlantedBackend backend(plant(), wronged);
+      const Judged judged = judge_backend(backend, decoding_program("nanogpt"), {Task::decode, mode});
+      EXPECT_GT(backend.planted(), 0) << "no op of the graph has the mistake";
+      EXPECT_FALSE(judged.passed()) << plant().what << '\n' << judged.text();
+      EXPECT_GT(judged.worst(), 3) << plant().what << ": caught by a hair\n" << judged.text();
+    }
   }
 };
 

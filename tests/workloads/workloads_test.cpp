@@ -248,6 +248,35 @@ TEST(Dropout, AnotherRateIsFoundByStepsAndDraws) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);
+#else
+// CheckedWorkload has two layers of these; a step of training needs more than 20 GB at full size.
+class FullSize : public ::testing::TestWithParam<std::tuple<std::string, std::string, PrecisionKind>> {};
+
+TEST_P(FullSize, InfersAsTheOracle) {
+  const auto& [backend, network, precision] = GetParam();
+  const Workload& workload = find_workload(network);
+  const Program program = workload.build(2, {16}, workload.classes);
+  CompileOptions options;
+  options.task = Task::infer;
+  options.mode = "graph";
+  options.precision = precision_of(precision);
+  const std::unique_ptr<Backend> ours = make_backend(backend);
+  if (const std::string reason = ours->unsupported(program, options); !reason.empty())
+    GTEST_SKIP() << reason;
+  const Judged judged = judge_backend(*ours, program, {Task::infer, "graph", precision, 2, 2});
+  EXPECT_TRUE(judged.passed()) << judged.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, FullSize,
+                         ::testing::Combine(::testing::ValuesIn(our_backends()),
+                                            ::testing::Values("bert-base", "gpt2-small"),
+                                            ::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16)),
+                         [](const auto& test) {
+                           const auto& [backend, network, precision] = test.param;
+                           std::string name = backend + "_" + network + "_" + std::string(to_string(precision));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 #endif
 
 }  // namespace
