@@ -239,6 +239,7 @@ ENCODERS = [
         ("GELU by its other formula", "torch_network.py", "F.gelu(x, approximate=approximate)", "F.gelu(x, approximate='tanh')", "encoder"),
         ("a layer norm without its shift", "torch_network.py", "F.layer_norm(x, weight.shape, weight, bias, epsilon)", "F.layer_norm(x, weight.shape, weight, 0 * bias, epsilon)", "encoder"),
         ("the decay of AdamW in the gradient", "torch_optimizer.py", 'optim.AdamW if spec.kind == "adamw" else optim.Adam', "optim.Adam", "encoder"),
+        *[("the epsilon of a layer norm is twice as large", "torch_network.py", "F.layer_norm(x, weight.shape, weight, bias, epsilon)", "F.layer_norm(x, weight.shape, weight, bias, 2 * epsilon)", cell) for cell in ("encoder", "masks", "causal")],
         ("the padding mask is off by one", "torch_network.py", "masked_fill(tokens == padding, -math.inf)", "masked_fill((tokens == padding).roll(1, 1), -math.inf)", "masks"),
         ("the causal mask is off by one", "torch_network.py", "for x in (q, k, v)", "for x in (q, k.roll(-1, 1), v.roll(-1, 1))", "causal"),
     ),

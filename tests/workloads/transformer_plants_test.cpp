@@ -93,9 +93,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, TransformerProgram,
                                             ::testing::ValuesIn(wrong_programs()),
                                             ::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16)),
                          [](const auto& test) {
-                           const auto& [backend, mistake, precision] = test.param;
-                           return backend + "_" + std::string(mistake.name) + "_" +
-                                  std::string(to_string(precision));
+                           return std::get<0>(test.param) + "_" + std::string(std::get<1>(test.param).name) +
+                                  "_" + std::string(to_string(std::get<2>(test.param)));
                          });
 
 TEST(TransformerPlants, AreAllThatIsWrongWithTheNetworkInTf32) {

@@ -272,8 +272,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, FullSize,
                                             ::testing::Values("bert-base", "gpt2-small"),
                                             ::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16)),
                          [](const auto& test) {
-                           const auto& [backend, network, precision] = test.param;
-                           std::string name = backend + "_" + network + "_" + std::string(to_string(precision));
+                           std::string name = std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" +
+                                              std::string(to_string(std::get<2>(test.param)));
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
