@@ -80,7 +80,7 @@ CELLS = {
     ),
     "op": LINEAR,
     "roofline": LINEAR,
-    "encoder": ("--workload", "vit-tiny", "--batch", "2", *RESIDENT),
+    "encoder": ("--workload", "vit-tiny", "--image-size", "16", "--batch", "2", *RESIDENT),
     "masks": ("--workload", "minilm", "--batch", "4", "--sequence-length", "16", *RESIDENT),
     "causal": ("--workload", "nanogpt", "--batch", "4", "--sequence-length", "16", *RESIDENT),
 }

@@ -295,7 +295,7 @@ def everything() -> Json:
 
 
 def studies() -> Json:
-    """Make a report for the pictures of studies: threads, latencies, tokens, schedules, profiles, networks."""
+    """Make a report for the pictures of studies: threads, latencies, schedules, profiles, networks."""
     m = Maker(2)
     cells: list[Json] = []
     for threads in (1, 2, 4):
@@ -314,8 +314,10 @@ def studies() -> Json:
                 fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(200)]
                 fork["prefills_ns"] = [round(4e9 * sample)] * 10
             cell = m.cell(backend, mode, kind, forks, workload="nanogpt", task="decode", batch=4)
-            variant = {"variant": {"sequence-length": length}} if length else {}
-            cells.append(cell | variant | {"id": f"{cell['id']}/sequence-length={length}"} if length else cell)
+            if length:
+                name = cell["id"].replace("/steps", f"/sequence-length={length}/steps")
+                cell |= {"id": name, "variant": {"sequence-length": length}}
+            cells.append(cell)
     cells.append(m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, WIDE, 5), workload="mlp", batch=32))
     for schedule in ("", "every:2x0.9"):
         for backend in ("torch", "mxnet"):

@@ -250,7 +250,8 @@ TEST(Dropout, AnotherRateIsFoundByStepsAndDraws) {
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);
 #else
 // CheckedWorkload has two layers of these; a step of training needs more than 20 GB at full size.
-class FullSize : public ::testing::TestWithParam<std::tuple<std::string, std::string, PrecisionKind>> {};
+using FullSizeCase = std::tuple<std::string, std::string, PrecisionKind>;
+class FullSize : public ::testing::TestWithParam<FullSizeCase> {};
 
 TEST_P(FullSize, InfersAsTheOracle) {
   const auto& [backend, network, precision] = GetParam();
@@ -261,8 +262,7 @@ TEST_P(FullSize, InfersAsTheOracle) {
   options.mode = "graph";
   options.precision = precision_of(precision);
   const std::unique_ptr<Backend> ours = make_backend(backend);
-  if (const std::string reason = ours->unsupported(program, options); !reason.empty())
-    GTEST_SKIP() << reason;
+  if (const std::string reason = ours->unsupported(program, options); !reason.empty()) GTEST_SKIP() << reason;
   const Judged judged = judge_backend(*ours, program, {Task::infer, "graph", precision, 2, 2});
   EXPECT_TRUE(judged.passed()) << judged.text();
 }

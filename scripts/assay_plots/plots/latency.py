@@ -79,7 +79,7 @@ PLOT = Plot(
     "latency",
     "Latency of single calls",
     "The time within which half, 90 %, 99 % and 99.9 % of the calls of a fork are done, the median over "
-    "forks; in task decode half and 99 % of the tokens. A flat line is steady; a line that rises to the right "
-    "has calls that take far longer than most.",
+    "forks; in task decode half and 99 % of the tokens. A flat line is steady; a line that rises to the "
+    "right has calls that take far longer than most.",
     draw,
 )
