@@ -91,11 +91,12 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   const ExamPlan plan{cell.seed, cell.distinct, 2, cell.task, cell.precision};
   write_exam(path / "check", program, plan);
   const OracleCache no_cache{fs::path()};
-  const fs::path oracle = no_cache
-                              .answers({path / "check", cell.task, cell.precision, 4}, program,
-                                       {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
-                                       [&](const fs::path& at) { answer(at, cell.threads); })
-                              .file;
+  const fs::path oracle =
+      no_cache
+          .answers({path / "check", cell.task, cell.precision, 4}, program,
+                   {"reference", "graph", {"none"}, cell.threads}, folder.path() / "oracle",
+                   [&](const fs::path& at) { answer(at, cell.threads); })
+          .file;
   take_moved_biases(path / "check", oracle);
 
   CompileOptions options;

@@ -112,11 +112,10 @@ constexpr const char* digest_name = "sha256";
 std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
   std::ostringstream text;
   text << "check " << check_version << '\n';
-  // A worker on the PATH has no file to digest, so its name is used.
-  text << "worker "
-       << (fs::is_regular_file(worker.executable) ? sha256_of_file(worker.executable)
-                                                  : worker.executable.string())
-       << '\n';
+  // The program, and the script that it may run. A word that is not a file, such as an option or a program on the PATH,
+  // counts as it is.
+  for (const std::string& word : worker.command)
+    text << "worker " << (fs::is_regular_file(word) ? sha256_of_file(word) : word) << '\n';
   for (const char* file :
        {"request.json", "graph.json", "check/state.safetensors", "check/inputs.npy", "check/labels.npy",
         "check/schedule.npy", "check/batches.json", "check/masks.safetensors", "check/extreme.safetensors"}) {

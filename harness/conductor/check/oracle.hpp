@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "harness/core/paths.hpp"
 #include "harness/graph/program.hpp"
@@ -26,7 +27,7 @@ inline constexpr int check_version = 12;
 struct OracleWorker {
   std::string backend = "reference";
   std::string mode;                  // one of its modes
-  std::filesystem::path executable;  // its digest is part of the cache key
+  std::vector<std::string> command;  // the digests of all files in it are part of the cache key
   int threads = 1;
 };
 
@@ -44,8 +45,8 @@ struct OracleQuestion {
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const OracleQuestion& question,
                        const Program& program, const OracleWorker& worker);
 
-// Caches answers by the digest of the oracle's folder, the worker's executable and the version of this check.
-// Several processes may share a cache: an entry is complete or absent.
+// Caches answers by the digest of the oracle's folder, of the worker's command with the files in it, and the version of
+// this check. Several processes may share a cache: an entry is complete or absent.
 class OracleCache {
  public:
   // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder.

@@ -56,7 +56,7 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
   if (!oracle)
     throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
   write_exam(folder / "check", program, plan);
-  const OracleWorker worker{oracle->name, oracle->modes.front(), oracle->command.front(), cell.axes.threads};
+  const OracleWorker worker{oracle->name, oracle->modes.front(), oracle->command, cell.axes.threads};
   const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations};
   const OracleCache::Answers answers =
       OracleCache().answers(question, program, worker, folder / "oracle",
@@ -116,10 +116,11 @@ const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t
   return *found->second.set;
 }
 
-std::map<std::string, std::string> digests_of(const fs::path& folder) {
+std::map<std::string, std::string> digests_of(const fs::path& folder, std::uintmax_t max_bytes) {
   std::map<std::string, std::string> digests;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file()) digests[entry.path().filename().string()] = sha256_of_file(entry.path());
+    if (entry.is_regular_file() && entry.file_size() <= max_bytes)
+      digests[entry.path().filename().string()] = sha256_of_file(entry.path());
   return digests;
 }
 

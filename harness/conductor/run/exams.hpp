@@ -45,7 +45,8 @@ class Exams {
   std::map<std::string, Kept> kept_;
 };
 
-// The SHA-256 of the files in a folder by name, without subfolders.
-std::map<std::string, std::string> digests_of(const std::filesystem::path& folder);
+// The SHA-256 of the files of up to `max_bytes` in a folder by name, without subfolders.
+std::map<std::string, std::string> digests_of(const std::filesystem::path& folder,
+                                              std::uintmax_t max_bytes = UINTMAX_MAX);
 
 }  // namespace assay

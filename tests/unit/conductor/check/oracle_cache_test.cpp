@@ -17,8 +17,8 @@ class OracleCacheTest : public ::testing::Test {
  protected:
   OracleCacheTest() : program_(tiny_program(12)) {
     write_exam(question_.exam, program_, {.seed = 3});
-    worker_.executable = folder_.path() / "worker";
-    std::ofstream(worker_.executable) << "build 1";
+    worker_.command = {(folder_.path() / "worker").string()};
+    std::ofstream(worker_.command.front()) << "build 1";
   }
 
   float ask(const fs::path& cache) {
@@ -53,8 +53,20 @@ TEST_F(OracleCacheTest, asks_the_worker_once) {
 
 TEST_F(OracleCacheTest, asks_again_after_another_build_of_the_worker) {
   ask();
-  std::ofstream(worker_.executable) << "build 2";
+  std::ofstream(worker_.command.front()) << "build 2";
   EXPECT_EQ(ask(), 2);
+}
+
+TEST_F(OracleCacheTest, AsksAgainAfterAnotherScriptOrOptionOfTheWorker) {
+  const fs::path script = folder_.path() / "worker.py";
+  std::ofstream(script) << "version 1";
+  worker_.command = {worker_.command.front(), script.string(), "--plain"};
+  EXPECT_EQ(ask(), 1);
+  EXPECT_EQ(ask(), 1);
+  std::ofstream(script) << "version 2";
+  EXPECT_EQ(ask(), 2);
+  worker_.command.back() = "--other";
+  EXPECT_EQ(ask(), 3);
 }
 
 TEST_F(OracleCacheTest, asks_again_for_another_precision_and_for_other_inputs) {
