@@ -24,6 +24,7 @@ struct ReportedLoss {
 struct RunAudit {
   std::vector<ReportedLoss> reported{};  // ascending; empty: nothing is replayed
   bool own_loader = false;               // the batches came from the framework's own loader
+  bool deterministic = false;            // two runs of the same steps must have the same bits
 };
 
 // Chooses at random up to three ends of blocks, ascending, that a replay reaches in about a second by the

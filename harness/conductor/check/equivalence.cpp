@@ -184,7 +184,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     std::ranges::move(judge_timed_dropout(worker, oracle, program, exam.task, precision, batches.repeats()),
                       std::back_inserter(result.tensors));
     if (fs::exists(exam.folder / "continuation.json"))
-      std::ranges::move(judge_continuation(worker, program, precision, noisy),
+      std::ranges::move(judge_continuation(worker, program, precision, noisy, audit.deterministic),
                         std::back_inserter(result.tensors));
     std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));
   }

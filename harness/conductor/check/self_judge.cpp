@@ -61,6 +61,7 @@ namespace {
 struct Drift {
   double share;
   bool noise;
+  bool none = false;  // they must have the same bits
 };
 
 TensorVerdict apart(const std::string& name, const TensorFile& worker, const Drift& drift, double roundoff) {
@@ -71,7 +72,7 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, const Dri
                spread = numbers[4];
   // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
   const double from_spread = drift.noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
-  const double allowed = drift.share * moved + from_spread + 8 * roundoff * size;
+  const double allowed = drift.none ? 0 : drift.share * moved + from_spread + 8 * roundoff * size;
   for (const double number : numbers)
     if (!std::isfinite(number) || number < 0) return beyond_all_measure(name);
   return {name, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
@@ -80,11 +81,12 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, const Dri
 }  // namespace
 
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
-                                              const Precision& precision,
-                                              const std::set<std::string>& noisy) {
+                                              const Precision& precision, const std::set<std::string>& noisy,
+                                              bool deterministic) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
-  const Drift usual{is_narrow(precision) ? 0.1 : 1e-2, false}, noise{share_of_noise, true};
+  const Drift usual{is_narrow(precision) ? 0.1 : 1e-2, false, deterministic},
+      noise{share_of_noise, true, deterministic};
   const double roundoff = unit_roundoff(precision.master);
   const auto add = [&](const std::string& name, const Drift& drift) {
     verdicts.push_back(apart("continuation/" + name, worker, drift, roundoff));

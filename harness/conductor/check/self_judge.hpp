@@ -27,8 +27,9 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
 // program does not sum in a fixed order, all that moves them and their moments is different in each run, so
 // three times the change is allowed. If the two runs differ, the worker has measured how far equal runs of it
 // are apart (`spread`): six times that is allowed too, up to the change by the steps, and for `noisy` ones
-// without a limit.
+// without a limit. `deterministic`: nothing is allowed.
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
-                                              const Precision& precision, const std::set<std::string>& noisy);
+                                              const Precision& precision, const std::set<std::string>& noisy,
+                                              bool deterministic = false);
 
 }  // namespace assay

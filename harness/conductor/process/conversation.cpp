@@ -77,6 +77,9 @@ GpuReading merged(const GpuReading& first, const GpuReading& second) {
   return both;
 }
 
+// Seconds; both processes read one clock.
+constexpr double compile_slack = 0.01;
+
 // A long run loses resolution: two neighbors become one.
 constexpr std::size_t max_samples = 512;
 void halve(std::vector<MachineSample>& samples) {
@@ -165,11 +168,16 @@ class Worker::Conversation {
       sampler_.forget_peak();
     }
     if (runs) begin_steps();
+    const auto cpu_before = runs ? processor_time_ns(worker_.pid()) : std::nullopt;
     const Clock::time_point begin = Clock::now();
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
-    if (runs) result_.ran_between = {begin, Clock::now()};
+    if (runs) {
+      result_.ran_between = {begin, Clock::now()};
+      const auto cpu_after = processor_time_ns(worker_.pid());
+      if (cpu_before && cpu_after) result_.run_cpu_ns = *cpu_after - *cpu_before;
+    }
     if (runs) end_steps();
     if (command.verb != Verb::verify)
       result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, sampler_.peak_rss());
@@ -177,6 +185,12 @@ class Worker::Conversation {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(ReasonCode::protocol_broken,
              fmt::format("the worker reports an impossible compile time: {} s", compiled->seconds));
+      }
+      if (const double all = result_.command_seconds.at(command.verb);
+          compiled->seconds > all + compile_slack) {
+        fail(ReasonCode::protocol_broken,
+             fmt::format("the worker reports a compile time of {:g} s, but it answered after {:g} s",
+                         compiled->seconds, all));
       }
       result_.compiled = std::move(*compiled);
     }

@@ -55,6 +55,8 @@ struct ConversationResult {
   // From the command `run` to its answer, on this process's clock.
   std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
       ran_between{};
+  std::optional<std::int64_t>
+      run_cpu_ns{};                 // processor time of the worker's own process between them, from /proc
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
   WorkerExit exit;                  // if the worker has ended
   // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last

@@ -37,7 +37,8 @@ std::string read_small(const std::string& path) {
 }
 
 struct Usage {
-  std::int64_t cpu_ns = 0;
+  std::int64_t own_cpu_ns = 0;
+  std::int64_t cpu_ns = 0;  // with the children that it waited for
   std::int64_t resident = 0;
 };
 
@@ -55,8 +56,8 @@ std::optional<Usage> usage_of(const std::string& folder) {
   }
   static const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
   static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
-  const auto ticks = static_cast<std::int64_t>(user + system) + waited_user + waited_system;
-  return Usage{ticks * tick_ns, resident_pages * page_bytes};
+  const auto own = static_cast<std::int64_t>(user + system);
+  return Usage{own * tick_ns, (own + waited_user + waited_system) * tick_ns, resident_pages * page_bytes};
 }
 
 std::int64_t bytes_after(const std::string& status, std::string_view name) {
@@ -65,6 +66,11 @@ std::int64_t bytes_after(const std::string& status, std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> processor_time_ns(pid_t process) {
+  const auto usage = usage_of(fmt::format("/proc/{}", process));
+  return usage ? std::optional(usage->own_cpu_ns) : std::nullopt;
+}
 
 ResidentBytes resident_bytes(pid_t process) {
   const std::string status = read_small(fmt::format("/proc/{}/status", process));

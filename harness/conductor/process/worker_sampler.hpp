@@ -12,6 +12,10 @@
 
 namespace assay {
 
+// Processor time of all threads of one process, without its children, from /proc: in ticks, usually of 10 ms. Nothing
+// if it has ended.
+std::optional<std::int64_t> processor_time_ns(pid_t process);
+
 // Resident bytes of one process, from /proc. 0 if they are unknown, or if it has ended.
 struct ResidentBytes {
   std::int64_t now = 0;

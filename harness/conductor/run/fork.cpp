@@ -66,13 +66,16 @@ const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t 
   }
 }
 
-// The files that a worker gets and is judged by; it must not change them.
+// The files that a worker gets and is judged by; it must not change them. Of the operands of a single op and the plans
+// of epochs, those of up to 32 MiB: a larger file takes too long to read before and after each fork.
 class GivenFiles {
  public:
   // For a cell folder that was written for an exam.
   GivenFiles(const fs::path& folder, const SetExam& set)
       : folder_(folder), set_(set), own_(digests_of(folder)), data_(digests_of_data()) {
     own_.erase("log");  // written while the worker runs
+    for (auto& [name, digest] : digests_of_small(folder / "epochs"))
+      own_.emplace("epochs/" + name, std::move(digest));
   }
 
   // Describes the changed file; empty if none was changed.
@@ -88,12 +91,14 @@ class GivenFiles {
 
  private:
   using Digests = std::map<std::string, std::string>;
+  static constexpr std::uintmax_t max_digested_bytes = 32 << 20;
 
-  // Digests only the manifest: the files that it names may be large, and the batch library reads them.
-  Digests digests_of_data() const {
-    const fs::path manifest = folder_ / "data/manifest.json";
-    if (!fs::is_regular_file(manifest)) return {};
-    return {{"manifest.json", sha256_of_file(manifest)}};
+  // The arrays of a data set are in the cache, which a confined worker cannot write.
+  Digests digests_of_data() const { return digests_of_small(folder_ / "data"); }
+
+  // Empty if the folder does not exist.
+  static Digests digests_of_small(const fs::path& folder) {
+    return fs::is_directory(folder) ? digests_of(folder, max_digested_bytes) : Digests();
   }
 
   std::string first_change(const Digests& given, const fs::path& folder) const {
@@ -174,11 +179,13 @@ void reject_divergence(Fork& fork) {
   }
 }
 
-RunWindow window_of(const ConversationResult& result) {
+// cores: those of the worker; empty: all that may be used.
+RunWindow window_of(const ConversationResult& result, const std::vector<int>& cores) {
   const auto ns = [](Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
-  return {ns(result.ran_between->first), ns(result.ran_between->second)};
+  return {ns(result.ran_between->first), ns(result.ran_between->second), result.run_cpu_ns,
+          static_cast<int>(cores.empty() ? usable_cores().size() : cores.size())};
 }
 
 // Adds the time of the worker's answers.
@@ -234,7 +241,7 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
   judge_fork(violations, measured);
   if (!violations.found().empty()) throw Error(violations.found().front());
   reject_other_plan(measured, cell.measure);
-  if (const std::string contradiction = outside_of_window(measured, window_of(result));
+  if (const std::string contradiction = contradiction_in_clock(measured, window_of(result, cores));
       !contradiction.empty())
     throw Error(contradiction);
   fork = std::move(measured);
@@ -255,6 +262,9 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
 // know them in advance.
 RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
   RunAudit audit;
+  // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
+  audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
+                        cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
   if (cell.axes.task != Task::train || program.is_op()) return audit;
   audit.own_loader = cell.axes.loader == LoaderKind::native;
   if (fork.round > 0 && !chosen_of_later_forks(std::random_device()())) return audit;
@@ -368,6 +378,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       result = say({second}, at_end);
     }
     outcome.hello = result.hello;
+    if (result.compiled && !fork.resident)
+      warn_of_compile_time(fork, result.compiled->seconds, spent.compile);
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
     fork.settings["wait_policy"] = wait_policy(plan.worker);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -141,8 +142,20 @@ void add_warnings(Fork& fork) {
         capped, samples.size()));
 }
 
+void warn_of_compile_time(Fork& fork, double worker_seconds, double conductor_seconds) {
+  constexpr double min_share = 0.5, slack = 1;
+  if (worker_seconds >= min_share * conductor_seconds || conductor_seconds - worker_seconds <= slack) return;
+  fork.warnings.push_back(fmt::format(
+      "the worker reports a compile time of {}, but it answered after {}: compare start-up by `spent.compile`",
+      duration_text(worker_seconds), duration_text(conductor_seconds)));
+}
+
+namespace {
+
+// The worker's clock and the conductor's are one; this is for the order in which they are read.
+constexpr std::int64_t slack_ns = 1'000'000;
+
 std::string outside_of_window(const Fork& fork, const RunWindow& window) {
-  constexpr std::int64_t slack_ns = 1'000'000;
   std::int64_t last = window.begin_ns - slack_ns;
   for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
     const Block& block = fork.blocks[i];
@@ -160,6 +173,90 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
       return fmt::format("block {} in clock.json has {} steps in {} ns", i + 1, block.steps,
                          block.end_ns - block.begin_ns);
   return {};
+}
+
+struct Evaluated {
+  double seconds = 0;
+  int count = 0;
+};
+// By epoch.
+std::map<int, Evaluated> evaluated_after(const Fork& fork) {
+  std::map<int, Evaluated> found;
+  for (const Evaluation& evaluation : fork.evaluations) {
+    Evaluated& epoch = found[evaluation.epoch];
+    epoch.seconds += evaluation.seconds;
+    ++epoch.count;
+  }
+  return found;
+}
+
+// Between two blocks a worker reads the loss and counters, sizes the next block and sends its progress: 0.1 to 2 ms.
+// Its process may also stand still once, for a period of a container's quota (100 ms).
+constexpr double min_coverage = 0.8, seconds_per_gap = 3e-3, seconds_once = 0.1;
+
+// Work may be hidden between two blocks, for example the steps themselves.
+std::string uncovered_time(const Fork& fork, const RunWindow& window) {
+  std::map<int, Evaluated> evaluated = evaluated_after(fork);
+  double covered = 0, span = 0, excused = seconds_once;
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
+    const Block& block = fork.blocks[i];
+    const bool is_last = i + 1 == fork.blocks.size();
+    const std::int64_t next_ns = is_last ? window.end_ns + slack_ns : fork.blocks[i + 1].begin_ns;
+    const double gap = 1e-9 * static_cast<double>(next_ns - block.end_ns);
+    const Evaluated after = evaluated[block.epoch];
+    if (after.seconds > gap + 1e-9 * slack_ns)
+      return fmt::format("the evaluations after epoch {} in clock.json took {}, but {} was {} later",
+                         block.epoch, duration_text(after.seconds),
+                         is_last ? "the end of the run" : "the next block", duration_text(gap));
+    if (block.kind == BlockKind::timed) {
+      covered += block_seconds(block);
+      span += block_seconds(block);
+    }
+    if (is_last || fork.blocks[i + 1].kind != BlockKind::timed) continue;
+    covered += after.seconds;
+    span += gap;
+    excused += seconds_per_gap * (1 + after.count);
+  }
+  if (covered >= min_coverage * span - excused) return {};
+  return fmt::format(
+      "the timed blocks in clock.json cover {} of the {} in which they ran: the worker may have worked between them",
+      duration_text(covered), duration_text(span));
+}
+
+// The kernel counts a process's time in ticks of up to 10 ms, and a block's counters are read just outside of it.
+constexpr double cpu_share = 0.05, cpu_seconds_once = 0.05;
+
+std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& window) {
+  if (window.processors == 0) return {};
+  const double processors = window.processors;
+  const std::string allowed =
+      fmt::format("{} processor{}", window.processors, window.processors == 1 ? "" : "s");
+  double inside = 0, used = 0;
+  for (const Block& block : fork.blocks) {
+    inside += block_seconds(block);
+    used += 1e-9 * static_cast<double>(block.cpu_ns);
+  }
+  const double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size());
+  if (used > (1 + cpu_share) * processors * (inside + gaps) + cpu_seconds_once)
+    return fmt::format("the blocks in clock.json took {} and used {} of processor time, on {}",
+                       duration_text(inside), duration_text(used), allowed);
+  if (!window.cpu_ns) return {};
+  const double all = 1e-9 * static_cast<double>(*window.cpu_ns);
+  const double outside = 1e-9 * static_cast<double>(window.end_ns - window.begin_ns) - inside;
+  if (used >= (1 - cpu_share) * all - processors * std::max(0.0, outside) - cpu_seconds_once) return {};
+  return fmt::format(
+      "the blocks in clock.json used {} of processor time, but the worker's process used {} in the run: it cannot have "
+      "used the rest in the {} outside of the blocks, on {}",
+      duration_text(used), duration_text(all), duration_text(std::max(0.0, outside)), allowed);
+}
+
+}  // namespace
+
+std::string contradiction_in_clock(const Fork& fork, const RunWindow& window) {
+  std::string found = outside_of_window(fork, window);
+  if (found.empty()) found = uncovered_time(fork, window);
+  if (found.empty()) found = contradiction_in_processor_time(fork, window);
+  return found;
 }
 
 }  // namespace assay

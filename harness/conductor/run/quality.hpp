@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/report/report.hpp"
@@ -20,14 +20,25 @@ namespace assay {
 //   profiled    operators were timed, which slows the steps
 void add_quality_flags(Fork& fork, const Cell& cell);
 
-// The times of the command `run` and of its answer: nanoseconds of CLOCK_MONOTONIC, as in a block.
+// The conductor's measurements of the command `run`, from sending it to its answer.
 struct RunWindow {
-  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC, as in a block
+  std::optional<std::int64_t>
+      cpu_ns{};        // processor time of the process that timed the blocks, if it is known
+  int processors = 0;  // on which it may run; 0: unknown
 };
-// Describes the first block that contradicts the conductor's clock or the previous block, or has more steps than
-// nanoseconds; empty if there is nothing to describe. A worker measures its own steps, but they must lie within the
-// time in which it ran.
-std::string outside_of_window(const Fork& fork, const RunWindow& window);
+// Describes the first contradiction between the worker's measurements and the conductor's; empty if there is none. A
+// worker measures its own steps, but:
+//
+//   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
+//   - the evaluations after an epoch must fit between its block and the next one;
+//   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
+//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top;
+//   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
+//     more than the processors can have done outside of the blocks.
+//
+// docs/explanation/clock.md explains the limits. Needs a fork that judge_fork() accepts.
+std::string contradiction_in_clock(const Fork& fork, const RunWindow& window);
 
 // Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the
 // rank. The step time had not become steady, or differs by more than 10 % between the halves of the steady
@@ -35,5 +46,9 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window);
 // processes on it, clocks that are not locked (the SM clock changed by more than 2 % in the timed blocks), a
 // power cap.
 void add_warnings(Fork& fork);
+
+// Adds a warning if the worker reports less than half of the time in which it answered the command `compile`, and the
+// difference is more than a second: reading the parameters is not part of the compile time.
+void warn_of_compile_time(Fork& fork, double worker_seconds, double conductor_seconds);
 
 }  // namespace assay

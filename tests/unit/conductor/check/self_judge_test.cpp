@@ -70,7 +70,8 @@ TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
 }
 
 // One parameter and no moments; a worker's report of its continuation.
-double continuation_ratio(const std::vector<float>& numbers, const std::set<std::string>& noisy = {}) {
+double continuation_ratio(const std::vector<float>& numbers, const std::set<std::string>& noisy = {},
+                          bool deterministic = false) {
   Graph graph("continued");
   GraphBuilder b(graph);
   b.parameter("w", {2}, "zeros");
@@ -83,7 +84,7 @@ double continuation_ratio(const std::vector<float>& numbers, const std::set<std:
   sgd.momentum = 0;
   const auto verdicts =
       judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"), {graph, Graph("none"), sgd},
-                         precision_of(PrecisionKind::fp32), noisy);
+                         precision_of(PrecisionKind::fp32), noisy, deterministic);
   EXPECT_EQ(verdicts.size(), 1u);
   return verdicts.front().ratio;
 }
@@ -103,6 +104,12 @@ TEST(ContinuationJudge, ProgramsThatRoundDifferentlyEachTimeMayDifferAsTheirOwnR
   EXPECT_GT(continuation_ratio({2, 2, 1, 1, 2}), 1) << "that is more than all that the steps changed";
   EXPECT_LT(continuation_ratio({2, 2, 0.1f, 1, 2}, {"w"}), 1);
   EXPECT_EQ(continuation_ratio({0.1f, 0.1f, 1, 1, -1}), beyond_measure);
+}
+
+TEST(ContinuationJudge, ADeterministicProgramHasTheSameBits) {
+  EXPECT_EQ(continuation_ratio({0, 0, 1, 1, 0}, {}, true), 0);
+  EXPECT_EQ(continuation_ratio({1e-9f, 1e-9f, 1, 1, 1}, {}, true), beyond_measure);
+  EXPECT_EQ(continuation_ratio({1e-9f, 1e-9f, 1, 1, 1}, {"w"}, true), beyond_measure);
 }
 
 TEST(ContinuationJudge, a_parameter_that_only_rounding_moves_may_end_elsewhere_after_each_run) {

@@ -123,6 +123,19 @@ TEST(WorkerSampler, counts_children_and_keeps_the_time_of_ended_ones) {
   EXPECT_LT(after->worker_cpu * interval, burnt_seconds / 2);
 }
 
+TEST(ProcessorTime, IsThatOfTheProcessWithoutItsChildren) {
+  EXPECT_FALSE(processor_time_ns(-1));
+  ForkingWorker worker;
+  worker.advance();
+  worker.advance();  // it has waited for the child
+  ASSERT_TRUE(processor_time_ns(worker.pid()));
+  EXPECT_LT(1e-9 * static_cast<double>(*processor_time_ns(worker.pid())), burnt_seconds / 2);
+  const double end = cpu_seconds() + 0.1;
+  while (cpu_seconds() < end) {
+  }
+  EXPECT_NEAR(1e-9 * static_cast<double>(*processor_time_ns(::getpid())), cpu_seconds(), 0.03);
+}
+
 TEST(WorkerSampler, keeps_its_rate_if_only_a_few_ticks_passed) {
   ForkingWorker worker;
   WorkerSampler sampler;

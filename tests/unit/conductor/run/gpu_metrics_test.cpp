@@ -96,15 +96,6 @@ TEST(GpuMetrics, OfTimesThatAreFarApartDoNotOverflow) {
   EXPECT_NEAR(gpu_power(fork).value.value_or(0), 1, 1e-6);
 }
 
-TEST(Window, RefusesABlockWithMoreStepsThanNanoseconds) {
-  Fork fork;
-  fork.blocks = {{.steps = 1000, .begin_ns = 2'000'000'000, .end_ns = 2'000'001'000}};
-  const RunWindow window{1'000'000'000, 3'000'000'000};
-  EXPECT_EQ(outside_of_window(fork, window), "");
-  fork.blocks[0].steps = std::int64_t{1} << 62;
-  EXPECT_THAT(outside_of_window(fork, window), HasSubstr("steps in 1000 ns"));
-}
-
 TEST(GpuMetrics, peaks_are_those_of_the_worker_and_of_the_device) {
   const Fork fork = fork_of_steps();
   EXPECT_EQ(device_peak_memory(fork).value, 300.0);

@@ -1,0 +1,145 @@
+// The worker's clock file next to the conductor's measurements of the same run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/conductor/run/quality.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t ms = 1'000'000;
+
+// A warm-up of half a second and ten timed blocks on one processor, with `gap` between two blocks. The run takes 10 ms
+// before the first block and after the last.
+struct TimedRun {
+  Fork fork;
+  RunWindow window;
+};
+TimedRun run_of(std::int64_t block_ns, std::int64_t gap_ns, int blocks = 10) {
+  TimedRun run{{}, {.begin_ns = 1'000'000'000, .processors = 1}};
+  std::int64_t now = run.window.begin_ns + 10 * ms, used = 0;
+  const auto add = [&](BlockKind kind, std::int64_t length, int epoch) {
+    run.fork.blocks.push_back({.kind = kind,
+                               .epoch = epoch,
+                               .steps = 10,
+                               .begin_ns = now,
+                               .end_ns = now + length,
+                               .cpu_ns = length});
+    now += length + gap_ns;
+    used += length;
+  };
+  add(BlockKind::warm_up, 500 * ms, 0);
+  for (int i = 0; i < blocks; ++i) add(BlockKind::timed, block_ns, 0);
+  run.window.end_ns = now - gap_ns + 10 * ms;
+  run.window.cpu_ns = used + 10 * ms;
+  return run;
+}
+std::string found_in(const TimedRun& run) { return contradiction_in_clock(run.fork, run.window); }
+
+TEST(ClockContradiction, RefusesABlockWithMoreStepsThanNanoseconds) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.fork.blocks[1].steps = 100 * ms;
+  EXPECT_THAT(found_in(run), IsEmpty());
+  run.fork.blocks[1].steps = std::int64_t{1} << 62;
+  EXPECT_THAT(found_in(run), HasSubstr("steps in 100000000 ns"));
+}
+
+TEST(ClockContradiction, RefusesBlocksOutsideOfTheRun) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.window.end_ns -= 12 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("ends after the worker reported"));
+  run = run_of(100 * ms, 0);
+  run.window.begin_ns += 12 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("begins before the conductor sent"));
+}
+
+TEST(ClockContradiction, RefusesBlocksThatAreATenthAsLong) {
+  EXPECT_THAT(found_in(run_of(10 * ms, 90 * ms)), HasSubstr("cover"));
+  EXPECT_THAT(found_in(run_of(50 * ms, 50 * ms)), HasSubstr("cover"));
+}
+
+TEST(ClockContradiction, RefusesALongPauseBeforeTheFirstTimedBlock) {
+  TimedRun run = run_of(10 * ms, 0);
+  run.fork.blocks[0].end_ns -= 300 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("cover 100 ms of the 400 ms"));
+}
+
+TEST(ClockContradiction, AcceptsTheWorkBetweenHonestBlocks) {
+  EXPECT_THAT(found_in(run_of(100 * ms, 2 * ms)), IsEmpty());
+  EXPECT_THAT(found_in(run_of(ms, 3 * ms, 1000)), IsEmpty()) << "a Python worker on very short blocks";
+  TimedRun run = run_of(ms, 0);
+  run.fork.blocks.back().begin_ns += 100 * ms;  // its container's quota was used up
+  run.fork.blocks.back().end_ns += 100 * ms;
+  run.window.end_ns += 100 * ms;
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
+// Two epochs of a second, each with an evaluation of 400 ms.
+TimedRun run_of_epochs() {
+  TimedRun run = run_of(1000 * ms, 401 * ms, 2);
+  run.fork.blocks.erase(run.fork.blocks.begin());
+  for (int i = 0; i < 2; ++i) {
+    run.fork.blocks[static_cast<std::size_t>(i)].epoch = i + 1;
+    run.fork.evaluations.push_back({i + 1, DataSplit::test, 100, 0.5, 0.5, 0.4});
+  }
+  run.window.end_ns += 401 * ms;
+  run.window.cpu_ns = 2900 * ms;
+  return run;
+}
+
+TEST(ClockContradiction, CountsEvaluationsBetweenEpochs) {
+  EXPECT_THAT(found_in(run_of_epochs()), IsEmpty());
+  TimedRun run = run_of_epochs();
+  run.fork.evaluations.clear();
+  run.window.cpu_ns.reset();
+  EXPECT_THAT(found_in(run), IsEmpty()) << "400 ms are within a fifth of the span";
+  run.fork.blocks[1].begin_ns += 500 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("cover"));
+}
+
+TEST(ClockContradiction, RefusesEvaluationsThatDoNotFit) {
+  TimedRun run = run_of_epochs();
+  run.fork.evaluations[0].seconds = 0.5;
+  EXPECT_THAT(found_in(run), AllOf(HasSubstr("after epoch 1"), HasSubstr("the next block was 401 ms later")));
+  run = run_of_epochs();
+  run.fork.evaluations[1].seconds = 0.5;
+  EXPECT_THAT(found_in(run), HasSubstr("the end of the run was"));
+}
+
+TEST(ClockContradiction, RefusesMoreProcessorTimeThanThereWas) {
+  TimedRun run = run_of(100 * ms, 0);
+  for (Block& block : run.fork.blocks) block.cpu_ns *= 2;
+  EXPECT_THAT(found_in(run), HasSubstr("on 1 processor"));
+  run.window.processors = 2;
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
+TEST(ClockContradiction, RefusesLessProcessorTimeThanTheProcessUsed) {
+  TimedRun run = run_of(100 * ms, 0);
+  for (Block& block : run.fork.blocks) block.cpu_ns /= 2;
+  EXPECT_THAT(found_in(run), HasSubstr("cannot have used the rest"));
+  run.window.cpu_ns.reset();
+  EXPECT_THAT(found_in(run), IsEmpty());
+  run = run_of(100 * ms, 0);
+  for (Block& block : run.fork.blocks) block.cpu_ns = 0;
+  run.window.cpu_ns = 60 * ms;  // a worker that sleeps
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
+TEST(CompileTime, WarnsIfTheWorkerReportsLessThanHalf) {
+  const auto warnings = [](double worker, double conductor) {
+    Fork fork;
+    warn_of_compile_time(fork, worker, conductor);
+    return fork.warnings.size();
+  };
+  EXPECT_EQ(warnings(0.9, 2.0), 1U);
+  EXPECT_EQ(warnings(1.1, 2.0), 0U);
+  EXPECT_EQ(warnings(0.003, 0.9), 0U) << "the parameters are read before the worker's clock starts";
+}
+
+}  // namespace
+}  // namespace assay
