@@ -1,6 +1,9 @@
 #include "harness/conductor/run/resume.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -10,6 +13,7 @@
 #include "harness/conductor/run/shard.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
 
 namespace assay {
@@ -76,6 +80,43 @@ std::optional<EnvironmentDifference> hard_difference(const nlohmann::json& then,
       fmt::format("[resume] {} was {} and is {} now: {}; {}", one.what, one.base, one.current, what, remedy));
 }
 
+using Variables = std::map<std::string, std::string>;
+
+// The environment variables that affected the speed of a fork of the earlier report; nothing if the report does not
+// have them.
+std::optional<Variables> variables_of(const Report& earlier, const Fork& fork) {
+  if (!fork.session) return std::nullopt;
+  const nlohmann::json found =
+      field_at(earlier.run, fmt::format("/sessions/{}/variables", *fork.session).c_str());
+  if (!found.is_object()) return std::nullopt;
+  Variables variables;
+  for (const auto& [name, value] : found.items())
+    if (value.is_string()) variables.emplace(name, value.get<std::string>());
+  return variables;
+}
+
+std::string shown(const Variables& variables, const std::string& name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? "not set" : fmt::format("'{}'", found->second);
+}
+
+// The forks that stay must have run with the variables of this process.
+void reject_other_variables(const Report& earlier, const CellReport& row) {
+  const Variables now = speed_variables();
+  for (const Fork& fork : row.forks) {
+    const auto then = variables_of(earlier, fork);
+    if (!then || *then == now) continue;
+    Variables all = *then;
+    all.insert(now.begin(), now.end());
+    const auto differs = std::ranges::find_if(
+        all, [&](const auto& one) { return shown(*then, one.first) != shown(now, one.first); });
+    throw ConfigError(fmt::format(
+        "[resume] the environment variable {} was {} and is {} now: it affects speed, so forks with both must not be "
+        "mixed; set it as before, or measure into another report",
+        differs->first, shown(*then, differs->first), shown(now, differs->first)));
+  }
+}
+
 // Other cells would be cut differently.
 void reject_other_cells(const Report& earlier, const std::vector<Cell>& cells) {
   const bool same = std::equal(cells.begin(), cells.end(), earlier.cells.begin(), earlier.cells.end(),
@@ -113,11 +154,14 @@ ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
     if (const auto row = rows.find(cells[i].id); row != rows.end()) cells_[i].earlier = row->second;
   if (!earlier.environments.empty()) {
     for (const auto& [name, group] : groups) place_group(group, name, request, forks);
-    return;
+  } else {
+    if (const auto difference = hard_difference(earlier.environment, request.environment))
+      reject_machine(*difference, "the earlier report is from another machine",
+                     "measure into another report");
+    for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
   }
-  if (const auto difference = hard_difference(earlier.environment, request.environment))
-    reject_machine(*difference, "the earlier report is from another machine", "measure into another report");
-  for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
+  for (const ResumedCell& cell : cells_)
+    if (cell.earlier && cell.place == ResumedPlace::continued) reject_other_variables(earlier, *cell.earlier);
 }
 
 void ResumedCells::place_group(const std::vector<std::size_t>& group, const std::string& name,

@@ -37,8 +37,9 @@ struct ResumedCell {
 // report.
 class ResumedCells {
  public:
-  // Throws ConfigError if another machine began a group that still misses forks. `forks`: those of a complete
-  // cell.
+  // Throws ConfigError if another machine began a group that still misses forks, or if an environment variable that
+  // affects speed (machine/environment.hpp) differs from that of a fork that this machine keeps. `forks`: those of a
+  // complete cell.
   ResumedCells(const RunRequest& request, const CellGroups& groups, const std::vector<Cell>& cells,
                int forks);
 
