@@ -153,6 +153,31 @@ const Refusal* Cell::refusal(const Program& program) const {
   return found == backend->refusals.end() ? nullptr : &*found;
 }
 
+namespace {
+
+// The options of the settings that are not the default.
+std::string measure_options(const Cell& cell) {
+  const MeasurePlan& plan = cell.measure;
+  const MeasurePlan usual;
+  std::string line;
+  const auto add = [&](const char* option, auto value, auto otherwise) {
+    if (value != otherwise) line += fmt::format(" --{} {}", option, value);
+  };
+  if (plan.epochs == 0) {
+    add("warm-up-steps", plan.warm_up_steps, usual.warm_up_steps);
+    add("warm-up-seconds", plan.warm_up_seconds, usual.warm_up_seconds);
+    if (plan.steps > 0) add("block-seconds", plan.block_seconds, usual.block_seconds);
+    // The cache of a single op decides how many sets of operands there are.
+    if (!cell.axes.is_op()) add("resident-batches", plan.resident_batches, usual.resident_batches);
+  }
+  if (cell.check) add("distinct", cell.distinct, Cell().distinct);
+  if (!cell.check) line += " --check=false";
+  if (cell.profile) line += " --profile";
+  return line;
+}
+
+}  // namespace
+
 std::string Cell::reproduce(std::uint64_t seed) const {
   std::string line = "assay run" + axis_options(axes);
   if (measure.epochs > 0) {
@@ -162,7 +187,7 @@ std::string Cell::reproduce(std::uint64_t seed) const {
   } else {
     line += fmt::format(" --blocks {} --block-seconds {:g}", measure.blocks, measure.block_seconds);
   }
-  return line + fmt::format(" --forks 1 --seed {}", seed);
+  return line + measure_options(*this) + fmt::format(" --forks 1 --seed {}", seed);
 }
 
 }  // namespace assay

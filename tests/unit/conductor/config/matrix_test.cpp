@@ -649,6 +649,22 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   EXPECT_EQ(again.network().schedule.text(), "warmup:5+every:10x0.9");
 }
 
+TEST_F(MatrixTest, TheReproduceLineHasEachSettingThatIsNotTheDefault) {
+  const Cell cell =
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "dataset": "synthetic",
+                              "steps": 30, "block-seconds": 0.02, "warm-up-steps": 1000000, "warm-up-seconds": 0.05,
+                              "resident-batches": 3, "distinct": 8, "samples": 640})")
+          .at(0);
+  EXPECT_THAT(
+      cell.reproduce(1),
+      AllOf(HasSubstr(" --steps 30 --warm-up-steps 1000000 --warm-up-seconds 0.05 --block-seconds 0.02 "),
+            HasSubstr(" --resident-batches 3 --distinct 8 --forks"), HasSubstr(" --samples 640 ")));
+  const auto unchecked = cells(R"({"workload": "mlp", "backend": "fast", "mode": "eager", "check": false})");
+  EXPECT_THAT(unchecked.at(0).reproduce(1), HasSubstr(" --check=false "));
+  const auto epochs = cells(R"({"workload": "mlp", "backend": "fast", "mode": "eager", "epochs": 2})");
+  EXPECT_THAT(epochs.at(0).reproduce(1), HasSubstr(" --epochs 2 --forks 1 --seed 1"));
+}
+
 TEST_F(MatrixTest, rows_that_are_equal_under_quick_are_one_cell) {
   const auto rows = [](const char* quick) {
     return fmt::format(R"({{"workload": "mlp", "backend": "fast", "mode": "graph", "quick": {},
