@@ -29,18 +29,22 @@ Json context(const Report& report) {
            {"executable", "assay"},
            {"num_cpus", 0},
            {"mhz_per_cpu", 0},
-           {"cpu_scaling_enabled", false},
            {"caches", Json::array()},
            {"load_avg", Json::array()},
            {"library_version", "assay " + text(report.run, "version")},
-           {"library_build_type", "release"},
            {"json_schema_version", 1}};
   if (environment.contains("cpu") && environment["cpu"].is_object()) {
     const auto& cpu = environment["cpu"];
     for (const char* key : {"logical", "threads", "count"})
       if (cpu.contains(key) && cpu[key].is_number_integer()) out["num_cpus"] = cpu[key].get<std::int64_t>();
     if (!text(cpu, "model").empty()) out["cpu"] = text(cpu, "model");
+    if (const std::string governor = text(cpu, "governor"); !governor.empty())
+      out["cpu_scaling_enabled"] = governor != "performance";
   }
+  // CMake's types without assertions are Release, RelWithDebInfo and MinSizeRel.
+  if (report.run.contains("build"))
+    if (const std::string type = text(report.run["build"], "type"); !type.empty())
+      out["library_build_type"] = type.find("Rel") != type.npos ? "release" : "debug";
   return out;
 }
 

@@ -33,6 +33,21 @@ TEST(Gbench, has_a_repetition_for_each_fork_under_one_name) {
   EXPECT_NEAR(rows[1]["items_per_second"].get<double>(), 200 / 0.00202, 1e-3);
 }
 
+TEST(Gbench, DescribesMachineAndBuildOnlyIfTheyAreKnown) {
+  Report report = test::sample_report(1);
+  const auto context = [&] { return json::parse(gbench_text(report)).at("context"); };
+  EXPECT_FALSE(context().contains("cpu_scaling_enabled"));
+  EXPECT_FALSE(context().contains("library_build_type"));
+  report.environment["cpu"]["governor"] = "powersave";
+  report.run["build"] = {{"type", "Debug"}};
+  EXPECT_EQ(context().at("cpu_scaling_enabled"), true);
+  EXPECT_EQ(context().at("library_build_type"), "debug");
+  report.environment["cpu"]["governor"] = "performance";
+  report.run["build"]["type"] = "RelWithDebInfo";
+  EXPECT_EQ(context().at("cpu_scaling_enabled"), false);
+  EXPECT_EQ(context().at("library_build_type"), "release");
+}
+
 TEST(Gbench, aggregates_as_google_benchmark_does) {
   const json rows = rows_of(json::parse(gbench_text(test::sample_report(3))), "aggregate");
   ASSERT_EQ(rows.size(), 8u);
