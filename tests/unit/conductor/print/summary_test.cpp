@@ -13,6 +13,7 @@ namespace assay {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -232,6 +233,31 @@ TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
 }
 
 TEST(Summary, reports_that_there_are_no_cells) { EXPECT_EQ(text_of({}), "No cells.\n"); }
+
+TEST(Summary, MarksALooseExamAndAnotherProgram) {
+  Report report = test::sample_report(2);
+  CheckSettings& settings = report.cells[0].equivalence.settings.emplace();
+  const auto shown = [&] { return entry(summary(report).at(0), 0, "equivalence"); };
+  EXPECT_EQ(shown(), "25 % of bound");
+  settings.loosest = 1.01 * loose_bound;
+  EXPECT_EQ(shown(), "25 % of bound, loosely");
+  settings.timed_program_verified = false;
+  EXPECT_EQ(shown(), "25 % of bound, loosely, not the timed program");
+}
+
+TEST(EquivalenceTable, NotesALooseExamAndAnotherProgram) {
+  CellReport cell = test::sample_cell("onednn", "graph", 0.002, 1);
+  CheckSettings& settings = cell.equivalence.settings.emplace();
+  const auto notes = [&] { return equivalence_table(cell).notes; };
+  settings.loosest = 0.005;
+  settings.loosest_gradient = "conv1.weight";
+  EXPECT_THAT(notes(), Contains("the exam detects gradient errors above 0.5 % at worst: conv1.weight"));
+  settings.loosest = 0.05;
+  EXPECT_THAT(notes(), Contains(HasSubstr("conv1.weight; equal loosely")));
+  EXPECT_THAT(notes(), Not(Contains(HasSubstr("second program"))));
+  settings.timed_program_verified = false;
+  EXPECT_THAT(notes(), Contains(HasSubstr("second program")));
+}
 
 TEST(EquivalenceTable, lists_the_worst_tensor_first_and_nan_before_all) {
   CellReport cell = test::sample_cell("onednn", "graph", 0.002, 1);

@@ -52,5 +52,18 @@ TEST(TakeHello, KeepsTheLibrariesOfAForkOnlyIfTheyDiffer) {
   EXPECT_NE(row.forks[0].libraries, row.libraries);
 }
 
+TEST(CheckSummary, NamesWhatLimitsTheResult) {
+  Equivalence equivalence{.checked = true, .passed = true, .worst = 0.25};
+  equivalence.settings.emplace().loosest = loose_bound;
+  const auto text = [&] { return check_summary(Status::ok, "", equivalence); };
+  EXPECT_EQ(text(), "equal to the oracle, worst error 0.25 of its bound");
+  equivalence.settings->loosest = 1.01 * loose_bound;
+  EXPECT_EQ(text(), "equal to the oracle, loosely, worst error 0.25 of its bound");
+  equivalence.settings->timed_program_verified = false;
+  EXPECT_EQ(text(), "equal to the oracle, loosely (not the timed program), worst error 0.25 of its bound");
+  equivalence.settings->loosest = 0;
+  EXPECT_EQ(text(), "equal to the oracle (not the timed program), worst error 0.25 of its bound");
+}
+
 }  // namespace
 }  // namespace assay

@@ -254,6 +254,15 @@ TEST(Metrics, FirstAnswerIsStartAndCompilationOfAForkOfSteps) {
   EXPECT_THAT(cell({fork}).metrics.at("first_answer_time").reason, ::testing::HasSubstr("--steps"));
 }
 
+TEST(Metrics, TimeOutsideBlocksIsTheRestOfTheRun) {
+  Fork fork = steps_fork(0, 100);  // 500 ms of warm-up, 100, 100 and 200 ms
+  EXPECT_FALSE(cell({fork}).metrics.at("time_outside_blocks").value);
+  fork.spent.emplace().run = 3;
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("time_outside_blocks").value, 2.1);
+  fork.evaluations = {{1, DataSplit::test, 100, 0.9, 0.5, 0.6}};
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("time_outside_blocks").value, 1.5);
+}
+
 TEST(Metrics, CountFinalStatesOfForksOfOneSeed) {
   const auto states = [](std::vector<std::pair<std::uint64_t, std::string>> ends) {
     std::vector<Fork> forks;
