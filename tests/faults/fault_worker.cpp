@@ -79,7 +79,8 @@ Json declared_clock(const Json& request, double factor) {
                                {"samples", 100},
                                {"loss", 0.4},
                                {"accuracy", 0.75},
-                               {"seconds", 0.01}});
+                               {"seconds", 1e-3}});
+        now += 1'000'000;
       }
     }
   }
@@ -98,6 +99,19 @@ Json slept_clock() {
   add("warm_up", 500);
   for (int i = 0; i < 3; ++i) add("timed", 600);
   return clock_file(blocks, Json::array(), 50);
+}
+
+Json busy_clock(const Json& request) {
+  Json blocks = Json::array();
+  const auto add = [&](const char* kind) {
+    const std::int64_t begin = now_ns(), end = begin + 100'000'000;
+    while (now_ns() < end) {
+    }
+    blocks.push_back(block(kind, 0, 100, begin, end));
+  };
+  add("warm_up");
+  for (int i = 0; i < request.at("clock").at("blocks").get<int>(); ++i) add("timed");
+  return clock_file(blocks, Json::array(), 100);
 }
 
 namespace {
@@ -143,7 +157,7 @@ class Conversation {
     switch (verb) {
       case Verb::compile:
         act(Moment::compile);
-        worker_.send(protocol::Compiled{0.25, {}, {{"planned_arena", 4096}}});
+        worker_.send(protocol::Compiled{worker_.compile_seconds, {}, {{"planned_arena", 4096}}});
         return true;
       case Verb::run:
         time_steps();

@@ -33,6 +33,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 class RunTest : public ::testing::Test {
@@ -123,7 +124,7 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
       "warm_up_alone", "a_block_less",      "fifo_clock",    "endless_clock", "large_clock",
       "linked_clock",  "huge_steps",        "far_clock",     "endless_block", "negative_times",
       "reversed",      "text_as_time",      "folder_clock",  "sparse_clock",  "empty_clock",
-      "many_blocks",   "removes_its_files"};
+      "many_blocks",   "removes_its_files", "a_tenth",       "hidden_cpu",    "much_cpu"};
   nlohmann::json modes = lies;
   modes.push_back("good");
   const auto begin = std::chrono::steady_clock::now();
@@ -247,7 +248,19 @@ TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
   EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").lower, 1.10e-6);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").upper, 1.15e-6);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("planned_arena").value, 4096);
-  EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.25);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.005);
+}
+
+TEST_F(RunTest, ACompileTimeIsHeldToTheConductorsClock) {
+  const Report report =
+      run_to_end(request(R"("forks": 1, "mode": ["long_compile", "compiles_longer", "busy"])"));
+  EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::protocol_broken);
+  EXPECT_THAT(report.cells[0].reason, HasSubstr("1000 s"));
+  const CellReport &longer = report.cells.at(1), &busy = report.cells.at(2);
+  ASSERT_EQ(longer.status, Status::ok) << longer.reason;
+  EXPECT_THAT(longer.forks.at(0).warnings, ::testing::Contains(HasSubstr("reports a compile time of")));
+  ASSERT_EQ(busy.status, Status::ok) << busy.reason;
+  EXPECT_THAT(busy.forks.at(0).warnings, ::testing::Each(Not(HasSubstr("compile time"))));
 }
 
 TEST_F(RunTest, AWorkerThatLeavesItsProcessorsHasFailed) {
@@ -431,6 +444,21 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
               HasSubstr("forks of two builds must not be mixed"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
               HasSubstr("forks of two builds must not be mixed"));
+}
+
+TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {
+  RunRequest more = request(R"("forks": 2, "mode": "good")");
+  more.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  ::setenv("OMP_SCHEDULE", "static", 1);
+  Progress progress = Progress::quiet();
+  try {
+    run(more, registry_, progress);
+    ADD_FAILURE() << "forks with two schedules in one cell";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("OMP_SCHEDULE was not set and is 'static' now"));
+  }
+  ::unsetenv("OMP_SCHEDULE");
+  EXPECT_EQ(run_to_end(more).cells.at(0).forks.size(), 2U);
 }
 
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {

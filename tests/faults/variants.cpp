@@ -15,6 +15,9 @@
 #include <string>
 #include <system_error>
 
+#include "harness/core/io/safetensors.hpp"
+#include "tests/faults/zero_answers.hpp"
+
 namespace assay::faults {
 namespace {
 
@@ -162,6 +165,17 @@ void write_link(const char* path) { fs::create_symlink("/proc/self/environ", pat
 void write_folder(const char* path) { fs::create_directory(path); }
 void write_text(const char* path, const std::string& text) { std::ofstream(path) << text; }
 
+void append(const char* path) { std::ofstream(path, std::ios::app) << ' '; }
+
+// The right answers, if those of the oracle are zeros, too (zero_oracle.cpp).
+void answer_with_zeros(Worker& worker) {
+  std::vector<HostTensor> answers;
+  for (const Answer& answer : inference_answers())
+    answers.push_back(HostTensor::zeros(answer.name, {DType::f32, answer.shape}));
+  write_safetensors("results/verify.safetensors", answers);
+  worker.answers = true;
+}
+
 // A safetensors file that declares a header of that length.
 void write_header(const char* path, std::uint64_t length, const std::string& header) {
   std::ofstream file(path);
@@ -188,6 +202,11 @@ const Variant table[] = {
     {"other", none, "ok", "", {}},
     {"heavier", none, "ok", "", at(run, [](Worker& w) { w.clock = declared_clock(w.request, 1.2); })},
     {"sleeps", none, "ok", "", at(run, [](Worker& w) { w.clock = slept_clock(); })},
+    {"busy", none, "ok", "", at(run, [](Worker& w) { w.clock = busy_clock(w.request); })},
+    {"compiles_longer", none, "ok", "", at(compile, [](Worker&) { ::usleep(1'200'000); })},
+    {"zeros", none, "ok", "", at(verify, answer_with_zeros)},
+    {"rewrites_a_plan", none, "failed", "0001.plan.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("epochs/0001.plan.npy"); })},
+    {"rewrites_operands", none, "failed", "inputs.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("data/inputs.npy"); })},
     {"wanders", none, "failed", "", at(run, [](Worker& w) { wander(); w.clock = slept_clock(); })},
     {"meets", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, false); })},
     {"wants_room", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, true); })},
@@ -226,6 +245,7 @@ const Variant table[] = {
     {"old_protocol", usual, "failed", "protocol", at(hello, [](Worker& w) { w.hello.protocol = 0; })},
     {"impostor", usual, "failed", "somebody", at(hello, [](Worker& w) { w.hello.backend = "somebody"; })},
     {"negative_compile", usual, "failed", "compile", at(compile, [](Worker& w) { w.send(protocol::Compiled{-1}); })},
+    {"long_compile", usual, "failed", "answered after", at(compile, [](Worker& w) { w.compile_seconds = 1000; })},
     {"negative_memory", usual, "failed", "", line(compile, "{\"event\": \"compiled\", \"seconds\": 1, \"memory\": {\"a\": -1}}\n")},
     {"negative_operator", usual, "failed", "", line(run, "{\"event\": \"ran\", \"operators\": [{\"node\": \"a\", \"seconds\": -1, \"calls\": 1}]}\n")},
 
@@ -250,6 +270,9 @@ const Variant table[] = {
     {"reversed", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"].swap(c["blocks"][1]["end_ns"]); })},
     {"overlap", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"] = c["blocks"][0]["begin_ns"]; })},
     {"no_length", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["end_ns"] = c["blocks"][1]["begin_ns"]; })},
+    {"a_tenth", usual, "failed", "cover", at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["end_ns"] = b["begin_ns"].get<std::int64_t>() + 10'000'000; })},
+    {"hidden_cpu", usual, "failed", "processor time", at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["cpu_ns"] = 0; })},
+    {"much_cpu", usual, "failed", "processor time", block_lie("cpu_ns", 1'000'000'000'000)},
     {"thrice", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].insert(c["blocks"].end(), 2, Json(c["blocks"].back())); })},
     {"no_steps", usual, "failed", clock_name, block_lie("steps", 0)},
     {"negative_steps", usual, "failed", clock_name, block_lie("steps", -5)},

@@ -21,10 +21,11 @@ using Json = nlohmann::json;
 struct Worker {
   Json request;
   protocol::Channel channel{3, 4};
-  protocol::Hello hello{};  // what it introduces itself as
-  Json clock{};             // what is written to results/clock.json; null: no file
-  bool answers = false;     // the exam's answers are written
-  pid_t left = 0;           // a process that the worker leaves behind
+  protocol::Hello hello{};         // what it introduces itself as
+  Json clock{};                    // what is written to results/clock.json; null: no file
+  double compile_seconds = 0.005;  // as it reports
+  bool answers = false;            // the exam's answers are written
+  pid_t left = 0;                  // a process that the worker leaves behind
 
   void send(const protocol::Event& event) { channel.write_line(protocol::write(event)); }
   void send_raw(std::string_view text);
@@ -52,6 +53,8 @@ std::span<const Variant> variants();
 
 // Blocks of a declared length, waited through: a step takes (1 + seed / 100) us, times `factor`.
 Json declared_clock(const Json& request, double factor = 1);
+// Blocks on the real clock, 100 ms each, in which one thread is busy.
+Json busy_clock(const Json& request);
 // Blocks on the real clock, slept through, so that samples from outside fall into them.
 Json slept_clock();
 

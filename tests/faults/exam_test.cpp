@@ -1,0 +1,127 @@
+// Exams with an oracle that answers with zeros, and workers that do too.
+#include "harness/conductor/run/exams.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/run/core_watch.hpp"
+#include "harness/conductor/run/fork.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ExamTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
+    registry_ = find_backends_in({FAULT_BACKENDS, ZERO_ORACLE}, {});
+    ASSERT_THAT(registry_.faults, IsEmpty());
+    ASSERT_NE(registry_.oracle(), nullptr);
+  }
+
+  Cell cell(const std::string& settings) {
+    const RunConfig config = config_from_json(
+        nlohmann::json::parse(R"({"backend": "fault", "threads": 1, "blocks": 3, )" + settings + "}"),
+        "test.json");
+    settings_ = settings_of(config);
+    return expand(config, registry_).cells.at(0);
+  }
+  Cell inference(const std::string& mode) {
+    return cell(R"("workload": "mlp", "dataset": "synthetic", "task": "infer", "mode": ")" + mode + '"');
+  }
+  ForkContext context() {
+    ForkContext made{folder_ / "scratch", registry_, settings_, data_, exams_};
+    made.cores = &cores_;
+    return made;
+  }
+
+  TemporaryFolder folder_;
+  BackendRegistry registry_;
+  RunSettings settings_;
+  DatasetShelf data_{std::vector<std::filesystem::path>{}};
+  Exams exams_{folder_ / "exams"};
+  CoreWatch cores_{CoreWatch::Means{.pause = [](CoreWatch::Seconds) { return false; }}};
+};
+
+TEST_F(ExamTest, AWorkerWithTheOraclesAnswersPasses) {
+  const ForkOutcome outcome = time_cell(inference("zeros"), 0, context(), nullptr);
+  EXPECT_EQ(outcome.fork.status, Status::ok) << outcome.fork.reason;
+  EXPECT_TRUE(outcome.verified.passed) << outcome.verified.reason;
+}
+
+TEST_F(ExamTest, RefusesAWorkerThatRewritesAnEpochPlan) {
+  const Fork fork = time_cell(inference("rewrites_a_plan"), 0, context(), nullptr).fork;
+  EXPECT_EQ(fork.reason_code, ReasonCode::exam_changed);
+  EXPECT_THAT(fork.reason, HasSubstr("epochs/0001.plan.npy"));
+}
+
+TEST_F(ExamTest, RefusesAWorkerThatRewritesOperands) {
+  const auto op = [&](const std::string& mode) {
+    return cell(R"("workload": "op/tanh", "task": "infer", "cache": "warm", "size": "65536", "mode": ")" +
+                mode + '"');
+  };
+  const Fork right = time_cell(op("zeros"), 0, context(), nullptr).fork;
+  EXPECT_EQ(right.status, Status::ok) << right.reason;
+  const Fork fork = time_cell(op("rewrites_operands"), 0, context(), nullptr).fork;
+  EXPECT_EQ(fork.reason_code, ReasonCode::exam_changed);
+  EXPECT_THAT(fork.reason, HasSubstr("data/inputs.npy"));
+}
+
+TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
+  const Cell asked = inference("zeros");
+  ForkContext changing = context();
+  changing.watch.phase = [&](protocol::Verb verb) {
+    if (verb != protocol::Verb::run) return;
+    const auto& file = exams_.of(asked, asked.program(), settings_.exam_seed_of(0), context()).exam.answers;
+    std::vector<HostTensor> answers = read_safetensors(file);
+    for (HostTensor& tensor : answers)
+      if (tensor.name.starts_with("bound/")) std::ranges::fill(tensor.as<double>(), 1e9);
+    write_safetensors(file, answers);
+  };
+  const Fork fork = time_cell(asked, 0, changing, nullptr).fork;
+  EXPECT_EQ(fork.reason_code, ReasonCode::exam_changed);
+  EXPECT_THAT(fork.reason, HasSubstr("the oracle's answers"));
+}
+
+TEST_F(ExamTest, DrawsABluntExamAgain) {
+  const Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
+  const CheckSettings found = exams_.of(asked, asked.program(), 1, context()).settings;
+  EXPECT_EQ(found.seed, 1'000'004U) << "the second draw";
+  EXPECT_LT(found.loosest, loose_bound);
+}
+
+TEST_F(ExamTest, DrawsOnceWhereStorageIsNarrow) {
+  Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
+  asked.axes.precision = PrecisionKind::bf16;
+  const CheckSettings found = exams_.of(asked, asked.program(), 1, context()).settings;
+  EXPECT_EQ(found.seed, 1U);
+  EXPECT_GT(found.loosest, loose_bound);
+}
+
+TEST(DigestsOf, LeavesOutLargerFilesAndFolders) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "below");
+  std::ofstream(folder / "small") << "12345";
+  std::ofstream(folder / "large") << "123456";
+  EXPECT_EQ(digests_of(folder.path()).size(), 2U);
+  const auto small = digests_of(folder.path(), 5);
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_TRUE(small.contains("small"));
+}
+
+}  // namespace
+}  // namespace assay
