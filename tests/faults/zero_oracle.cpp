@@ -41,8 +41,9 @@ std::vector<HostTensor> answers() {
     for (const Answer& answer : inference_answers()) add(answer.name, answer.shape, 0, sharp);
     return all;
   }
+  const json program = json::parse(graph);
   const bool first = fs::current_path().parent_path().filename() == "0";
-  for (const json& value : json::parse(graph).at("training").at("values"))
+  for (const json& value : program.at("training").at("values"))
     if (value.at("role") == "parameter")
       add("gradient/" + value.at("name").get<std::string>(), value.at("shape").get<Shape>(), 1,
           first ? loose : sharp);
