@@ -227,7 +227,7 @@ TENSORFLOW = _of(
 
 # What torch.compile makes is kept between forks, where a cold start was requested (c_cache).
 KEPT_CACHE = Edit(
-    "torch", "compiled code is kept", "worker.py", 'cache = Path(sys.argv[1]).resolve() / "cache"', 'cache = Path("/tmp/assay-mutants")',
+    "torch", "compiled code is kept", "worker.py", 'os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))', 'os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/assay-mutants"',
     survives="a worker may write outside of its folder", cheats=True, modes=("compile",),
 )  # fmt: skip
 
