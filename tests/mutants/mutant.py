@@ -1,4 +1,4 @@
-"""What every mutant of wrong.py, wrong_updates.py and cheats.py has, and how they get a state, a batch or a
+"""The base of the mutants of wrong.py, wrong_updates.py and cheats.py, and how they get a state, a batch or a
 program that is slightly different.
 """
 

@@ -40,7 +40,7 @@ class DecouplesItsDecay(OtherProgram):
 
 
 class DoesNotDecay(OtherProgram):
-    """There is no weight decay."""
+    """Weight decay is left out."""
 
     cell = "decay"
     shows = ("first/moment/",)
