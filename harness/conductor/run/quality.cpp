@@ -24,6 +24,11 @@ constexpr double min_frequency = 0.9;
 constexpr double max_drift = 0.1;
 constexpr double max_gpu_clock_change = 0.02;
 
+// Such a fork does not count.
+bool others_disturbed(const Fork& fork) {
+  return fork.disturbance && fork.disturbance->others_share() > max_taken;
+}
+
 constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
                                     "hw_power_brake_slowdown"};
 
@@ -119,10 +124,8 @@ void add_quality_flags(Fork& fork, const Cell& cell) {
   const auto add = [&](bool holds, const char* flag) {
     if (holds && !contains(fork.flags, flag)) fork.flags.emplace_back(flag);
   };
-  if (fork.disturbance) {
-    add(fork.disturbance->others_share() > max_taken, quality_flag::disturbed);
-    add(fork.disturbance->steal_share() > max_taken, quality_flag::stolen);
-  }
+  add(others_disturbed(fork), quality_flag::disturbed);
+  if (fork.disturbance) add(fork.disturbance->steal_share() > max_taken, quality_flag::stolen);
   add(throttles(timed_gpu_samples(fork), hard_throttles) > 0, quality_flag::throttled);
   add(cell.profile, quality_flag::profiled);
 }
@@ -217,7 +220,8 @@ std::string uncovered_time(const Fork& fork, const RunWindow& window) {
     span += gap;
     excused += seconds_per_gap * (1 + after.count);
   }
-  if (covered >= min_coverage * span - excused) return {};
+  // On a busy machine a worker also waits for a processor between two blocks.
+  if (others_disturbed(fork) || covered >= min_coverage * span - excused) return {};
   return fmt::format(
       "the timed blocks in clock.json cover {} of the {} in which they ran: the worker may have worked between them",
       duration_text(covered), duration_text(span));

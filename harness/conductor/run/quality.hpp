@@ -33,7 +33,8 @@ struct RunWindow {
 //   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
-//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top;
+//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top (not for
+//     a fork with the flag disturbed, which does not count);
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
 //     more than the processors can have done outside of the blocks.
 //

@@ -62,6 +62,14 @@ TEST(ClockContradiction, RefusesBlocksThatAreATenthAsLong) {
   EXPECT_THAT(found_in(run_of(50 * ms, 50 * ms)), HasSubstr("cover"));
 }
 
+TEST(ClockContradiction, DoesNotHoldADisturbedForkToItsCoverage) {
+  TimedRun run = run_of(10 * ms, 90 * ms);
+  run.fork.disturbance = {.processors = 1, .window_ns = 1000 * ms, .others_ns = 900 * ms};
+  EXPECT_THAT(found_in(run), IsEmpty()) << "it waited for a processor, and does not count";
+  run.fork.disturbance->others_ns = 20 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("cover"));
+}
+
 TEST(ClockContradiction, RefusesALongPauseBeforeTheFirstTimedBlock) {
   TimedRun run = run_of(10 * ms, 0);
   run.fork.blocks[0].end_ns -= 300 * ms;
