@@ -178,6 +178,13 @@ int assay_lap_prefill(assay_session* session) {
   }));
 }
 
+int assay_set_agree(assay_session* session, assay_agree agree, void* context) {
+  return static_cast<int>(with("assay_set_agree", session, agree != nullptr, [&](assay::BatchSession& s) {
+    s.set_agree([agree, context](std::int64_t value) { return agree(context, value); });
+    return 0;
+  }));
+}
+
 int assay_add_logits(assay_session* session, const float* logits) {
   return static_cast<int>(with("assay_add_logits", session, logits != nullptr, [&](assay::BatchSession& s) {
     s.add_logits(logits);

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 4 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 5 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -89,6 +89,16 @@ int assay_end_block(assay_session* session, double loss);
 int assay_lap(assay_session* session);
 /* Task decode: call when the logits of a prompt are complete, before its first token; records one prefill. */
 int assay_lap_prefill(assay_session* session);
+
+/* ---- ranks ---- */
+
+/* For workers that train one model together (`world` of request.json is above 1): they must run the same blocks.
+ * Returns, on every rank, the value that rank 0 gave, after all ranks have called it. The values are 0 or more; a
+ * negative result means that it failed. */
+typedef int64_t (*assay_agree)(void* context, int64_t value);
+/* Then required before the first block. The function is called by assay_next_block before the clock starts, so that all
+ * ranks begin a block together, and by assay_end_block after the clock has stopped; never within a block. */
+int assay_set_agree(assay_session* session, assay_agree agree, void* context);
 
 /* Within an evaluation block: logits f32 (B, classes) or (B, T, classes) of the current batch; rows after the
  * true samples are ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in

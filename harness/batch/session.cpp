@@ -163,6 +163,7 @@ assay_block BatchSession::next_block() {
     return {ASSAY_DONE, 0, 0, block_.first_step};
   }
   start_block(block_);
+  agreed("assay_next_block", 0);  // ranks begin a block together
   const std::int32_t kind = block_.kind == PlannedBlock::Kind::warm_up ? ASSAY_WARM_UP
                             : block_.kind == PlannedBlock::Kind::timed ? ASSAY_TIMED
                                                                        : ASSAY_EVALUATE;
@@ -270,7 +271,16 @@ void BatchSession::end_block(double loss) {
                              after.minor_faults - before_.minor_faults});
   results_.loader.batches += batches_read_;
   results_.loader.wait_ns += wait_ns_;
-  plan_->ended(end - begin_ns_);
+  // The time of one rank decides the size of the next block for all of them.
+  plan_->ended(agreed("assay_end_block", end - begin_ns_));
+}
+
+std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {
+  if (request_.world == 1) return value;
+  if (!agree_) out_of_turn(call, "several ranks must agree on each block: call assay_set_agree first");
+  const std::int64_t common = agree_(value);
+  if (common < 0) out_of_turn(call, "the ranks did not agree: one of them has failed");
+  return common;
 }
 
 // Time that was not idle, not stolen and not ours was taken by other processes.

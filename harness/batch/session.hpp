@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/batch/block_plan.hpp"
@@ -45,6 +47,8 @@ class BatchSession {
 
   void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const;
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
+  using Agree = std::function<std::int64_t(std::int64_t)>;
+  void set_agree(Agree agree) { agree_ = std::move(agree); }
   assay_block next_block();
   void end_block(double loss);
   void enqueued();
@@ -60,6 +64,8 @@ class BatchSession {
   bool training() const { return request_.task == Task::train; }
   // Adds the time since the last lap, or since the begin of the block.
   void lap(const char* call, Latencies& latencies);
+  // The value of rank 0, once all ranks have called it.
+  std::int64_t agreed(const char* call, std::int64_t value) const;
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
   void note_disturbance(const Counters& after, std::int64_t end);
@@ -78,6 +84,7 @@ class BatchSession {
   assay_layout layout_ = {};
   std::int64_t labels_of_sample_ = 1;
   std::optional<BlockPlan> plan_;
+  Agree agree_;
   CounterReader counter_reader_;
   Evaluator evaluator_;
   Latencies latencies_;

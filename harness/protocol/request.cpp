@@ -14,6 +14,9 @@ CellRequest read_request(const std::filesystem::path& file) {
   if (request.protocol != protocol::version)
     throw JsonError(fmt::format("{}/protocol: is version {}, but this build uses version {}", file.string(),
                                 request.protocol, protocol::version));
+  if (request.rank >= request.world)
+    throw JsonError(
+        fmt::format("{}/rank: is {}, but there are {} ranks", file.string(), request.rank, request.world));
   return request;
 }
 

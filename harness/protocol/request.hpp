@@ -128,6 +128,8 @@ struct CellRequest {
   std::int64_t batch = 0;
   int threads = 1;
   std::uint64_t seed = 1;
+  int rank = 0, world = 1;   // its place among the workers that train one model together
+  std::string rendezvous{};  // where these find each other: "127.0.0.1:29400"; empty if it trains alone
   bool deterministic = false;
   bool profile = false;
   std::optional<double> memory_fraction{};         // share of the device's memory; absent: no limit
@@ -153,6 +155,15 @@ constexpr auto describe(Of<CellRequest>) {
       field("batch", &CellRequest::batch, "Samples per step.").between(1, 1 << 24),
       field("threads", &CellRequest::threads, "Threads that compute.").between(1, 1 << 16).optional(),
       field("seed", &CellRequest::seed, "The seed of parameters and of the order of samples.").optional(),
+      field("rank", &CellRequest::rank, "Its number among the workers that train one model together, from 0.")
+          .between(0, 65'535)
+          .left_out_by_default(),
+      field("world", &CellRequest::world, "The number of these workers.")
+          .between(1, 65'536)
+          .left_out_by_default(),
+      field("rendezvous", &CellRequest::rendezvous,
+            "Where they find each other: `127.0.0.1:29400`, a free port on rank 0's machine.")
+          .left_out_by_default(),
       field("deterministic", &CellRequest::deterministic,
             "Whether results must be the same bits in each run.")
           .optional(),
@@ -172,7 +183,7 @@ constexpr auto describe(Of<CellRequest>) {
 }
 
 // Throws JsonError with the file and the field if a field is missing, has another type or is out of its
-// range, also if the protocol has another version.
+// range, also if the protocol has another version, or if there is no such rank.
 CellRequest read_request(const std::filesystem::path& file);
 
 }  // namespace assay

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from pathlib import Path
 
 import numpy as np
 
-API = 4
+API = 5
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
@@ -37,6 +38,7 @@ class Block(ctypes.Structure):
     _fields_ = (("kind", c_int32), ("epoch", c_int32), ("steps", c_int64), ("first_step", c_int64))
 
 
+AGREE = ctypes.CFUNCTYPE(c_int64, c_void_p, c_int64)  # assay_agree
 # name: (result, arguments)
 SIGNATURES = {
     "assay_api_version": (c_int32, []),
@@ -53,6 +55,7 @@ SIGNATURES = {
     "assay_lap": (ctypes.c_int, [c_void_p]),
     "assay_lap_prefill": (ctypes.c_int, [c_void_p]),
     "assay_add_logits": (ctypes.c_int, [c_void_p, POINTER(c_float)]),
+    "assay_set_agree": (ctypes.c_int, [c_void_p, AGREE, c_void_p]),
     "assay_progress": (ctypes.c_int, [c_void_p, POINTER(c_int64), POINTER(c_int64)]),
 }
 
@@ -96,6 +99,7 @@ class Session:
 
     def __init__(self, cell_folder: Path, library: Path | None = None) -> None:
         self._lib = load_library(library or library_path())
+        self._error: Exception | None = None  # of a function that the library called
         self._handle = self._lib.assay_open(os.fsencode(cell_folder))
         if not self._handle:
             self._fail()
@@ -119,6 +123,8 @@ class Session:
         self._buffers = (self.inputs.ctypes.data, self.labels.ctypes.data_as(POINTER(c_int32)))
 
     def _fail(self) -> None:
+        if self._error is not None:
+            raise self._error
         raise RuntimeError(
             (self._lib.assay_last_error() or b"[batch] no reason given").decode(errors="replace")
         )
@@ -127,6 +133,19 @@ class Session:
         if result < 0:
             self._fail()
         return result
+
+    def set_agree(self, agree: Callable[[int], int]) -> None:
+        """Let several ranks run the same blocks: Adapter.agree()."""
+
+        def call(_: object, value: int) -> int:
+            try:
+                return agree(value)
+            except Exception as error:  # ctypes would drop it
+                self._error = error
+                return -1
+
+        self._agree = AGREE(call)  # the library keeps only the address
+        self._must(self._lib.assay_set_agree(self._handle, self._agree, None))
 
     def read_resident(self, slot: int) -> None:
         """Fill `inputs` and `labels` with resident batch number `slot`."""

@@ -533,5 +533,47 @@ TEST(Session, refuses_images_where_the_manifest_says_tokens) {
   EXPECT_THROW(BatchSession(cell.path()), IoError);
 }
 
+// One of two ranks, with blocks of 0.1 s after ten steps.
+void make_it_of_two_ranks(Cell& cell) {
+  cell.request["rank"] = 1;
+  cell.request["world"] = 2;
+  cell.request["loader"] = {{"kind", "resident"}, {"resident_batches", 2}};
+  cell.request["clock"] = {{"kind", "steps"},
+                           {"warm_up", {{"min_steps", 10}, {"min_seconds", 0}}},
+                           {"block_seconds", 0.1},
+                           {"blocks", 2}};
+  cell.save_request();
+}
+
+TEST(Session, sizes_the_blocks_of_a_rank_by_the_time_of_rank_0) {
+  Cell cell;
+  make_it_of_two_ranks(cell);
+  BatchSession session(cell.path());
+  int calls = 0;
+  session.set_agree([&](std::int64_t) -> std::int64_t { return ++calls % 2 == 1 ? 0 : 10'000'000; });
+  EXPECT_EQ(session.next_block().steps, 10);
+  EXPECT_EQ(calls, 1) << "ranks begin a block together";
+  session.end_block(0.5);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(session.next_block().steps, 100) << "rank 0 took 1 ms for a step";
+}
+
+TEST(Session, measures_no_rank_that_cannot_agree_with_the_others) {
+  Cell cell;
+  make_it_of_two_ranks(cell);
+  BatchSession session(cell.path());
+  EXPECT_THROW(session.next_block(), CallError) << "nobody set how";
+  BatchSession other(cell.path());
+  other.set_agree([](std::int64_t) -> std::int64_t { return -1; });
+  EXPECT_THROW(other.next_block(), CallError);
+}
+
+TEST(Session, asks_nobody_if_there_is_one_rank) {
+  const Cell cell;
+  BatchSession session(cell.path());
+  session.set_agree([](std::int64_t) -> std::int64_t { return -1; });
+  EXPECT_EQ(run(session).size(), 10u);
+}
+
 }  // namespace
 }  // namespace assay
