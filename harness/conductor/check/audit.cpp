@@ -51,6 +51,17 @@ std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::ui
   return within;
 }
 
+RunAudit audit_of_rank(const RunAudit& audit, std::span<const Block> own) {
+  RunAudit result{.own_loader = audit.own_loader};
+  std::int64_t steps = 0;
+  for (const Block& block : own) {
+    if (__builtin_add_overflow(steps, block.steps, &steps)) break;
+    if (block.loss && std::ranges::find(audit.reported, steps, &ReportedLoss::steps) != audit.reported.end())
+      result.reported.push_back({steps, *block.loss});
+  }
+  return result;
+}
+
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit, const Precision& precision) {
   if (!audit.reported.empty()) {
     ExamReplay replay{{1}};

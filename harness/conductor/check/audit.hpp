@@ -31,6 +31,9 @@ struct RunAudit {
 // time of the blocks. Empty if they reach none: even the first block may take longer.
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
 
+// The same of one of several ranks: after the same steps, what it reported at the ends of its own blocks.
+RunAudit audit_of_rank(const RunAudit& audit, std::span<const Block> own);
+
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
 bool chosen_of_later_forks(std::uint64_t seed);
 

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
+#include "harness/conductor/check/rank_exam.hpp"
 #include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
@@ -131,65 +133,158 @@ std::set<std::string> noisy_parameters(const TensorFile& oracle, const Program& 
 
 }  // namespace
 
-Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file,
-                  const RunAudit& audit) {
-  const TensorFile oracle = TensorFile::read(exam.answers);
-  const ExamBatches batches = read_exam_batches(exam.folder / "batches.json");
-  const Precision precision = precision_of(exam.precision);
+namespace {
 
-  const bool extreme = fs::exists(exam.folder / "extreme.safetensors");
-  const std::vector<ExpectedTensor> tensors = expected_tensors(program, exam.task, batches, extreme);
-  const bool trains = exam.task == Task::train && !program.is_op();
-  const std::set<std::string> noisy =
-      trains ? noisy_parameters(oracle, program, precision) : std::set<std::string>();
-  Equivalence result;
-  TensorFile worker;
-  try {
-    worker = TensorFile::read_foreign(worker_file, max_file_bytes(tensors));
-  } catch (const Error& error) {
-    add_failure(result, "exam", fmt::format("has no answers: {}", error.what()));
-    conclude(result);
-    return result;
+// The exam with what its answers are compared with.
+struct Questions {
+  const Exam& exam;
+  const Program& program;
+  TensorFile oracle = TensorFile::read(exam.answers);
+  ExamBatches batches = read_exam_batches(exam.folder / "batches.json");
+  Precision precision = precision_of(exam.precision);
+  std::vector<ExpectedTensor> tensors =
+      expected_tensors(program, exam.task, batches, fs::exists(exam.folder / "extreme.safetensors"));
+  std::set<std::string> noisy = exam.task == Task::train && !program.is_op()
+                                    ? noisy_parameters(oracle, program, precision)
+                                    : std::set<std::string>();
+
+  std::vector<double> exact(const ExpectedTensor& expected) const {
+    std::vector<double> values = oracle.required(expected.name);
+    if (!expected.rows) return values;
+    return expanded(values, batches, exam.task != Task::train ? batches.count() : 1);
   }
+};
 
-  for (const ExpectedTensor& expected : tensors) {
-    const std::string refusal = worker.refusal(expected.name, {DType::f32, expected.shape});
-    if (!refusal.empty()) {
-      add_failure(result, expected.name, refusal);
-      continue;
-    }
-    if (expected.draws) continue;  // judged below
-    std::vector<double> exact = oracle.required(expected.name);
-    if (expected.rows) {
-      const bool all = exam.task != Task::train;
-      exact = expanded(exact, batches, all ? batches.count() : 1);
-    }
-    std::vector<double> got = worker.required(expected.name);
-    if (expected.square) {
-      take_roots(exact);
-      take_roots(got);
-    }
-    if (exact.size() != got.size()) {
-      throw CellError(fmt::format("[check] {}: {} has another shape than the program requires",
-                                  exam.answers.string(), expected.name));
-    }
-    Bound bound =
-        bound_of_answer(oracle, expected.name, exact, precision, expected.summed ? batches.repeats() : 1,
-                        noisy.contains(expected.parameter));
-    if (expected.square) bound = widened(bound, change_by_rounded_decay(program.optimizer), exact);
-    result.tensors.push_back(compare(expected.name, got, exact, bound));
+TensorVerdict compared(const Questions& asked, const ExpectedTensor& expected, const TensorFile& worker) {
+  std::vector<double> exact = asked.exact(expected), got = worker.required(expected.name);
+  if (expected.square) {
+    take_roots(exact);
+    take_roots(got);
+  }
+  if (exact.size() != got.size()) {
+    throw CellError(fmt::format("[check] {}: {} has another shape than the program requires",
+                                asked.exam.answers.string(), expected.name));
+  }
+  Bound bound = bound_of_answer(asked.oracle, expected.name, exact, asked.precision,
+                                expected.summed ? asked.batches.repeats() : 1,
+                                asked.noisy.contains(expected.parameter));
+  if (expected.square) bound = widened(bound, change_by_rounded_decay(asked.program.optimizer), exact);
+  return compare(expected.name, got, exact, bound);
+}
+
+// Why each of the tensors cannot be judged; empty where it can.
+using Refusals = std::vector<std::string>;
+
+Refusals refusals_of(const TensorFile& worker, const std::vector<ExpectedTensor>& tensors,
+                     std::size_t ranks) {
+  Refusals refusals;
+  for (const ExpectedTensor& expected : tensors)
+    refusals.push_back(worker.refusal(expected.name, type_of_rank(expected, ranks)));
+  return refusals;
+}
+
+// skipped: a tensor that was not joined, because of another rank.
+Equivalence judged(const Questions& asked, const TensorFile& worker, const Refusals& refusals,
+                   const std::vector<bool>& skipped, const RunAudit& audit) {
+  Equivalence result;
+  for (std::size_t i = 0; i < asked.tensors.size(); ++i) {
+    const ExpectedTensor& expected = asked.tensors[i];
+    if (!refusals[i].empty())
+      add_failure(result, expected.name, refusals[i]);
+    else if (!expected.draws && !skipped[i])  // draws are judged below
+      result.tensors.push_back(compared(asked, expected, worker));
   }
   if (result.reason.empty()) {
-    std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));
-    std::ranges::move(judge_timed_dropout(worker, oracle, program, exam.task, precision, batches.repeats()),
-                      std::back_inserter(result.tensors));
-    if (fs::exists(exam.folder / "continuation.json"))
-      std::ranges::move(judge_continuation(worker, program, precision, noisy, audit.deterministic),
-                        std::back_inserter(result.tensors));
-    std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));
+    const auto add = [&](std::vector<TensorVerdict> verdicts) {
+      std::ranges::move(verdicts, std::back_inserter(result.tensors));
+    };
+    add(judge_draws(worker, asked.program, asked.exam.task));
+    add(judge_timed_dropout(worker, asked.oracle, asked.program, asked.exam.task, asked.precision,
+                            asked.batches.repeats()));
+    if (fs::exists(asked.exam.folder / "continuation.json"))
+      add(judge_continuation(worker, asked.program, asked.precision, asked.noisy, audit.deterministic));
+    add(judge_audit(worker, audit, asked.precision));
   }
-  result.ties = ties_of(oracle);
+  result.ties = ties_of(asked.oracle);
   conclude(result);
+  return result;
+}
+
+Equivalence without_answers(const Error& error) {
+  Equivalence result;
+  add_failure(result, "exam", fmt::format("has no answers: {}", error.what()));
+  conclude(result);
+  return result;
+}
+
+// Names the rank in the reason.
+Equivalence of_rank(std::size_t rank, Equivalence result) {
+  if (!result.reason.empty()) result.reason = fmt::format("rank {}: {}", rank, result.reason);
+  return result;
+}
+
+}  // namespace
+
+Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file,
+                  const RunAudit& audit) {
+  const Questions asked{exam, program};
+  TensorFile worker;
+  try {
+    worker = TensorFile::read_foreign(worker_file, max_file_bytes(asked.tensors));
+  } catch (const Error& error) {
+    return without_answers(error);
+  }
+  return judged(asked, worker, refusals_of(worker, asked.tensors, 1), std::vector<bool>(asked.tensors.size()),
+                audit);
+}
+
+Equivalence judge(const Exam& exam, const Program& program, const std::vector<RankAnswers>& ranks) {
+  if (ranks.size() == 1) return judge(exam, program, ranks.front().file, ranks.front().audit);
+  const Questions asked{exam, program};
+  std::vector<TensorFile> files;
+  std::vector<Refusals> refusals;
+  std::vector<bool> skipped(asked.tensors.size());
+  for (const RankAnswers& answers : ranks) {
+    try {
+      files.push_back(TensorFile::read_foreign(answers.file, max_file_bytes(asked.tensors)));
+    } catch (const Error& error) {
+      return of_rank(files.size(), without_answers(error));
+    }
+    refusals.push_back(refusals_of(files.back(), asked.tensors, ranks.size()));
+    for (std::size_t i = 0; i < skipped.size(); ++i) skipped[i] = skipped[i] || !refusals.back()[i].empty();
+  }
+  join_answers(files, asked.tensors);
+  std::optional<Equivalence> result;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Equivalence one =
+        of_rank(rank, judged(asked, files[rank], refusals[rank], skipped, ranks[rank].audit));
+    result = result ? merged(*result, one) : one;
+  }
+  return *result;
+}
+
+Equivalence merged(const Equivalence& a, const Equivalence& b) {
+  if (!a.checked) return a.tensors.empty() ? b : a;
+  if (!b.checked) {
+    Equivalence result = a;
+    result.passed = false;
+    if (result.reason.empty()) result.reason = b.reason;
+    return result;
+  }
+  Equivalence result = a;
+  result.passed = a.passed && b.passed;
+  if (a.passed) result.reason = b.reason;
+  for (const TensorVerdict& tensor : b.tensors) {
+    const auto same = std::find_if(result.tensors.begin(), result.tensors.end(),
+                                   [&](const auto& t) { return t.name == tensor.name; });
+    if (same == result.tensors.end()) {
+      result.tensors.push_back(tensor);
+    } else if (tensor.ratio > same->ratio) {
+      *same = tensor;
+    }
+  }
+  result.worst = std::max(a.worst, b.worst);
+  if (b.settings && (!a.settings || b.settings->loosest > a.settings->loosest)) result.settings = b.settings;
   return result;
 }
 

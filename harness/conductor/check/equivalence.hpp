@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "harness/conductor/check/audit.hpp"
 #include "harness/graph/program.hpp"
@@ -22,6 +23,19 @@ struct Exam {
 // for errors in the files of the oracle or the exam.
 Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file,
                   const RunAudit& audit = {});
+
+// What one of several ranks answered on its part of the batches (rank_exam.hpp).
+struct RankAnswers {
+  std::filesystem::path file;
+  RunAudit audit{};
+};
+// The same for ranks that train one model together. The oracle answered on whole batches, so the ranks' losses are averaged
+// and their logits are put together in the order of the rows. The state of each rank is judged. Of a tensor that several
+// ranks have, the verdict is the worst one.
+Equivalence judge(const Exam& exam, const Program& program, const std::vector<RankAnswers>& ranks);
+
+// The tensors of both; for a tensor in both, the worse of the two verdicts.
+Equivalence merged(const Equivalence& a, const Equivalence& b);
 
 // How well the exam detects errors: the largest of the bounds of the gradients, as relative L2, with the
 // parameter's name. Skips a gradient that consists only of rounding errors (the bias in front of a batch

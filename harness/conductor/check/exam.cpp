@@ -205,6 +205,19 @@ std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinc
   return rows;
 }
 
+// The rows of several ranks, one rank after the other: each rank has samples that no other one has, so that a rank which
+// reads another one's rows is found.
+std::vector<std::int64_t> shuffled_rows_of_ranks(std::int64_t batch, std::int64_t distinct, int ranks,
+                                                 std::uint64_t seed) {
+  std::vector<std::int64_t> rows;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string stream = rank == 0 ? "exam/rows" : fmt::format("exam/rows/{}", rank);
+    for (const std::int64_t row : shuffled_rows(batch / ranks, distinct / ranks, Philox(seed, stream)))
+      rows.push_back(rank * (distinct / ranks) + row);
+  }
+  return rows;
+}
+
 // Images with mean 0 and deviation 1, like normalised images; all different.
 HostTensor images_of(Shape shape, std::int64_t samples, std::uint64_t seed) {
   shape.front() = samples;
@@ -412,8 +425,8 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::uint64_t seed = plan.seed;
   ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, seed)};
   if (program.is_op()) batches.slots.resize(std::min<std::size_t>(2, batches.slots.size()));
-  batches.distinct = distinct_samples(batches.batch, plan.distinct);
-  batches.row_of = shuffled_rows(batches.batch, batches.distinct, Philox(seed, "exam/rows"));
+  batches.distinct = plan.ranks * distinct_samples(batches.batch / plan.ranks, plan.distinct);
+  batches.row_of = shuffled_rows_of_ranks(batches.batch, batches.distinct, plan.ranks, seed);
   const std::int64_t samples = batches.count() * batches.distinct;
 
   fs::create_directories(folder);

@@ -24,6 +24,8 @@ struct ExamPlan {
       0;  // slots in which the cell keeps batches; 0: the batch of each step is staged in slot 0
   Task task = Task::train;
   PrecisionKind precision = PrecisionKind::fp32;
+  int ranks =
+      1;  // workers that share each batch; divides it. Each has `distinct` samples that no other one has
 };
 
 // Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs

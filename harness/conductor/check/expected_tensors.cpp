@@ -67,12 +67,12 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
   }
 
   std::vector<ExpectedTensor> tensors = {{.name = "evaluation/logits", .shape = logits, .rows = true},
-                                         {.name = "first/loss", .shape = {}, .summed = true}};
+                                         {.name = "first/loss", .shape = {}, .mean = true, .summed = true}};
   add_state(tensors, program, "first");
-  tensors.push_back({.name = "last/loss", .shape = {}, .summed = true});
+  tensors.push_back({.name = "last/loss", .shape = {}, .mean = true, .summed = true});
   tensors.push_back({.name = "last/logits", .shape = logits, .rows = true});
   add_state(tensors, program, "last");
-  if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .summed = true});
+  if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .mean = true, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))
     tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {6}, .draws = true});
   return tensors;

@@ -14,6 +14,7 @@ struct ExpectedTensor {
   Shape shape;              // as the worker writes it
   std::string parameter{};  // to whose state it belongs; empty: it is not a state
   bool rows = false;        // has one row per sample of each batch; the oracle has only the distinct samples
+  bool mean = false;        // a mean over the rows of a batch: the loss
   bool summed = false;      // summed over the batch
   bool draws = false;       // counts of random draws of the program, judged by their distribution
   bool square = false;      // a mean of squares: judged by its root

@@ -40,6 +40,11 @@ const HostTensor* TensorFile::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
+void TensorFile::put(HostTensor tensor) {
+  std::string name = tensor.name;
+  tensors_.insert_or_assign(std::move(name), std::move(tensor));
+}
+
 std::vector<double> TensorFile::required(std::string_view name) const {
   const HostTensor* tensor = find(name);
   if (tensor == nullptr) throw CellError(fmt::format("[check] {} has no tensor '{}'", path_.string(), name));

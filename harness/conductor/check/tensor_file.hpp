@@ -26,6 +26,8 @@ class TensorFile {
   std::vector<std::string> names() const;  // ascending
   // Null if not found. Valid as long as this object.
   const HostTensor* find(std::string_view name) const;
+  // Adds a tensor, or replaces the one of that name.
+  void put(HostTensor tensor);
   // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;
   // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar

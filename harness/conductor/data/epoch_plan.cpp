@@ -1,7 +1,9 @@
 #include "harness/conductor/data/epoch_plan.hpp"
 
 #include <limits>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,10 +34,22 @@ std::vector<PlanRow> epoch_plan(std::int64_t samples, int epoch, std::uint64_t s
   return rows;
 }
 
+std::vector<PlanRow> rows_of_rank(std::vector<PlanRow> plan, const PlanShare& share) {
+  if (share.world == 1) return plan;
+  const auto batch = static_cast<std::size_t>(share.batch),
+             own = batch / static_cast<std::size_t>(share.world);
+  std::vector<PlanRow> rows;
+  for (std::size_t first = 0; first + batch <= plan.size(); first += batch) {
+    const auto part = std::span(plan).subspan(first + static_cast<std::size_t>(share.rank) * own, own);
+    rows.insert(rows.end(), part.begin(), part.end());
+  }
+  return rows;
+}
+
 void write_epoch_plans(const std::filesystem::path& cell_folder, std::int64_t samples, int epochs,
-                       std::uint64_t seed, const Augmentation& augmentation) {
+                       std::uint64_t seed, const Augmentation& augmentation, const PlanShare& share) {
   for (int epoch = 1; epoch <= epochs; ++epoch)
-    write_plan(cell_folder, epoch, epoch_plan(samples, epoch, seed, augmentation));
+    write_plan(cell_folder, epoch, rows_of_rank(epoch_plan(samples, epoch, seed, augmentation), share));
 }
 
 }  // namespace assay

@@ -32,8 +32,18 @@ struct Augmentation {
 // if there are crops, then the flip if there is mirroring. Epochs count from 1.
 std::vector<PlanRow> epoch_plan(std::int64_t samples, int epoch, std::uint64_t seed,
                                 const Augmentation& augmentation = {});
+
+// Which rows of a plan are those of one of several ranks.
+struct PlanShare {
+  std::int64_t batch = 1;  // of all ranks together
+  int rank = 0, world = 1;
+};
+// Of each whole batch, the rows r B/N to (r + 1) B/N - 1 of rank r of N. All rows if there is one rank.
+std::vector<PlanRow> rows_of_rank(std::vector<PlanRow> plan, const PlanShare& share);
+
 // Writes epochs/0001.plan.npy … of a cell folder.
 void write_epoch_plans(const std::filesystem::path& cell_folder, std::int64_t samples, int epochs,
-                       std::uint64_t seed, const Augmentation& augmentation = {});
+                       std::uint64_t seed, const Augmentation& augmentation = {},
+                       const PlanShare& share = {});
 
 }  // namespace assay

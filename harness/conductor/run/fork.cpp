@@ -430,29 +430,4 @@ ForkOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
   return run_fork(cell, cell.program(), FolderPurpose::run, round, context, resident);
 }
 
-Equivalence merged(const Equivalence& a, const Equivalence& b) {
-  if (!a.checked) return a.tensors.empty() ? b : a;
-  if (!b.checked) {
-    Equivalence result = a;
-    result.passed = false;
-    if (result.reason.empty()) result.reason = b.reason;
-    return result;
-  }
-  Equivalence result = a;
-  result.passed = a.passed && b.passed;
-  if (a.passed) result.reason = b.reason;
-  for (const TensorVerdict& tensor : b.tensors) {
-    const auto same = std::find_if(result.tensors.begin(), result.tensors.end(),
-                                   [&](const auto& t) { return t.name == tensor.name; });
-    if (same == result.tensors.end()) {
-      result.tensors.push_back(tensor);
-    } else if (tensor.ratio > same->ratio) {
-      *same = tensor;
-    }
-  }
-  result.worst = std::max(a.worst, b.worst);
-  if (b.settings && (!a.settings || b.settings->loosest > a.settings->loosest)) result.settings = b.settings;
-  return result;
-}
-
 }  // namespace assay

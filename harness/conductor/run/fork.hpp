@@ -56,7 +56,4 @@ ForkOutcome check_cell(const Cell& cell, const Program& program, const ForkConte
 ForkOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
                       std::optional<ResidentWorker>* resident);
 
-// The tensors of both; for a tensor in both, the worse of the two verdicts.
-Equivalence merged(const Equivalence& a, const Equivalence& b);
-
 }  // namespace assay

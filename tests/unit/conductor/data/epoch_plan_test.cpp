@@ -45,5 +45,17 @@ TEST(EpochPlan, varies_only_what_is_requested) {
   for (const PlanRow& row : epoch_plan(100, 1, 1, {2, false})) EXPECT_EQ(row.flip, 0);
 }
 
+TEST(EpochPlan, ranks_share_each_whole_batch_in_the_order_of_its_rows) {
+  const auto whole = epoch_plan(23, 1, 7);
+  const auto first = rows_of_rank(whole, {6, 0, 2}), second = rows_of_rank(whole, {6, 1, 2});
+  ASSERT_EQ(first.size(), 9u) << "three batches of 6 rows; 5 rows are dropped";
+  ASSERT_EQ(second.size(), 9u);
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(first[i], whole[i / 3 * 6 + i % 3]);
+    EXPECT_EQ(second[i], whole[i / 3 * 6 + 3 + i % 3]);
+  }
+  EXPECT_EQ(rows_of_rank(whole, {6, 0, 1}), whole) << "one rank has them all";
+}
+
 }  // namespace
 }  // namespace assay

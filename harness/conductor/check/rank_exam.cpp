@@ -1,0 +1,96 @@
+#include "harness/conductor/check/rank_exam.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/json/encode.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of an array of the samples of all batches, one batch after the other, those of one rank.
+HostTensor samples_of_rank(const HostTensor& all, const ExamBatches& whole, int rank, int world) {
+  const std::int64_t own = whole.distinct / world, samples = whole.count() * whole.distinct;
+  if (all.type.shape.empty() || all.type.shape.front() != samples)
+    throw CellError(fmt::format("[exam] an array has the shape {}, but the exam has {} samples",
+                                to_string(all.type.shape), samples));
+  TensorType type = all.type;
+  type.shape.front() = whole.count() * own;
+  HostTensor part = HostTensor::zeros(all.name, type);
+  const std::size_t sample = all.bytes.size() / static_cast<std::size_t>(samples);
+  auto to = part.bytes.begin();
+  for (std::int64_t batch = 0; batch < whole.count(); ++batch) {
+    const auto begin =
+        all.bytes.begin() +
+        static_cast<std::ptrdiff_t>(static_cast<std::size_t>(batch * whole.distinct + rank * own) * sample);
+    to = std::copy_n(begin, static_cast<std::size_t>(own) * sample, to);
+  }
+  return part;
+}
+
+bool is_joined(const ExpectedTensor& expected) { return expected.rows || expected.mean; }
+
+}  // namespace
+
+ExamBatches part_of(const ExamBatches& whole, int rank, int world) {
+  ExamBatches part{.batch = whole.batch / world, .distinct = whole.distinct / world, .slots = whole.slots};
+  const std::int64_t first = rank * part.distinct;
+  const auto rows = static_cast<std::size_t>(part.batch);
+  for (const std::int64_t row :
+       std::span(whole.row_of).subspan(static_cast<std::size_t>(rank) * rows, rows)) {
+    if (row < first || row >= first + part.distinct)
+      throw CellError(fmt::format(
+          "[exam] a row of rank {} is sample {} of the batch, which is another rank's", rank, row));
+    part.row_of.push_back(row - first);
+  }
+  return part;
+}
+
+void write_exam_of_rank(const fs::path& exam, const fs::path& folder, int rank, int world) {
+  fs::create_directories(folder);
+  for (const fs::directory_entry& entry : fs::directory_iterator(exam))
+    if (entry.is_regular_file()) fs::copy_file(entry.path(), folder / entry.path().filename());
+  const ExamBatches whole = read_exam_batches(exam / "batches.json");
+  for (const char* name : {"inputs.npy", "labels.npy"})
+    write_npy(folder / name, samples_of_rank(read_npy(exam / name), whole, rank, world));
+  write_atomically(folder / "batches.json", encode(part_of(whole, rank, world)).dump() + "\n", false);
+}
+
+TensorType type_of_rank(const ExpectedTensor& expected, std::size_t world) {
+  TensorType type{DType::f32, expected.shape};
+  if (expected.rows) type.shape.front() /= static_cast<std::int64_t>(world);
+  return type;
+}
+
+void join_answers(std::vector<TensorFile>& ranks, const std::vector<ExpectedTensor>& tensors) {
+  for (const ExpectedTensor& expected : tensors) {
+    const TensorType of_rank = type_of_rank(expected, ranks.size());
+    const bool usable = std::ranges::all_of(
+        ranks, [&](const TensorFile& file) { return file.refusal(expected.name, of_rank).empty(); });
+    if (!is_joined(expected) || !usable) continue;
+    HostTensor joined = HostTensor::zeros(expected.name, {DType::f32, expected.shape});
+    auto to = joined.bytes.begin();
+    double sum = 0;
+    for (const TensorFile& file : ranks) {
+      if (expected.rows)
+        to = std::ranges::copy(file.find(expected.name)->bytes, to).out;
+      else
+        sum += file.required(expected.name).front();
+    }
+    if (expected.mean)
+      joined.as<float>().front() = static_cast<float>(sum / static_cast<double>(ranks.size()));
+    for (TensorFile& file : ranks) file.put(joined);
+  }
+}
+
+}  // namespace assay
