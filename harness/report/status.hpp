@@ -67,6 +67,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
   X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \
   X(processors_left, failed, "a thread of the worker could run on a processor that is not the worker's")    \
+  X(other_rank_failed, failed, "this rank was ended because another one failed")                            \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
   X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \

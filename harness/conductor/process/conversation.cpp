@@ -261,6 +261,7 @@ class Worker::Conversation {
     if (plan_.deadline) deadline = std::min(deadline, *plan_.deadline);
     for (;;) {
       const protocol::Line line = worker_.channel().take_line();
+      if (line.reading != Reading::pending) result_.last_heard = Clock::now();
       switch (line.reading) {
         case Reading::line: {
           Event event = parse(line.text);
@@ -289,8 +290,9 @@ class Worker::Conversation {
     }
   }
 
-  void reject_late(Clock::time_point deadline, const std::string& doing) const {
+  void reject_late(Clock::time_point deadline, const std::string& doing) {
     if (Clock::now() < deadline) return;
+    result_.last_heard = Clock::now();
     if (plan_.deadline && deadline == *plan_.deadline) {
       fail(ReasonCode::quick_time_spent,
            fmt::format("the time that --quick allows for the backend ended {}", doing));
@@ -346,15 +348,17 @@ class Worker::Conversation {
     if (sampling && Clock::now() >= next_sample_) sample();
     if (sampling) deadline = std::min(deadline, next_sample_);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    std::array<pollfd, 3> waits = {
+    std::array<pollfd, 4> waits = {
         pollfd{worker_.channel().read_descriptor(), POLLIN, 0}, pollfd{worker_.log().descriptor(), POLLIN, 0},
-        pollfd{watch_.interrupts ? watch_.interrupts->descriptor() : -1, POLLIN, 0}};
+        pollfd{watch_.interrupts ? watch_.interrupts->descriptor() : -1, POLLIN, 0},
+        pollfd{watch_.stop, POLLIN, 0}};
     ::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
     if (waits[1].revents != 0) worker_.log().drain();
     if (watch_.interrupts && watch_.interrupts->signal() != 0) {
       fail(ReasonCode::interrupted_by_signal,
            fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
     }
+    if (waits[3].revents != 0) fail(ReasonCode::other_rank_failed, "ended, because another rank failed");
   }
 
   static std::string quoted(std::string_view text) { return "'" + printable(text, 120) + "'"; }

@@ -36,6 +36,7 @@ struct ConversationWatch {
   std::function<void(const protocol::Progress&)> progress;
   std::function<void(protocol::Verb)> phase;
   const Interrupts* interrupts = nullptr;
+  int stop = -1;  // readable: the conversation ends, because that of another rank has failed; -1: never
 };
 
 struct ConversationResult {
@@ -57,6 +58,8 @@ struct ConversationResult {
       ran_between{};
   std::optional<std::int64_t>
       run_cpu_ns{};                 // processor time of the worker's own process between them, from /proc
+  // The last answer, or the moment at which there was none: whether it failed before other ranks did.
+  std::chrono::steady_clock::time_point last_heard{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
   WorkerExit exit;                  // if the worker has ended
   // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last

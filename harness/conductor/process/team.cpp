@@ -1,0 +1,256 @@
+#include "harness/conductor/process/team.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = std::optional<Clock::time_point>;
+using protocol::Command;
+
+// For ranks to fail by themselves after another one did: their reasons are part of the row's.
+constexpr std::chrono::milliseconds grace{1000};
+
+ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Afterwards afterwards,
+                        Deadline deadline) {
+  try {
+    return worker.converse(commands, afterwards, deadline);
+  } catch (const std::exception& error) {  // must not leave the thread
+    ConversationResult result;
+    end_with(result, ReasonCode::internal_error, internal_error(error));
+    return result;
+  }
+}
+
+}  // namespace
+
+class Team::Threads {
+ public:
+  Threads(std::vector<ConversationPlan> plans, const ConversationWatch& watch)
+      : plans_(std::move(plans)), watch_(watch), results_(plans_.size()), asked_(plans_.size()) {
+    if (!stop_) throw std::system_error(errno, std::generic_category(), "[worker] eventfd");
+    for (std::size_t rank = 0; rank < plans_.size(); ++rank)
+      threads_.emplace_back([this, rank] { serve(rank); });
+  }
+  ~Threads() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  std::vector<ConversationResult> converse(const std::vector<Command>& commands, Afterwards afterwards,
+                                           Deadline deadline) {
+    if (afterwards != Afterwards::quit) return ask(commands, afterwards, deadline);
+    std::vector<ConversationResult> answers = ask(commands, Afterwards::stay, deadline);
+    if (!std::ranges::all_of(answers, &ConversationResult::ok)) return answers;
+    std::vector<ConversationResult> ends = ask({}, Afterwards::quit, deadline);
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      end_like(answers[rank], ends[rank]);
+      answers[rank].log_tail = std::move(ends[rank].log_tail);
+      answers[rank].quit_seconds = ends[rank].quit_seconds;
+      answers[rank].exit = ends[rank].exit;
+      answers[rank].last_heard = ends[rank].last_heard;
+    }
+    return answers;
+  }
+
+ private:
+  std::vector<ConversationResult> ask(const std::vector<Command>& commands, Afterwards afterwards,
+                                      Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    commands_ = commands;
+    afterwards_ = afterwards;
+    deadline_ = deadline;
+    missing_ = plans_.size();
+    asked_.assign(plans_.size(), true);
+    changed_.notify_all();
+    const auto all = [this] { return missing_ == 0; };
+    changed_.wait(lock, [&] { return all() || failed_; });
+    if (!changed_.wait_for(lock, grace, all)) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t ignored = ::write(stop_.get(), &one, sizeof one);
+      changed_.wait(lock, all);
+    }
+    return results_;
+  }
+
+  // One rank's thread.
+  void serve(std::size_t rank) {
+    ConversationWatch watch = watch_;
+    watch.stop = stop_.get();
+    if (rank > 0) watch.progress = nullptr;
+    if (rank > 0) watch.phase = nullptr;
+    Worker worker(plans_[rank], watch);
+    std::unique_lock lock(mutex_);  // released before the worker is ended
+    for (;;) {
+      changed_.wait(lock, [&] { return ending_ || asked_[rank]; });
+      if (!asked_[rank]) return;
+      asked_[rank] = false;
+      lock.unlock();
+      ConversationResult result = talk(worker, commands_, afterwards_, deadline_);
+      lock.lock();
+      failed_ = failed_ || !result.ok();
+      results_[rank] = std::move(result);
+      --missing_;
+      changed_.notify_all();
+    }
+  }
+
+  std::vector<ConversationPlan> plans_;
+  ConversationWatch watch_;
+  Descriptor stop_{::eventfd(0, EFD_CLOEXEC)};
+  std::mutex
+      mutex_;  // guards the members below; commands, afterwards and deadline change only while no rank talks
+  std::condition_variable changed_;
+  std::vector<Command> commands_;
+  Afterwards afterwards_ = Afterwards::stay;
+  Deadline deadline_;
+  std::vector<ConversationResult> results_;
+  std::vector<bool> asked_;
+  std::size_t missing_ = 0;
+  bool failed_ = false, ending_ = false;
+  std::vector<std::jthread> threads_;  // the last member: joined before the others are destroyed
+};
+
+Team::Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch) {
+  if (plans.size() == 1)
+    alone_ = std::make_unique<Worker>(plans.front(), watch);
+  else
+    threads_ = std::make_unique<Threads>(std::move(plans), watch);
+}
+Team::~Team() = default;
+Team::Team(Team&&) noexcept = default;
+Team& Team::operator=(Team&&) noexcept = default;
+
+std::vector<ConversationResult> Team::converse(const std::vector<Command>& commands, Afterwards afterwards,
+                                               Deadline deadline) {
+  if (threads_) return threads_->converse(commands, afterwards, deadline);
+  return {alone_->converse(commands, afterwards, deadline)};
+}
+
+std::string free_rendezvous() {
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (!socket || ::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "[ranks] a port on loopback");
+  return fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+}
+
+namespace {
+
+bool failed_by_itself(const ConversationResult& rank) {
+  return !rank.ok() && rank.reason_code != ReasonCode::other_rank_failed;
+}
+
+// Smaller: more likely the cause of the other failures.
+auto precedence(const ConversationResult& rank) {
+  const bool died = rank.status == Status::crashed || rank.status == Status::out_of_memory ||
+                    rank.reason_code == ReasonCode::worker_exited;
+  return std::tuple(!died, rank.last_heard);
+}
+
+// The ranks that failed by themselves, the cause first.
+std::vector<std::size_t> failed_ranks(const std::vector<ConversationResult>& ranks) {
+  std::vector<std::size_t> failed;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (failed_by_itself(ranks[rank])) failed.push_back(rank);
+  std::ranges::stable_sort(failed, {}, [&](std::size_t rank) { return precedence(ranks[rank]); });
+  return failed;
+}
+
+// "rank 1: it died; then rank 0: connection closed", "ranks 0, 1: no answer within 15 s"
+std::string reason_of(const std::vector<ConversationResult>& ranks, const std::vector<std::size_t>& failed) {
+  std::vector<std::size_t> alike, others;
+  for (const std::size_t rank : failed)
+    (ranks[rank].reason == ranks[failed.front()].reason ? alike : others).push_back(rank);
+  std::ranges::sort(alike);
+  std::string text = fmt::format("rank{} {}: {}", alike.size() > 1 ? "s" : "", fmt::join(alike, ", "),
+                                 ranks[alike.front()].reason);
+  for (const std::size_t rank : others) text += fmt::format("; then rank {}: {}", rank, ranks[rank].reason);
+  return text;
+}
+
+// Sums the samples of the ranks that have the same place in the order.
+std::vector<MachineSample> summed_samples(const std::vector<ConversationResult>& ranks) {
+  std::vector<MachineSample> sums = ranks.front().samples;
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    const std::vector<MachineSample>& samples = ranks[rank].samples;
+    sums.resize(std::min(sums.size(), samples.size()));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i].worker_cpu += samples[i].worker_cpu;
+      sums[i].worker_rss += samples[i].worker_rss;
+      sums[i].processes += samples[i].processes;
+    }
+  }
+  return sums;
+}
+
+void add(std::map<std::string, std::int64_t>& sums, const std::map<std::string, std::int64_t>& bytes) {
+  for (const auto& [name, value] : bytes) sums[name] += value;
+}
+
+}  // namespace
+
+ConversationResult joined(const std::vector<ConversationResult>& ranks) {
+  ConversationResult all = ranks.front();
+  if (ranks.size() == 1) return all;
+  all.samples = summed_samples(ranks);
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    const ConversationResult& rank = ranks[i];
+    if (all.compiled && rank.compiled) {
+      all.compiled->seconds = std::max(all.compiled->seconds, rank.compiled->seconds);
+      add(all.compiled->memory, rank.compiled->memory);
+    }
+    if (all.ran && rank.ran) add(all.ran->memory, rank.ran->memory);
+    all.start_seconds = std::max(all.start_seconds, rank.start_seconds);
+    all.quit_seconds = std::max(all.quit_seconds, rank.quit_seconds);
+    for (const auto& [verb, seconds] : rank.command_seconds)
+      all.command_seconds[verb] = std::max(all.command_seconds[verb], seconds);
+    if (all.ran_between && rank.ran_between)
+      all.ran_between = {std::min(all.ran_between->first, rank.ran_between->first),
+                         std::max(all.ran_between->second, rank.ran_between->second)};
+    if (!all.strayed_to) all.strayed_to = rank.strayed_to;
+    all.peak_rss += rank.peak_rss;
+    all.start_rss += rank.start_rss;
+  }
+  if (const std::vector<std::size_t> failed = failed_ranks(ranks); !failed.empty()) {
+    const ConversationResult& cause = ranks[failed.front()];
+    end_with(all, cause.reason_code, reason_of(ranks, failed));
+    all.failed_at = cause.failed_at;
+    all.log_tail = cause.log_tail;
+    all.exit = cause.exit;
+  }
+  return all;
+}
+
+}  // namespace assay

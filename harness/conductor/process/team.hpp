@@ -1,0 +1,48 @@
+// Talks with the workers of a cell's ranks at the same time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/process/conversation.hpp"
+
+namespace assay {
+
+// The workers of a cell, one for each rank. Used by one thread. The workers of several ranks have a thread each, which
+// lives as long as the worker; a single worker has none. The destructor ends all of them.
+class Team {
+ public:
+  // Does not start the workers. Only rank 0 reports its progress to `watch`.
+  Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch);
+  ~Team();
+  Team(Team&&) noexcept;
+  Team& operator=(Team&&) noexcept;
+
+  // Worker::converse() with all workers at the same time; one result for each rank. No worker quits before all have
+  // answered. If one fails, the others usually fail because of it: they get a moment to do so, and are then ended with
+  // the code other_rank_failed.
+  std::vector<ConversationResult> converse(const std::vector<protocol::Command>& commands,
+                                           Afterwards afterwards,
+                                           std::optional<std::chrono::steady_clock::time_point> deadline);
+
+ private:
+  class Threads;
+  std::unique_ptr<Worker> alone_;  // of a cell with one rank
+  std::unique_ptr<Threads> threads_;
+};
+
+// An address on loopback with a port that is free at the moment, for ranks to find each other: "127.0.0.1:29400".
+// Throws std::system_error.
+std::string free_rendezvous();
+
+// The ranks' results as that of one worker: the status, reason and log are those of the rank that failed first. A rank
+// that died takes precedence over one that reported an error, which is usually about the death. The reason names the
+// rank, and then the others that failed by themselves. Times are the longest, bytes are sums, samples are summed by their
+// order, and the other messages are those of rank 0.
+ConversationResult joined(const std::vector<ConversationResult>& ranks);
+
+}  // namespace assay

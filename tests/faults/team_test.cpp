@@ -1,0 +1,151 @@
+// Ranks that go wrong, one of two: the row gets a status with the rank's number, and no process stays.
+#include "harness/conductor/process/team.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/conductor/process/survivors.hpp"
+
+namespace assay {
+namespace {
+
+using protocol::Command;
+using protocol::Verb;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+class TeamTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_team_" + std::to_string(::getpid()));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<ConversationPlan> plans(const std::vector<std::string>& modes, double seconds = 20) {
+    std::vector<ConversationPlan> all;
+    for (const std::string& mode : modes) {
+      ConversationPlan& plan = all.emplace_back();
+      plan.backend = "fault";
+      plan.worker.command = {FAULT_WORKER};
+      plan.worker.cell_folder = folder_ / std::to_string(all.size());
+      plan.phase_seconds = seconds;
+      fs::create_directories(plan.worker.cell_folder / "results");
+      std::ofstream(plan.worker.cell_folder / "request.json")
+          << R"({"mode": ")" << mode << R"(", "seed": 1, "clock": {"kind": "steps", "blocks": 3}})";
+    }
+    return all;
+  }
+  // The ranks compile and run, and then quit.
+  ConversationResult talk(const std::vector<std::string>& modes, double seconds = 20) {
+    Team team(plans(modes, seconds), {});
+    std::vector<ConversationResult> results = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
+    if (joined(results).ok()) results = team.converse({Command{Verb::run}}, Afterwards::quit, {});
+    for (const ConversationResult& result : results)
+      if (result.hello) processes_.push_back(std::stoi(result.hello->settings.at("process")));
+    return joined(results);
+  }
+  void expect_no_process() {
+    ASSERT_FALSE(processes_.empty());
+    for (const pid_t process : processes_) {
+      EXPECT_EQ(::kill(process, 0), -1) << process;
+      EXPECT_EQ(errno, ESRCH);
+    }
+  }
+
+  SurvivorGuard guard_;
+  fs::path folder_;
+  std::vector<pid_t> processes_;
+};
+
+TEST_F(TeamTest, JoinsTheAnswersOfRanksThatBehave) {
+  const ConversationResult result = talk({"good", "good"});
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+  EXPECT_EQ(result.compiled->memory.at("planned_arena"), 2 * 4096);
+  EXPECT_GT(result.start_rss, 0);
+  EXPECT_EQ(processes_.size(), 2u);
+  expect_no_process();
+}
+
+TEST_F(TeamTest, KeepsItsWorkersFromOneCallToTheNext) {
+  Team team(plans({"good", "good", "good"}), {});
+  const auto first = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
+  const auto second = team.converse({Command{Verb::run}}, Afterwards::quit, {});
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(first[rank].hello->settings.at("process"), second[rank].hello->settings.at("process"));
+}
+
+TEST_F(TeamTest, NamesTheRankThatDied) {
+  const ConversationResult result = talk({"hang", "crash"});
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_EQ(result.reason_code, ReasonCode::killed_by_signal);
+  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: "), HasSubstr("SIGSEGV"), Not(HasSubstr("rank 0"))));
+  EXPECT_THAT(result.log_tail, HasSubstr("about to fall"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, NamesEveryRankThatGaveNoAnswer) {
+  const ConversationResult result = talk({"hang", "hang"}, 0.3);
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_THAT(result.reason, StartsWith("ranks 0, 1: no answer during run"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, NamesOnlyTheRankThatHangs) {
+  const ConversationResult result = talk({"good", "hang"}, 0.3);
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_THAT(result.reason, StartsWith("rank 1: no answer during run"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, TakesADeathForTheCauseOfAnError) {
+  ConversationResult error, death;
+  end_with(error, ReasonCode::worker_failed, "connection closed");
+  end_with(death, ReasonCode::killed_by_signal, "it died");
+  death.last_heard = error.last_heard + std::chrono::milliseconds(1);  // seen later
+  const ConversationResult result = joined({error, death});
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_EQ(result.reason, "rank 1: it died; then rank 0: connection closed");
+}
+
+TEST_F(TeamTest, TakesTheFirstOfTwoErrorsForTheCause) {
+  ConversationResult first, second;
+  end_with(first, ReasonCode::worker_failed, "no such luck");
+  end_with(second, ReasonCode::worker_failed, "connection closed");
+  first.last_heard = second.last_heard - std::chrono::milliseconds(1);
+  EXPECT_EQ(joined({second, first}).reason, "rank 1: no such luck; then rank 0: connection closed");
+}
+
+TEST_F(TeamTest, EndsTheOthersIfARankCannotDoIt) {
+  Team team(plans({"good", "unsupported"}), {});
+  const ConversationResult result = joined(team.converse({Command{Verb::compile}}, Afterwards::stay, {}));
+  EXPECT_EQ(result.status, Status::unsupported);
+  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: "), HasSubstr("stride 3")));
+}
+
+TEST_F(TeamTest, OfOneWorkerIsAsItWas) {
+  const ConversationResult result = talk({"crash"});
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_THAT(result.reason, StartsWith("the worker died of SIGSEGV"));
+}
+
+TEST(Rendezvous, IsAFreePortOnLoopback) {
+  const std::string one = free_rendezvous();
+  EXPECT_THAT(one, StartsWith("127.0.0.1:"));
+  EXPECT_GT(std::stoi(one.substr(one.find(':') + 1)), 1023);
+}
+
+}  // namespace
+}  // namespace assay
