@@ -129,6 +129,8 @@ int Axes::all_threads() const {
   return static_cast<int>(std::clamp<std::int64_t>(all, INT_MIN, INT_MAX));
 }
 
+int Axes::ranks() const { return static_cast<int>(std::clamp<std::int64_t>(integer("ranks"), 1, INT_MAX)); }
+
 std::string Axis::key() const {
   std::string key(name());
   std::replace(key.begin(), key.end(), '-', '_');

@@ -60,11 +60,15 @@ struct Axes {
   double number(std::string_view axis) const;
   bool flag(std::string_view axis) const;
 
+  // Worker processes that train one model together; each has the threads below. At least 1.
+  int ranks() const;
   // Threads that load batches: all of them, and those that --loader-threads pays for.
   int loader_threads() const { return loader == LoaderKind::resident ? 0 : loader_workers; }
   int extra_threads() const;
-  // All threads of the worker: for computing and for loading. Without overflow, whatever a report says.
+  // All threads of a worker: for computing and for loading. Without overflow, whatever a report says.
   int all_threads() const;
+  // Those of all ranks.
+  std::int64_t threads_of_all_ranks() const { return std::int64_t{ranks()} * all_threads(); }
 };
 
 enum class AppliesTo { every, network, op };

@@ -169,14 +169,22 @@ std::deque<Axis> make_table() {
        .applies = network,
        .depends_on = "task",
        .matters = trains},
-      {.option = {"threads", axis, integer, "N,...", "",
-                  "Thread budget of compute and loader together (default: every core, less those of "
-                  "--loader-threads)",
-                  1, 4096},
+      {.option =
+           {"threads", axis, integer, "N,...", "",
+            "Thread budget of compute and loader together, in each rank (default: every core, less those of "
+            "--loader-threads, divided by --ranks)",
+            1, 4096},
        .field = &Axes::threads,
        .identity = always,
        .id = "/t{0}",
        .title = "t{0}",
+       .part = machine},
+      {.option = {"ranks", axis, integer, "N,...", "1",
+                  "Worker processes that train one model together: each has its share of --batch, which is a "
+                  "multiple of it, and --threads of its own",
+                  1, 4096},
+       .applies = network,
+       .title = "{0} ranks",
        .part = machine},
       {.option =
            {"loader-threads", axis, integer, "N,...", "",

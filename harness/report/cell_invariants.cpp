@@ -27,6 +27,9 @@ void judge_forks(Violations& violations, const CellReport& cell) {
     Violations inner = violations.within(fmt::format("fork of round {}", fork.round));
     if (!rounds.insert(fork.round).second) inner.add("a second fork of this round");
     judge_fork(inner, fork);
+    const int ranks = cell.axes.ranks();
+    if (fork.status == Status::ok && std::ssize(fork.ranks) != (ranks > 1 ? ranks : 0))
+      inner.add(fmt::format("has the records of {} ranks, but the cell has {}", fork.ranks.size(), ranks));
     violations.take(inner);
   }
 }

@@ -5,15 +5,16 @@
 
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/rank_blocks.hpp"
 
 namespace assay {
 namespace {
 
-void judge_blocks(Violations& violations, const Fork& fork) {
+void judge_blocks(Violations& violations, const std::vector<Block>& blocks) {
   std::int64_t last_end = INT64_MIN;
   bool timed = false;
-  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
-    const Block& block = fork.blocks[i];
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
     const auto add = [&](const std::string& what) { violations.add(fmt::format("block {}: {}", i, what)); };
     if (block.end_ns <= block.begin_ns)
       add(fmt::format("ends at {} ns, begins at {} ns", block.end_ns, block.begin_ns));
@@ -31,6 +32,32 @@ void judge_blocks(Violations& violations, const Fork& fork) {
     timed |= block.kind == BlockKind::timed;
     last_end = block.end_ns;
   }
+}
+
+bool is_same(const Block& a, const Block& b) {
+  const double apart = a.loss && b.loss ? std::abs(*a.loss - *b.loss) : 0;
+  return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns && a.cpu_ns == b.cpu_ns &&
+         a.loss.has_value() == b.loss.has_value() && !(apart > 1e-9 * std::abs(a.loss.value_or(0)));
+}
+
+void judge_ranks(Violations& violations, const Fork& fork) {
+  if (fork.ranks.empty()) return;
+  if (fork.ranks.size() == 1) violations.add("has one rank, which must be left out");
+  for (std::size_t rank = 0; rank < fork.ranks.size(); ++rank) {
+    Violations inner = violations.within(fmt::format("rank {}", rank));
+    if (fork.ranks[rank].rank != static_cast<int>(rank))
+      inner.add(fmt::format("has the number {}", fork.ranks[rank].rank));
+    judge_blocks(inner, fork.ranks[rank].blocks);
+    violations.take(inner);
+  }
+  if (const std::string unlike = unlike_blocks(fork.ranks); !unlike.empty()) return violations.add(unlike);
+  const std::vector<Block> joined = joined_blocks(fork.ranks);
+  if (joined.size() != fork.blocks.size())
+    return violations.add(
+        fmt::format("has {} blocks, but its ranks have {}", fork.blocks.size(), joined.size()));
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    if (!is_same(fork.blocks[i], joined[i]))
+      violations.add(fmt::format("block {} is not that of the slowest rank with the mean loss of all", i));
 }
 
 void judge_evaluations(Violations& violations, const Fork& fork) {
@@ -76,7 +103,8 @@ void judge_fork(Violations& violations, const Fork& fork) {
   if (fork.status != Status::ok && fork.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(fork.status)));
   judge_code(violations, fork.status, fork.reason_code);
-  judge_blocks(violations, fork);
+  judge_blocks(violations, fork.blocks);
+  judge_ranks(violations, fork);
   judge_evaluations(violations, fork);
   std::int64_t last = INT64_MIN;
   for (const MachineSample& sample : fork.samples) {

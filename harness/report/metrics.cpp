@@ -137,8 +137,9 @@ Sample memory(const Fork& fork, const char* name) {
 
 // By the clock of the worker's own process over the timed blocks. If the worker has children, which that
 // clock cannot see, by the samples of the whole run.
-Sample cpu_utilisation(const Fork& fork, int threads) {
-  const auto has_children = [](const MachineSample& sample) { return sample.processes > 1; };
+Sample cpu_utilisation(const Fork& fork, double threads) {
+  const auto workers = static_cast<int>(std::max<std::size_t>(1, fork.ranks.size()));
+  const auto has_children = [&](const MachineSample& sample) { return sample.processes > workers; };
   if (std::any_of(fork.samples.begin(), fork.samples.end(), has_children)) {
     double cores = 0;
     for (const MachineSample& sample : fork.samples) cores += sample.worker_cpu;
@@ -286,8 +287,8 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
          return resident ? Sample{{}, "resident batches are not loaded while timing"}
                          : over_blocks(fork, wait);
        }},
-      {"cpu_utilisation",
-       [threads = axes.all_threads()](const Fork& fork) { return cpu_utilisation(fork, threads); }},
+      {"cpu_utilisation", [threads = static_cast<double>(axes.threads_of_all_ranks())](
+                              const Fork& fork) { return cpu_utilisation(fork, threads); }},
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
       {"host_start_rss", start_rss},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},

@@ -48,6 +48,17 @@ struct TimeSpent {
   bool operator==(const TimeSpent&) const = default;
 };
 
+// What one of several ranks measured.
+struct RankRecord {
+  int rank = 0;
+  std::string cores{};  // "0,1"; "inherited": not pinned
+  std::vector<Block> blocks{};
+  std::optional<Disturbance> disturbance{};
+  double compile_seconds = 0;
+  std::int64_t host_peak_rss = 0, host_start_rss = 0;
+  std::string parameters_digest{};
+};
+
 struct Fork {
   int round = 0;
   std::uint64_t seed = 0;
@@ -64,7 +75,8 @@ struct Fork {
   bool resident = false;                // it ran in the process of an earlier fork
   bool examined = false;                // an exam followed its timed steps
   std::optional<TimeSpent> spent{};
-  std::vector<Block> blocks{};
+  std::vector<Block> blocks{};      // of several ranks: joined_blocks() of theirs
+  std::vector<RankRecord> ranks{};  // in their order; empty: one rank
   std::optional<Disturbance> disturbance{};
   std::optional<CorePlacement> placement{};
   std::vector<Evaluation> evaluations{};

@@ -155,6 +155,28 @@ constexpr auto describe(Of<CorePlacement>) {
                 field("after", &CorePlacement::after, "After the answer to it."));
 }
 
+constexpr auto describe(Of<RankRecord>) {
+  return fields(
+      "rank", "What one of several ranks measured.",
+      field("rank", &RankRecord::rank, "Its number, from 0.").at_least(0),
+      field("cores", &RankRecord::cores, "Its processors; `inherited` if it is not pinned."),
+      field("blocks", &RankRecord::blocks, "Its own blocks, in the order of time.").in_columns(),
+      field(
+          "disturbance", &RankRecord::disturbance,
+          "Time taken from its processors; absent if unknown. Another rank on one of them is another process.")
+          .left_out_by_default(),
+      field("compile_seconds", &RankRecord::compile_seconds,
+            "Time from the program to an executable that has run.")
+          .at_least(0),
+      field("host_peak_rss", &RankRecord::host_peak_rss, "As that of the fork.").at_least(0),
+      field("host_start_rss", &RankRecord::host_start_rss, "As that of the fork.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("parameters_digest", &RankRecord::parameters_digest,
+            "SHA-256 of its final state; absent if none was computed.")
+          .left_out_by_default());
+}
+
 constexpr auto describe(Of<Fork>) {
   return fields(
       "fork", "One execution of the cell: the unit of replication.",
@@ -200,7 +222,14 @@ constexpr auto describe(Of<Fork>) {
       field("steady", &Fork::steady,
             "Whether the time of a step was steady when timing began; absent: too few steps to judge.")
           .left_out_by_default(),
-      field("blocks", &Fork::blocks, "In the order of time.").in_columns(),
+      field(
+          "blocks", &Fork::blocks,
+          "In the order of time. Of several ranks: each block is that of the slowest rank, with the mean of their "
+          "losses, and the sums of their CPU times, switches, faults and stolen times.")
+          .in_columns(),
+      field("ranks", &Fork::ranks,
+            "What each of several ranks measured, in their order; absent for one rank.")
+          .left_out_by_default(),
       field("disturbance", &Fork::disturbance, "Time taken from the worker's processors; absent if unknown.")
           .left_out_by_default(),
       field("placement", &Fork::placement,
@@ -225,12 +254,13 @@ constexpr auto describe(Of<Fork>) {
           "host_peak_rss", &Fork::host_peak_rss,
           "Maximum resident size, in bytes, that the kernel reports for the worker until the end of its run, "
           "before its exam (of a later fork of a resident worker: since its restart); with children, the "
-          "maximum sum over all of them in a sample, if that is more. 0 if it is unknown.")
+          "maximum sum over all of them in a sample, if that is more. Of several ranks: the sum. 0 if it is "
+          "unknown.")
           .at_least(0),
       field(
           "host_start_rss", &Fork::host_start_rss,
           "Resident size, in bytes, of the worker when it said hello: an interpreter with its framework. 0 if "
-          "it is unknown.")
+          "it is unknown. Of several ranks: the sum, as of `memory`.")
           .at_least(0)
           .left_out_by_default(),
       field(

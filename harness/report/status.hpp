@@ -46,6 +46,8 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(epochs_of_resident_batches, unsupported, "epochs need a loader")                                        \
   X(operands_stay_in_cache, unsupported, "a cold cell whose operands are too small to leave the cache")     \
   X(no_gradient, unsupported, "the op has no gradient")                                                     \
+  X(ranks_not_supported, unsupported,                                                                       \
+    "several ranks of a cell that they cannot train together; the text has the reason")                     \
   X(no_tokens, unsupported, "task decode, but the network generates no tokens")                             \
   X(worker_unsupported, unsupported, "the worker reported that it cannot do it: see the text")              \
   X(backend_unavailable, unavailable,                                                                       \
@@ -55,6 +57,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(worker_unavailable, unavailable, "the worker reported that its device or library is missing")           \
   X(found_by_another_cell, unavailable, "another cell of the same backend and device found it unavailable") \
   X(differs_from_oracle, wrong_result, "a tensor exceeds its bound; the text names it")                     \
+  X(ranks_differ, wrong_result, "ranks ended their timed steps with different parameters")                  \
   X(worker_out_of_memory, out_of_memory, "reported by the worker, or found in its last output")             \
   X(killed_out_of_memory, out_of_memory, "the kernel's out-of-memory killer ended the worker")              \
   X(killed_by_signal, crashed, "the worker crashed")                                                        \

@@ -23,6 +23,7 @@ from assay_worker import (
     worker_main,
 )
 from ops import OPS, Backward
+from ranks import Ranks
 
 Tensors = dict[str, np.ndarray]
 
@@ -62,6 +63,7 @@ class NumpyAdapter(Adapter):
         self._state: Tensors = {}
         self._supplied: Tensors = {}
         self._random = np.random.default_rng(cell.request.get("seed", 1))
+        self._ranks = Ranks(cell.rank, cell.world, cell.rendezvous) if cell.world > 1 else None
 
     def set_state(self, tensors: Tensors) -> None:
         self._state = {}
@@ -85,12 +87,28 @@ class NumpyAdapter(Adapter):
         found = self.gradients(inputs, labels)
         self._loss = float(found["loss"])
         gradients = {value.name: found[f"gradient/{value.name}"] for value in self._program.parameters}
+        if self._ranks:
+            gradients = self._averaged(gradients)
         scale = 1.0
         if limit := self._optimizer.clip_norm:
             norm = np.sqrt(sum(float((g * g).sum(dtype=np.float64)) for g in gradients.values()))
             scale = min(1.0, limit / (norm + CLIP_EPSILON))
         for name, gradient in gradients.items():
             self._update(name, gradient * np.float32(scale), learning_rate, step)
+
+    def _averaged(self, gradients: Tensors) -> Tensors:
+        """The means over the ranks, exchanged as one array."""
+        if self._ranks is None:
+            return gradients
+        mean = self._ranks.mean(np.concatenate([gradient.ravel() for gradient in gradients.values()]))
+        ends = np.cumsum([gradient.size for gradient in gradients.values()])
+        parts = np.split(mean, ends[:-1])
+        return {
+            name: part.reshape(gradients[name].shape) for name, part in zip(gradients, parts, strict=True)
+        }
+
+    def agree(self, value: int) -> int:
+        return super().agree(value) if self._ranks is None else self._ranks.agree(value)
 
     def synchronize(self) -> None:
         pass

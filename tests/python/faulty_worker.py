@@ -1,6 +1,9 @@
 """A backend's own worker with one fault built in, in step 17 unless its name says otherwise.
 
 WORKER=backends/torch/worker.py FAULT=crash python faulty_worker.py CELL_FOLDER
+
+FAULT_RANK: only this rank has the fault. PROCESSES: a folder in which each worker leaves a file named by its
+process.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ import numpy as np
 
 WORKER = Path(os.environ["WORKER"])
 FAULT = os.environ["FAULT"]
+if os.environ.get("FAULT_RANK", os.environ.get("RANK")) != os.environ.get("RANK"):
+    FAULT = "none"
+if "PROCESSES" in os.environ:
+    (Path(os.environ["PROCESSES"]) / str(os.getpid())).touch()
 PYTHON = Path(__file__).resolve().parents[2] / "backends/python"
 sys.path[:0] = [str(PYTHON), str(WORKER.parent)]
 

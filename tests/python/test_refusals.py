@@ -37,6 +37,7 @@ def test_a_rule_holds_where_all_of_its_conditions_do(make_cell: Any) -> None:
         {"tasks": ["train", "infer"], "modes": ["eager"], "devices": ["cpu"], "precisions": ["fp32"]},
         {"optimizers": ["sgd"], "ops": ["lstm", "relu"], "loaders": ["native"]},
         {"single_ops": False, "row_sparse": False, "weight_decay": True, "encoded_images": False},
+        {"several_ranks": False},
     ):
         assert holds(rule, cell, program), rule
     for rule in (
@@ -48,6 +49,7 @@ def test_a_rule_holds_where_all_of_its_conditions_do(make_cell: Any) -> None:
         {"row_sparse": True},
         {"weight_decay": False},
         {"encoded_images": True},
+        {"several_ranks": True},
     ):
         assert not holds(rule, cell, program), rule
     (folder / "data").mkdir()

@@ -90,6 +90,22 @@ class Cell:
         return int(self.request.get("seed", 1))
 
     @property
+    def rank(self) -> int:
+        """The number of this worker among those that train one model together, from 0."""
+        return int(self.request.get("rank", 0))
+
+    @property
+    def world(self) -> int:
+        """The number of these workers."""
+        return int(self.request.get("world", 1))
+
+    @property
+    def rendezvous(self) -> tuple[str, int]:
+        """The address and port where they find each other; rank 0 may listen there."""
+        host, _, port = str(self.request["rendezvous"]).rpartition(":")
+        return host, int(port)
+
+    @property
     def is_timed(self) -> bool:
         return bool(self.request.get("clock"))
 
@@ -162,6 +178,14 @@ class Adapter(ABC):
 
         (B, T, classes) if every position of a sample has a label.
         """
+
+    def agree(self, value: int) -> int:
+        """Return rank 0's value on every rank, once all of them have called this.
+
+        Only for cells of several ranks: they use it to run the same number of steps. Never called in a timed
+        block.
+        """
+        raise Unsupported("[ranks] this backend trains alone")
 
     def supply_masks(self, masks: Tensors) -> None:
         """Use these masks (u8, 1 kept, by name) for dropout from the next step on; empty: draw again."""

@@ -114,23 +114,26 @@ def sit(
     last_step: int | None,
     cell_folder: Path,
     open_session: Callable[[Path], Session] = Session,
+    agree: Callable[[int], int] | None = None,
 ) -> None:
     """Write results/verify.safetensors. Afterwards the state and the slots are those of the exam.
 
     last_step: number of the last step that ran, which left the state and batches in the slots; None if
     nothing ran. open_session: opens the session with the resident batches of the run, for a replay.
+    agree: Adapter.agree of several ranks, which must take the same number of steps.
     """
     feeds = read_feeds(cell_folder)
+    agree = agree or int  # one rank agrees with itself
     answers: Tensors = {}
     if feeds.continuation is not None:
         # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
             Staged(adapter, feeds).stage_all()
-        answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1)
+        answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
     if feeds.loader is not None:
         answers |= loader_losses(adapter, program, feeds.loader, cell_folder)
     if feeds.replay is not None:
-        answers |= _replay(adapter, feeds.replay, cell_folder, open_session)
+        answers |= _replay(adapter, feeds.replay, cell_folder, open_session, agree)
     staged = Staged(adapter, feeds)
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
@@ -231,7 +234,9 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
     return answers
 
 
-def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int) -> Tensors:
+def _continuation(
+    adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int, agree: Callable[[int], int]
+) -> Tensors:
     """Return how far apart two runs of the same steps from the present state are.
 
     One continues without a pause. The other starts from a copy of that state and waits for each step.
@@ -247,7 +252,7 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
     enqueue(0)
     adapter.synchronize()
     took = max(time.monotonic() - begin, 1e-9)
-    steps = range(1, 1 + int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"])))
+    steps = range(1, 1 + agree(int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"]))))
 
     before = copied(adapter.state())
     for step in steps:
@@ -265,7 +270,7 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
     with_pauses = copied(run_with_pauses())
     found = {name: apart(before[name], without_pause[name], tensor) for name, tensor in with_pauses.items()}
     spread = dict.fromkeys(found, 0.0)
-    if any(numbers[0] != 0 for numbers in found.values()):
+    if agree(int(any(numbers[0] != 0 for numbers in found.values()))):
         del without_pause
         for _ in range(SPREAD_RUNS):
             for name, tensor in run_with_pauses().items():
@@ -278,7 +283,11 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
 
 
 def _replay(
-    adapter: Adapter, asked: dict[str, Any], cell_folder: Path, open_session: Callable[[Path], Session]
+    adapter: Adapter,
+    asked: dict[str, Any],
+    cell_folder: Path,
+    open_session: Callable[[Path], Session],
+    agree: Callable[[int], int] = int,
 ) -> Tensors:
     """Repeat the run's first steps, waiting for each; return the loss after each of `asked["steps"]`.
 
@@ -308,7 +317,8 @@ def _replay(
         return losses
 
     first = replay()
-    return {"replay/losses": np.array([first] if _agrees(first, asked) else [first, replay()])}
+    again = not agree(int(_agrees(first, asked)))
+    return {"replay/losses": np.array([first, replay()] if again else [first])}
 
 
 def _agrees(losses: list[float], asked: dict[str, Any]) -> bool:

@@ -31,6 +31,8 @@ def refuse(cell: Cell, program: Program, folder: Path) -> None:
     for known, axis in AXES.items():
         if (value := getattr(cell, axis)) not in description[known]:
             raise Unsupported(f"{axis} {value!r}: {', '.join(description[known])} are known")
+    if cell.world > 1 and not description.get("collectives"):
+        raise Unsupported("[ranks] its backend.json names no collectives")
     for rule in description.get("refuses", []):
         if holds(rule, cell, program):
             raise Unsupported(rule["reason"])
@@ -50,6 +52,7 @@ def holds(rule: Rule, cell: Cell, program: Program) -> bool:
         "row_sparse": lambda: any(node.attributes.get("sparse_gradient", False) for node in nodes),
         "weight_decay": lambda: optimizer is not None and optimizer.weight_decay > 0,
         "encoded_images": lambda: _decodes_images(cell),
+        "several_ranks": lambda: cell.world > 1,
     }
     return all(not found.isdisjoint(rule[name]) for name, found in lists.items() if name in rule) and all(
         found() == rule[name] for name, found in flags.items() if name in rule

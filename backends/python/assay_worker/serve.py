@@ -85,7 +85,8 @@ class Server:
             self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
             return {"event": "restarted"}
         task, last_step = self._cell.task, self._last_step
-        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, self._open_session)
+        agree = self._adapter.agree if self._cell.world > 1 else None
+        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, self._open_session, agree)
         return {"event": "verified"}
 
     def close(self) -> None:
@@ -134,6 +135,8 @@ class Server:
 
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
+        if self._cell.world > 1:
+            self._session.set_agree(adapter.agree)
         op = self._program is not None and self._program.is_op
         tokens = 0 if self._program is None else self._program.generated
 

@@ -51,6 +51,7 @@ struct Refusal {
   std::optional<bool> row_sparse{};      // an embedding has row-sparse gradients
   std::optional<bool> weight_decay{};    // the weight decay is not zero
   std::optional<bool> encoded_images{};  // the data set is decoded while it is read
+  std::optional<bool> several_ranks{};   // several workers train one model together
   std::string reason{};
 };
 constexpr auto describe(Of<Refusal>) {
@@ -69,6 +70,8 @@ constexpr auto describe(Of<Refusal>) {
       field("weight_decay", &Refusal::weight_decay, "Whether there is weight decay.").optional(),
       field("encoded_images", &Refusal::encoded_images, "Whether images are decoded while they are read.")
           .optional(),
+      field("several_ranks", &Refusal::several_ranks, "Whether several workers train one model together.")
+          .optional(),
       field("reason", &Refusal::reason, "Why, and what to use instead."));
 }
 
@@ -86,6 +89,7 @@ struct BackendDescription {
   std::vector<std::string> layouts;
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // that support --memory-fraction and --memory-cap
+  std::vector<std::string> collectives;   // by which its ranks exchange gradients; empty: it has no ranks
   std::vector<std::string> ops;           // that it supports; empty: not known
   std::optional<InitialScheme> initial;   // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
@@ -133,6 +137,12 @@ constexpr auto describe(Of<BackendDescription>) {
       field("loaders", &B::loaders, "The loaders that can feed it.").not_empty(),
       field("memory_limits", &B::memory_limits,
             "Devices on which it obeys `memory_fraction` and `memory_cap_bytes`.")
+          .not_empty()
+          .optional(),
+      field(
+          "collectives", &B::collectives,
+          "The libraries by which its workers exchange gradients. Without it, several workers cannot train one model "
+          "together: `--ranks` above 1 is refused.")
           .not_empty()
           .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),

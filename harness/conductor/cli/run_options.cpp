@@ -112,11 +112,11 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t planned, std:
 }  // namespace
 
 std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
-  int max_threads = 0;
+  std::int64_t max_threads = 0;
   for (const Cell& cell : cells)
-    max_threads = std::max(max_threads, cell.runnable() ? cell.axes.all_threads() : 0);
-  const std::size_t here = usable_cores().size();
-  if (static_cast<std::size_t>(max_threads) <= here) return {};
+    if (cell.runnable()) max_threads = std::max(max_threads, cell.axes.threads_of_all_ranks());
+  const std::int64_t here = std::ssize(usable_cores());
+  if (max_threads <= here) return {};
   return {fmt::format(
       "{} threads share {} processors: the program may use no more, so the numbers are those of an "
       "overloaded machine.",

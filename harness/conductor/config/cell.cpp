@@ -147,7 +147,8 @@ const Refusal* Cell::refusal(const Program& program) const {
            is_as_asked(rule.single_ops, program.is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
            is_as_asked(rule.weight_decay, program.optimizer.weight_decay > 0) &&
-           is_as_asked(rule.encoded_images, decodes_images(axes));
+           is_as_asked(rule.encoded_images, decodes_images(axes)) &&
+           is_as_asked(rule.several_ranks, axes.ranks() > 1);
   };
   const auto found = std::ranges::find_if(backend->refusals, holds);
   return found == backend->refusals.end() ? nullptr : &*found;

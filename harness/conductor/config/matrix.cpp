@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "harness/conductor/config/op_cells.hpp"
+#include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/config/variant.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
@@ -319,7 +320,9 @@ class Expander {
       // The computation cannot use the threads of the loader.
       const bool loads = axes.loader != LoaderKind::resident;
       const std::int64_t taken = loads ? integer_of(point, "loader-threads") : 0;
-      axes.threads = std::max(1, static_cast<int>(usable_cores().size()) - static_cast<int>(taken));
+      const std::int64_t cores =
+          std::ssize(usable_cores()) / std::max<std::int64_t>(1, integer_of(point, "ranks"));
+      axes.threads = static_cast<int>(std::max<std::int64_t>(1, cores - taken));
     }
     axes.dataset = find_dataset(axes.dataset).name;
     look_at_own_samples(cell, workload);
@@ -327,6 +330,11 @@ class Expander {
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     resolve_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
+    if (axes.batch % axes.ranks() != 0)
+      throw ConfigError(
+          fmt::format("[ranks] got {} with a batch of {}: the batch must be a multiple of the ranks; use "
+                      "--batch {}",
+                      axes.ranks(), axes.batch, (axes.batch / axes.ranks() + 1) * axes.ranks()));
   }
 
   void look_at_own_samples(Cell& cell, const Workload& workload) const {
@@ -428,6 +436,9 @@ class Expander {
                fmt::format("[{}] does not support --memory-fraction and --memory-cap on {}", backend.name,
                            to_string(cell.axes.device)));
     }
+    if (std::string refusal = ranks_refusal(cell, program);
+        cell.runnable() && !backend.awaited && !refusal.empty())
+      end_with(cell, ReasonCode::ranks_not_supported, std::move(refusal));
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task != Task::train) {
       end_with(cell, ReasonCode::epochs_of_inference,
                "inference is measured in steps, not in epochs; use --steps or --blocks");

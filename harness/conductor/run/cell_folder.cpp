@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/check/rank_exam.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
@@ -61,7 +62,7 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 }
 
 void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
-                const Program& program, std::uint64_t seed, DatasetShelf& shelf) {
+                const Program& program, std::uint64_t seed, DatasetShelf& shelf, const RankPlace& place) {
   const PreparedDataset& data = shelf.get(cell, program);
   Manifest manifest = data.manifest;
   if (network.raw_pixels) manifest.normalisation = {};
@@ -77,7 +78,7 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
                     data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
-                    network.augmentation);
+                    network.augmentation, {cell.axes.batch, place.rank, place.world});
   const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
   const std::vector<double> schedule = training_schedule(
       network.schedule.over(cell.measure.epochs), network.learning_rate, rows, samples / cell.axes.batch);
@@ -86,7 +87,7 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
 
 // Writes the sets of operands that the steps of a single op rotate.
 void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, const Program& program,
-                std::uint64_t seed, DatasetShelf&) {
+                std::uint64_t seed, DatasetShelf&, const RankPlace&) {
   const Graph& graph = program.graph(cell.axes.task);
   const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
   Manifest manifest;
@@ -138,13 +139,16 @@ std::string file_name_of(const Cell& cell) {
   return name;
 }
 
-Json request_json(const Cell& cell, std::uint64_t seed) {
+Json request_json(const Cell& cell, std::uint64_t seed, const RankPlace& place) {
   const double memory_cap = cell.axes.number("memory-cap");
   Json axes = requested_axes(cell.axes);
   axes["protocol"] = protocol::version;
   auto request = decoded<CellRequest>(axes, "request.json");
   request.threads = cell.compute_threads();
   request.seed = seed;
+  request.world = cell.axes.ranks();
+  request.rank = place.rank;
+  request.rendezvous = place.rendezvous;
   request.profile = cell.profile;
   if (memory_cap > 0) request.memory_cap_bytes = std::llround(memory_cap * 0x1p30);
   request.loader = {.kind = cell.axes.loader,
@@ -171,16 +175,20 @@ Json settings_in_force(const Cell& cell) {
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data, const PublishedWeights* weights) {
+                       DatasetShelf& data, const PublishedWeights* weights, const RankPlace& place) {
   std::filesystem::create_directories(folder / "results");
-  write_text(folder / "request.json", request_json(cell, seed).dump(1));
-  write_text(folder / "graph.json", to_json(program).dump());
+  const bool alone = place.world == 1;
+  write_text(folder / "request.json", request_json(alone ? cell : cell_of_rank(cell), seed, place).dump(1));
+  write_text(folder / "graph.json", to_json(alone ? program : cell_of_rank(cell).program()).dump());
   std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());
   if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
   write_safetensors(folder / "parameters.safetensors", parameters);
-  if (!exam.empty()) std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
+  if (!exam.empty() && alone)
+    std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
+  else if (!exam.empty())
+    write_exam_of_rank(exam, folder / "check", place.rank, place.world);
   if (purpose != FolderPurpose::run) return;
-  std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },
+  std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data, place); },
              cell.subject);
 }
 

@@ -10,6 +10,7 @@
 
 #include "harness/batch/manifest.hpp"
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/report/report.hpp"
@@ -33,7 +34,8 @@ inline constexpr int perturbations = 4;  // perturbed runs of the oracle
 // The cell's id as the name of a file.
 std::string file_name_of(const Cell& cell);
 
-nlohmann::json request_json(const Cell& cell, std::uint64_t seed);
+// `place`: that of the worker among the cell's ranks.
+nlohmann::json request_json(const Cell& cell, std::uint64_t seed, const RankPlace& place = {});
 // The settings of clock, loader, check, threads and memory limits, given or default, for the report.
 nlohmann::json settings_in_force(const Cell& cell);
 
@@ -43,10 +45,13 @@ enum class FolderPurpose { check, run };
 // Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell,
 // seed), and on the exam's folder, which is copied (empty: none); with --initial own the initial values also
 // depend on the backend. Makes the folder; it must be empty if it
-// exists. `weights`: published initial parameters, or null. Throws IoError and the errors of the data set.
+// exists. `weights`: published initial parameters, or null. `place`: that of the worker among the cell's ranks; the
+// request, the graph, the plans and the exam of one of several ranks have its share of the cell's batch. Throws IoError
+// and the errors of the data set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data, const PublishedWeights* weights = nullptr);
+                       DatasetShelf& data, const PublishedWeights* weights = nullptr,
+                       const RankPlace& place = {});
 
 // results/clock.json: the measurements of the batch library in the worker.
 

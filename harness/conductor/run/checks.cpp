@@ -72,12 +72,13 @@ void Checks::take(const InHand& check, const ForkOutcome& outcome) {
   made_(check.cell, outcome, check.start);
 }
 
-// Maximum number of checks at the same time; one on a GPU, because of its memory.
+// Maximum number of checks at the same time; one on a GPU, because of its memory, and one if a cell has several ranks,
+// which use the processors of all checks.
 std::size_t Checks::lanes() const {
-  const bool gpu = std::any_of(run_.cells.begin(), run_.cells.end(), [](const Cell& cell) {
-    return cell.runnable() && cell.axes.device == DeviceKind::cuda;
+  const bool one = std::any_of(run_.cells.begin(), run_.cells.end(), [](const Cell& cell) {
+    return cell.runnable() && (cell.axes.device == DeviceKind::cuda || cell.axes.ranks() > 1);
   });
-  return gpu || run_.context.settings.quick ? 1 : std::min<std::size_t>(2, usable_cores().size());
+  return one || run_.context.settings.quick ? 1 : std::min<std::size_t>(2, usable_cores().size());
 }
 
 void Checks::make_all() {

@@ -42,11 +42,12 @@ ExamPlan exam_plan(const Cell& cell, std::uint64_t seed) {
           .distinct = cell.distinct,
           .resident = resident || cell.axes.is_op() ? cell.measure.resident_batches : 0,
           .task = cell.axes.task,
-          .precision = cell.axes.precision};
+          .precision = cell.axes.precision,
+          .ranks = cell.axes.ranks()};
 }
 
 std::string key_of(const ExamPlan& plan, const Program& program) {
-  return sha256(fmt::format("{} {} {} {} {} {}", plan.seed, plan.distinct, plan.resident,
+  return sha256(fmt::format("{} {} {} {} {} {} {}", plan.seed, plan.distinct, plan.resident, plan.ranks,
                             to_string(plan.task), to_string(plan.precision), to_json(program).dump()));
 }
 

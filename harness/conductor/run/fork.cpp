@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/core_watch.hpp"
@@ -24,6 +26,7 @@
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/rank_blocks.hpp"
 
 namespace assay {
 namespace {
@@ -41,10 +44,10 @@ bool exam_is_of_timed_program(const Cell& cell, const Program& program, const Eq
          cell.backend->timed_program_takes_masks || has_timed_dropout(equivalence);
 }
 
-Equivalence judged(const Cell& cell, const SetExam& set, const Program& program, const fs::path& folder,
-                   const RunAudit& audit) {
+Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
+                   const std::vector<RankAnswers>& answers) {
   try {
-    Equivalence equivalence = judge(set.exam, program, folder / "results/verify.safetensors", audit);
+    Equivalence equivalence = judge(set.exam, program, answers);
     equivalence.settings = set.settings;
     equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program, equivalence);
     return equivalence;
@@ -70,9 +73,13 @@ const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t 
 // of epochs, those of up to 32 MiB: a larger file takes too long to read before and after each fork.
 class GivenFiles {
  public:
-  // For a cell folder that was written for an exam.
-  GivenFiles(const fs::path& folder, const SetExam& set)
-      : folder_(folder), set_(set), own_(digests_of(folder)), data_(digests_of_data()) {
+  // For a cell folder that was written for an exam. `place`: one of several ranks has an exam of its own.
+  GivenFiles(const fs::path& folder, const SetExam& set, const RankPlace& place)
+      : folder_(folder),
+        set_(set),
+        own_(digests_of(folder)),
+        data_(digests_of_data()),
+        exam_(place.world == 1 ? set.digests : digests_of(folder / "check")) {
     own_.erase("log");  // written while the worker runs
     for (auto& [name, digest] : digests_of_small(folder / "epochs"))
       own_.emplace("epochs/" + name, std::move(digest));
@@ -82,7 +89,7 @@ class GivenFiles {
   std::string changed() const {
     std::string name = first_change(own_, folder_);
     if (name.empty()) name = first_change(data_, folder_ / "data");
-    if (name.empty()) name = first_change(set_.digests, folder_ / "check");
+    if (name.empty()) name = first_change(exam_, folder_ / "check");
     if (name.empty() && sha256_of_file(set_.exam.answers) != set_.answers_digest)
       name = "the oracle's answers";
     return name.empty() ? name
@@ -112,7 +119,7 @@ class GivenFiles {
 
   fs::path folder_;
   const SetExam& set_;
-  Digests own_, data_;
+  Digests own_, data_, exam_;
 };
 
 bool interrupted(const ForkContext& context) {
@@ -209,9 +216,23 @@ void resolve_exam(Fork& fork, const Equivalence& equivalence, const std::string&
     end_with(fork, ReasonCode::exam_changed, changed);
 }
 
-// Whether a worker can serve several forks: not with a cold start, a framework's own loader or a profile.
+// Ranks that exchange their gradients end with the same bits. The exam, which sets their state, cannot see what they did
+// before.
+void reject_unlike_ranks(Fork& fork, Equivalence& verified) {
+  for (const RankRecord& rank : fork.ranks) {
+    if (rank.parameters_digest == fork.ranks.front().parameters_digest) continue;
+    end_with(fork, ReasonCode::ranks_differ,
+             fmt::format("rank {} ended its timed steps with other parameters than rank 0", rank.rank));
+    verified.passed = false;
+    verified.reason = fork.reason;
+    return;
+  }
+}
+
+// Whether a worker can serve several forks: not with a cold start, a framework's own loader, a profile or other ranks.
 bool may_stay(const Cell& cell) {
-  return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
+  return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile &&
+         cell.axes.ranks() == 1;
 }
 
 // Throws unless the fork has the requested timed blocks (or timed steps); a fork that counts epochs has one
@@ -232,19 +253,89 @@ void reject_other_plan(const Fork& fork, const MeasurePlan& plan) {
                             counts ? "steps" : "blocks", asked));
 }
 
-// Reads the measurements of a timed fork; the status says why they are rejected.
-void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const ConversationResult& result,
-                const std::vector<int>& cores) try {
+// A worker of the cell, and where it works.
+struct Member {
+  RankPlace place;
+  fs::path folder;
+  ConversationPlan plan;
+  std::optional<GivenFiles> given{};  // if it gets an exam
+};
+
+std::string cores_of(const Member& member) {
+  return member.plan.worker.cores.empty() ? "inherited" : cores_text(member.plan.worker.cores);
+}
+
+// The processors of all workers, or "rank 0: 0; rank 1: 1".
+std::string cores_of(const std::vector<Member>& members) {
+  if (members.size() == 1) return cores_of(members.front());
+  std::string text;
+  for (const Member& member : members)
+    text += fmt::format("{}rank {}: {}", text.empty() ? "" : "; ", member.place.rank, cores_of(member));
+  return text;
+}
+
+// Reads the measurements of one worker. Throws Error if they are impossible.
+Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const RunWindow& window) {
   Fork measured = fork;  // a copy, so that impossible numbers do not get into the report
-  read_clock(folder / "results/clock.json", cell.has_loss(), measured);
+  read_clock(member.folder / "results/clock.json", cell.has_loss(), measured);
   Violations violations("results/clock.json");
   judge_fork(violations, measured);
   if (!violations.found().empty()) throw Error(violations.found().front());
   reject_other_plan(measured, cell.measure);
-  if (const std::string contradiction = contradiction_in_clock(measured, window_of(result, cores));
-      !contradiction.empty())
+  if (const std::string contradiction = contradiction_in_clock(measured, window); !contradiction.empty())
     throw Error(contradiction);
-  fork = std::move(measured);
+  return measured;
+}
+
+// Names the rank in an error.
+Fork read_rank(const Fork& fork, const Cell& cell, const Member& member, const RunWindow& window) try {
+  return read_member(fork, cell, member, window);
+} catch (const Error& error) {
+  throw Error(fmt::format("rank {}: {}", member.place.rank, error.what()));
+}
+
+// The digest that all ranks have; a digest of all if they differ.
+std::string joined_digest(const std::vector<RankRecord>& ranks) {
+  std::string all;
+  bool same = true;
+  for (const RankRecord& rank : ranks) {
+    same = same && rank.parameters_digest == ranks.front().parameters_digest;
+    all += rank.parameters_digest;
+  }
+  return same ? ranks.front().parameters_digest : sha256(all);
+}
+
+// Reads the measurements of all ranks. The evaluations are those of rank 0, as every rank evaluates all samples.
+Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& members,
+                const std::vector<ConversationResult>& results) {
+  std::optional<Fork> all;
+  std::vector<RankRecord> records;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Fork own = read_rank(fork, cell, members[i], window_of(results[i], members[i].plan.worker.cores));
+    if (!all) all = own;
+    records.push_back({.rank = members[i].place.rank,
+                       .cores = cores_of(members[i]),
+                       .blocks = std::move(own.blocks),
+                       .disturbance = own.disturbance,
+                       .compile_seconds = results[i].compiled->seconds,
+                       .host_peak_rss = results[i].peak_rss,
+                       .host_start_rss = results[i].start_rss,
+                       .parameters_digest = results[i].ran->state_digest});
+  }
+  if (const std::string unlike = unlike_blocks(records); !unlike.empty()) throw Error(unlike);
+  all->blocks = joined_blocks(records);
+  all->disturbance = joined_disturbance(records);
+  all->parameters_digest = joined_digest(records);
+  all->ranks = std::move(records);
+  return *all;
+}
+
+// Reads the measurements of a timed fork; the status says why they are rejected.
+void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
+                const ConversationResult& result, const std::vector<ConversationResult>& results) try {
+  fork = members.size() == 1
+             ? read_member(fork, cell, members.front(), window_of(result, members.front().plan.worker.cores))
+             : read_ranks(fork, cell, members, results);
   add_quality_flags(fork, cell);
   add_warnings(fork);
   reject_divergence(fork);
@@ -252,7 +343,7 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
     end_with(
         fork, ReasonCode::processors_left,
         fmt::format("a thread of the worker may run on processor {}, outside the worker's processors ({})",
-                    *result.strayed_to, cores_text(cores)));
+                    *result.strayed_to, cores_of(members)));
 } catch (const Error& error) {
   end_with(fork, ReasonCode::clock_refused, error.what());
 }
@@ -281,11 +372,16 @@ Cell already_warm(Cell cell) {
   return cell;
 }
 
-// The worker's processors that do not share a physical core as far as the system shows it; none if the work is on a
+// The workers' processors that do not share a physical core as far as the system shows it; none if the work is on a
 // GPU.
-std::vector<int> watched_processors(const Cell& cell, const ConversationPlan& plan) {
+std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members) {
   if (cell.axes.device != DeviceKind::cpu) return {};
-  return one_per_core(plan.worker.cores.empty() ? usable_cores() : plan.worker.cores);
+  std::set<int> cores;
+  for (const Member& member : members) {
+    if (member.plan.worker.cores.empty()) return one_per_core(usable_cores());
+    cores.insert(member.plan.worker.cores.begin(), member.plan.worker.cores.end());
+  }
+  return one_per_core({cores.begin(), cores.end()});
 }
 
 // Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
@@ -311,7 +407,7 @@ Scratch::~Scratch() {
 bool is_checked_before(const Cell& cell) { return cell.measure.epochs > 0; }
 
 std::string check_subject(const Cell& cell, const Program& program) {
-  nlohmann::json request = request_json(cell, 0);
+  nlohmann::json request = request_json(cell, 0);  // has the number of ranks
   // The settings of timing and loading do not affect the check.
   for (const char* key : {"clock", "loader"}) request.erase(key);
   Sha256 sum;
@@ -322,6 +418,37 @@ std::string check_subject(const Cell& cell, const Program& program) {
 }
 
 namespace {
+
+// The cell's workers, each with its folder: `folder` itself, or one below it for each of several ranks.
+std::vector<Member> members_of(const Cell& cell, const fs::path& folder) {
+  const int world = cell.axes.ranks();
+  if (world == 1) return {{.place = {}, .folder = folder, .plan = {}}};
+  const std::string rendezvous = free_rendezvous();
+  std::vector<Member> members;
+  for (int rank = 0; rank < world; ++rank)
+    members.push_back(
+        {.place = {rank, world, rendezvous}, .folder = folder / fmt::format("rank-{}", rank), .plan = {}});
+  return members;
+}
+
+// Describes a file that one of the workers changed; empty if none was changed.
+std::string changed_file(const std::vector<Member>& members) {
+  for (const Member& member : members)
+    if (std::string changed = member.given ? member.given->changed() : ""; !changed.empty()) return changed;
+  return {};
+}
+
+// Writes what was chosen about the finished run into each worker's exam; returns where they answer.
+std::vector<RankAnswers> write_audits(const Cell& cell, const std::vector<Member>& members, const Fork& fork,
+                                      const RunAudit& audit) {
+  std::vector<RankAnswers> answers;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const RunAudit own = fork.ranks.empty() ? audit : audit_of_rank(audit, fork.ranks[i].blocks);
+    write_audit(members[i].folder / "check", own, precision_of(cell.axes.precision));
+    answers.push_back({members[i].folder / "results/verify.safetensors", own});
+  }
+  return answers;
+}
 
 // Runs a fork, from the exam and the cell folder to the verdict. resident: as in time_cell().
 ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose purpose, int round,
@@ -351,26 +478,33 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     else
       own = std::make_unique<Scratch>(context.scratch / ((timed ? "" : "check-") + file_name_of(cell)),
                                       context.keep_folders);
-    const fs::path folder = used ? used->folder->path() : own->path();
+    std::vector<Member> members = members_of(cell, used ? used->folder->path() : own->path());
     begin = Clock::now();
-    write_cell_folder(folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
-                      set ? set->exam.folder : "", context.data, context.weights);
-    std::optional<GivenFiles> given;
-    if (set) given.emplace(folder, *set);
+    for (Member& member : members) {
+      write_cell_folder(member.folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
+                        set ? set->exam.folder : "", context.data, context.weights, member.place);
+      if (set) member.given.emplace(member.folder, *set, member.place);
+    }
     spent.folder = seconds_since(begin);
 
     const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
-    const ConversationPlan plan = plan_for(cell, *cell.backend, folder, {first, second}, context);
-    if (!used) used = ResidentWorker{std::move(own), Worker(plan, context.watch)};
+    std::vector<ConversationPlan> plans;
+    for (Member& member : members) {
+      member.plan = plan_for(cell, *cell.backend, member.folder, {first, second}, context, member.place);
+      plans.push_back(member.plan);
+    }
+    if (!used) used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch)};
+    std::vector<ConversationResult> results;  // of the ranks
     const auto say = [&](const std::vector<Command>& commands, Afterwards afterwards) {
-      ConversationResult result = used->worker.converse(commands, afterwards, plan.deadline);
+      results = used->team.converse(commands, afterwards, context.deadline);
+      ConversationResult result = joined(results);
       add_spent(spent, result);
       return result;
     };
     const Afterwards at_end = stays ? Afterwards::stop : Afterwards::quit;
     ConversationResult result = say({first}, timed || set ? Afterwards::stay : at_end);
     if (result.ok() && timed) {
-      const std::vector<int> processors = watched_processors(cell, plan);
+      const std::vector<int> processors = watched_processors(cell, members);
       context.cores->before_run(processors, !context.deadline);
       result = say({second}, Afterwards::stay);
       if (result.ok()) fork.placement = context.cores->after_run(processors);
@@ -381,12 +515,12 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (result.compiled && !fork.resident)
       warn_of_compile_time(fork, result.compiled->seconds, spent.compile);
     take_over(fork, result);
-    fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
-    fork.settings["wait_policy"] = wait_policy(plan.worker);
+    fork.settings["affinity"] = cores_of(members);
+    fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
     fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
-    fork.variables = own_variables(plan.worker);
+    fork.variables = own_variables(members.front().plan.worker);
     if (!result.ok()) return;
-    if (timed) take_clock(fork, cell, folder, result, plan.worker.cores);
+    if (timed) take_clock(fork, cell, members, result, results);
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.
@@ -396,23 +530,23 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       ConversationResult last = say({}, at_end);
       take_ending(fork, last);
       if (!last.ok()) return;
-      if (const std::string changed = given ? given->changed() : ""; !changed.empty())
+      if (const std::string changed = changed_file(members); !changed.empty())
         end_with(fork, ReasonCode::exam_changed, changed);
     }
     if (fork.examined) {
-      RunAudit audit;
+      const RunAudit audit = timed ? audit_of(cell, program, fork) : RunAudit{};
+      const std::vector<RankAnswers> answers = write_audits(cell, members, fork, audit);
       if (timed) {
-        audit = audit_of(cell, program, fork);
-        write_audit(folder / "check", audit, precision_of(cell.axes.precision));
         ConversationResult last = say({Command{Verb::verify}}, at_end);
         take_ending(fork, last);
         if (!last.ok()) return;
       }
       begin = Clock::now();
-      outcome.verified = judged(cell, *set, program, folder, audit);
-      resolve_exam(fork, outcome.verified, given->changed());
+      outcome.verified = judged(cell, *set, program, answers);
+      resolve_exam(fork, outcome.verified, changed_file(members));
       spent.judge += seconds_since(begin);
     }
+    if (fork.status == Status::ok) reject_unlike_ranks(fork, outcome.verified);
     if (fork.status == Status::ok && stays) *resident = std::move(used);
   });
   fork.spent = spent;

@@ -8,7 +8,7 @@
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/team.hpp"
 #include "harness/conductor/run/fork_context.hpp"
 
 namespace assay {
@@ -31,7 +31,7 @@ class Scratch {
 // A worker that runs several forks of its cell, with its folder.
 struct ResidentWorker {
   std::unique_ptr<Scratch> folder;
-  Worker worker;
+  Team team;  // of one
 };
 
 // The result of one worker and of its exam; the fork of a check has no blocks.

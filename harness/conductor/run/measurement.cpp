@@ -1,6 +1,7 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -243,12 +244,12 @@ struct Measurement::Parts {
     if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
   }
 
-  // The conductor avoids the processors of the widest worker, if the machine has more.
+  // The conductor avoids the processors of the cell with the most threads, if the machine has more.
   std::vector<int> busiest_cores() const {
-    int max_threads = 0;
+    std::int64_t max_threads = 0;
     for (const Cell& cell : cells_)
-      max_threads = std::max(max_threads, cell.runnable() ? cell.axes.all_threads() : 0);
-    return worker_cores(max_threads);
+      if (cell.runnable()) max_threads = std::max(max_threads, cell.axes.threads_of_all_ranks());
+    return worker_cores(static_cast<int>(std::min<std::int64_t>(max_threads, INT_MAX)));
   }
 
   bool wanted(const PlannedFork& fork) const {
@@ -291,7 +292,8 @@ struct Measurement::Parts {
       const bool asked = settings_.roofline == "true" ||
                          (settings_.roofline == "auto" && cell.has_roofline() && !settings_.quick);
       if (stopped()) return;
-      if (asked && wanted(fork) && !rooflines_.measured(cell.axes)) rooflines_.measure(cell.axes);
+      if (asked && wanted(fork) && !rooflines_.measured(cell.axes) && cell.axes.ranks() == 1)
+        rooflines_.measure(cell.axes);
     }
     draw_rooflines();
   }

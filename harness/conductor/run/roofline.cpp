@@ -96,6 +96,7 @@ void Rooflines::measure(const Axes& axes) {
 }
 
 void Rooflines::apply(const Axes& axes, Work& work) const {
+  if (axes.ranks() > 1) return;
   if (const auto peak = peaks_.find(peak_key(axes)); peak != peaks_.end())
     work.peak_flops = std::max(work.peak_flops, peak->second);
   if (const auto copy = copies_.find(copy_key(axes)); copy != copies_.end())

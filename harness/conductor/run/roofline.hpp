@@ -23,8 +23,8 @@ class Rooflines {
   // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does
   // not change the limit, which is 0 at first.
   void measure(const Axes& axes);
-  bool measured(const Axes& axes) const { return peaks_.contains(peak_key(axes)); }
-  // Fills in the limits of a cell. Keeps larger ones, which come from a resumed report.
+  bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
+  // Fills in the limits of a cell with one rank: probes run in one process. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
 
   // Adds to the report's environment: "peak_flops" {"cpu/fp32/t2": FLOP/s}, "copy_bandwidth" {"cpu/t2": B/s}

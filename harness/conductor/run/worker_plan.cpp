@@ -73,6 +73,17 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
   return result;
 }
 
+// The variables that launchers of ranks set, such as torchrun.
+void add_place(std::map<std::string, std::string>& environment, const RankPlace& place) {
+  if (place.world == 1) return;
+  const std::size_t colon = place.rendezvous.rfind(':');
+  const std::string rank = std::to_string(place.rank), world = std::to_string(place.world);
+  for (const char* name : {"RANK", "LOCAL_RANK"}) environment[name] = rank;
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) environment[name] = world;
+  environment["MASTER_ADDR"] = place.rendezvous.substr(0, colon);
+  environment["MASTER_PORT"] = place.rendezvous.substr(colon + 1);
+}
+
 // Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
 Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkContext& context) {
   const fs::path cache = cache_folder();
@@ -107,7 +118,7 @@ std::string wait_policy(const WorkerStart& worker) {
 }
 
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
-                          std::vector<Command> commands, const ForkContext& context) {
+                          std::vector<Command> commands, const ForkContext& context, const RankPlace& place) {
   ConversationPlan plan;
   plan.backend = backend.name;
   plan.commands = std::move(commands);
@@ -115,10 +126,11 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.deadline = context.deadline;
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folder;
-  plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane);
+  plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
+  add_place(plan.worker.environment, place);
   plan.worker.confinement = confinement_of(cell, folder, context);
   // The oracle computes on the processor, even for a cell on a GPU.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)

@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/fork_context.hpp"
 
 namespace assay {
 
 // The conversation of a worker of `backend` in a cell folder; `backend` is that of the cell, or the oracle.
-// Creates the folders of its caches.
+// Creates the folders of its caches. Ranks get different processors as long as there are enough.
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
                           const std::filesystem::path& folder, std::vector<protocol::Command> commands,
-                          const ForkContext& context);
+                          const ForkContext& context, const RankPlace& place = {});
 
 // The variables that affect speed and differ from those of this process.
 std::map<std::string, std::string> own_variables(const WorkerStart& worker);

@@ -220,6 +220,8 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.blocks.at(0).minor_faults = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], 5);
   fork.placement.emplace();
+  EXPECT_EQ(to_json(report)["schema_minor"], 6);
+  fork.ranks.resize(2);
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

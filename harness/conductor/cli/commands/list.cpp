@@ -126,10 +126,11 @@ Listing list_ops(const OptionValues& given, bool only) {
 
 Listing list_backends(const OptionValues& given, bool) {
   Listing out;
-  out.table = {.title = "Backends",
-               .columns = {{"name"}, {"kind"}, {"modes"}, {"devices"}, {"precisions"}, {"state"}, {"what"}},
-               .rows = {},
-               .notes = {}};
+  out.table = {
+      .title = "Backends",
+      .columns = {{"name"}, {"kind"}, {"modes"}, {"devices"}, {"precisions"}, {"ranks"}, {"state"}, {"what"}},
+      .rows = {},
+      .notes = {}};
   const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
   const auto joined = [](const auto& items) { return fmt::format("{}", fmt::join(items, " ")); };
   for (const BackendDescription& backend : registry.backends) {
@@ -145,6 +146,7 @@ Listing list_backends(const OptionValues& given, bool) {
                          {"precisions", texts_of(backend.precisions)},
                          {"layouts", backend.layouts},
                          {"loaders", texts_of(backend.loaders)},
+                         {"collectives", backend.collectives},
                          {"folder", backend.folder.string()},
                          {"available", backend.available()},
                          {"reason", backend.unavailable},
@@ -155,6 +157,7 @@ Listing list_backends(const OptionValues& given, bool) {
          {joined(backend.modes)},
          {joined(texts_of(backend.devices))},
          {joined(texts_of(backend.precisions))},
+         {backend.collectives.empty() ? "-" : joined(backend.collectives)},
          backend.available() ? Entry{"available", Tone::good} : Entry{"unavailable", Tone::doubtful},
          {backend.description}});
     if (!backend.available())

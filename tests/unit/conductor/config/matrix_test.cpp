@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/config/ranks.hpp"
 #include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -107,6 +108,49 @@ TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
       << "nobody named the others";
 }
 
+TEST_F(MatrixTest, NamesTheRanksOfACellOnlyIfThereAreSeveral) {
+  registry_.backends[0].collectives = {"sockets"};
+  const auto made =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "threads": 3, "ranks": [1, 2]})");
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_THAT(made[0].id, Not(HasSubstr("ranks")));
+  EXPECT_THAT(made[1].id, HasSubstr("/ranks=2/"));
+  EXPECT_NE(made[0].group(), made[1].group());
+  for (const Cell& cell : made) EXPECT_TRUE(cell.runnable()) << cell.reason;
+  EXPECT_EQ(made[1].axes.ranks(), 2);
+  EXPECT_EQ(made[1].axes.threads_of_all_ranks(), 6);
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr("--ranks 2"));
+  EXPECT_EQ(cell_of_rank(made[1]).axes.batch, made[1].axes.batch / 2);
+}
+
+TEST_F(MatrixTest, RejectsABatchThatRanksCannotShare) {
+  registry_.backends[0].collectives = {"sockets"};
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": 33, "ranks": 2})"),
+              AllOf(HasSubstr("got 2 with a batch of 33"), HasSubstr("use --batch 34")));
+}
+
+TEST_F(MatrixTest, RefusesRanksThatCannotTrainTogether) {
+  registry_.backends[0].loaders.push_back(LoaderKind::native);
+  registry_.backends[0].devices.push_back(DeviceKind::cuda);
+  const auto reason = [this](const std::string& axes) {
+    const Cell cell =
+        cells((R"({"backend": "fast", "mode": "graph", "batch": 8, "ranks": 2, )" + axes + "}").c_str())
+            .at(0);
+    EXPECT_EQ(cell.status, cell.runnable() ? Status::ok : Status::unsupported);
+    EXPECT_EQ(cell.reason_code, cell.runnable() ? ReasonCode::absent : ReasonCode::ranks_not_supported);
+    return cell.reason;
+  };
+  EXPECT_THAT(reason(R"("workload": "mlp")"), HasSubstr("names no collectives"));
+  registry_.backends[0].collectives = {"sockets"};
+  EXPECT_EQ(reason(R"("workload": "mlp")"), "");
+  EXPECT_EQ(reason(R"("workload": "lstm")"), "");
+  EXPECT_THAT(reason(R"("workload": "mlp", "task": "infer")"), HasSubstr("--task train"));
+  EXPECT_THAT(reason(R"("workload": "mlp", "device": "cuda")"), HasSubstr("--device cpu"));
+  EXPECT_THAT(reason(R"("workload": "mlp", "loader": "native")"), HasSubstr("--loader harness"));
+  EXPECT_THAT(reason(R"("workload": "resnet56")"), HasSubstr("batch norm"));
+  EXPECT_THAT(reason(R"("workload": "cifar10-cnn")"), HasSubstr("dropout"));
+}
+
 TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
   registry_.backends[0].loaders = {LoaderKind::resident, LoaderKind::harness, LoaderKind::native};
   const auto status = [this](const Refusal& rule, const char* axes) {
@@ -134,6 +178,8 @@ TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
   expect_refused({.ops = {"lstm", "tanh"}}, R"({"workload": "lstm"})", mlp);
   expect_refused({.single_ops = false}, mlp, relu);
   expect_refused({.row_sparse = true}, sparse, R"({"workload": "lstm"})");
+  registry_.backends[0].collectives = {"sockets"};
+  expect_refused({.several_ranks = true}, R"({"workload": "mlp", "ranks": 2})", mlp);
   expect_refused({.weight_decay = true}, R"({"workload": "mlp", "weight-decay": 0.1})", mlp);
   expect_refused({.loaders = {LoaderKind::native}, .encoded_images = true},
                  R"({"workload": "resnet50", "dataset": "imagenet", "loader": "native", "epochs": 1})",

@@ -1,0 +1,51 @@
+#include "harness/conductor/config/ranks.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "harness/graph/op.hpp"
+
+namespace assay {
+namespace {
+
+bool has_op(const Graph& graph, std::string_view name) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return node.op->name() == name; });
+}
+
+// Whether the mean loss leaves out some labels: then the mean over ranks is not the mean over the batch.
+bool ignores_labels(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.attributes.has("ignored"); });
+}
+
+}  // namespace
+
+std::string ranks_refusal(const Cell& cell, const Program& program) {
+  if (cell.axes.ranks() == 1) return {};
+  const Graph& graph = program.training;
+  const auto refused = [&](const char* what) { return fmt::format("[ranks] {}; use --ranks 1", what); };
+  if (cell.backend->collectives.empty())
+    return fmt::format("[{}] does not support --ranks above 1: its backend.json names no collectives",
+                       cell.backend->name);
+  if (cell.axes.task != Task::train)
+    return "[ranks] ranks share only the training of a model; use --task train";
+  if (cell.axes.device != DeviceKind::cpu) return "[ranks] GPUs are not assigned to ranks; use --device cpu";
+  if (cell.axes.loader == LoaderKind::native)
+    return "[ranks] a framework's own loader does not read the part of a rank; use --loader harness";
+  if (has_op(graph, "batch_norm"))
+    return refused(
+        "batch norm takes the statistics of a rank's part of the batch, and the oracle those of the whole");
+  if (!graph.with_role(Role::mask).empty())
+    return refused("the masks of dropout are not checked across ranks");
+  if (ignores_labels(graph))
+    return refused("the loss leaves out labels, so the mean over ranks is not the mean over the batch");
+  return {};
+}
+
+Cell cell_of_rank(const Cell& cell) {
+  Cell own = cell;
+  own.axes.batch /= cell.axes.ranks();
+  return own;
+}
+
+}  // namespace assay
