@@ -28,6 +28,7 @@ from torch_loader import make_loader
 from torch_network import Network
 from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
+from torch_ranks import agreed, join_ranks, shared
 from torch_settings import as_array, autocast, configure, observed, refuse_cell
 from torch_upload import Upload
 
@@ -70,14 +71,15 @@ class TorchAdapter(Adapter):
         self._logits: Tensor | None = None  # of the last inference
         self._frozen: Tensors = {}
         self._restarted = True
-        self._forward: Callable[..., tuple[Tensor, ...]] = self._network
+        join_ranks(cell)
+        self._forward: Callable[..., tuple[Tensor, ...]] = shared(self._network, cell)
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
         if cell.mode in ("compile", "freeze"):
             # PyTorch does not compile an LSTM: it runs as it is; the ops before and after are compiled.
             # As users compile: `fullgraph` and `dynamic=False` each add 10 us to a call. The setting
             # graph_breaks has what `fullgraph` would refuse.
-            self._forward = torch.compile(self._network)
+            self._forward = torch.compile(self._forward)
             self._drops = torch.compile(self._network.drops)
             if cell.task == "infer":  # a training run evaluates outside of the timed steps
                 self._infer = torch.compile(self._network.infer)
@@ -185,6 +187,9 @@ class TorchAdapter(Adapter):
     def loss(self) -> float:
         return float("nan") if self._loss is None else self._loss.item()
 
+    def agree(self, value: int) -> int:
+        return agreed(self._cell, value)
+
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": as_array(self._logits)}
 
@@ -230,6 +235,8 @@ class TorchAdapter(Adapter):
         if lstm and self._cell.device == "cuda" and self._cell.precision == "bf16":
             # Whatever the type of the autocast: aten/src/ATen/cudnn/AutocastRNN.cpp.
             found["lstm_type"] = "float16"
+        if self._cell.world > 1:
+            found["data_parallel"] = "DistributedDataParallel, gloo"
         return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
 
     def _decoding(self) -> Decoder:

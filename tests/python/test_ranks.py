@@ -1,0 +1,186 @@
+"""Cells of several ranks: proven equal to one process, and a rank that fails is a row with its number."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from framework import ENVIRONMENTS, FRAMEWORKS
+from program import PROGRAM
+from rank_mistakes import MISTAKES
+from worker_under_test import ROOT
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+TORCH = FRAMEWORKS[0]
+WORKERS = {"numpy": ROOT / "tests/numpy_backend", "torch": ROOT / "backends/torch"}
+SHORT = {
+    "workload": "mlp",
+    "mode": "eager",
+    "dataset": "synthetic",
+    "warm-up-steps": "2",
+    "warm-up-seconds": "0",
+    "forks": "1",
+    "spare-rounds": "0",
+    "threads": "1",
+    "ranks": "2",
+}
+EACH = ["numpy", pytest.param("torch", marks=TORCH.skip)]
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that measures one cell of two ranks, with a worker of the tests if one is named."""
+
+    def measured(
+        backend: str, worker: str = "", options: dict[str, str] | None = None, **variables: str
+    ) -> dict[str, Any]:
+        if not (ENVIRONMENTS / backend / "bin/python").exists():
+            pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+        folder = WORKERS[backend]
+        if worker:
+            folder = tmp_path / backend
+            folder.mkdir()
+            description = json.loads((WORKERS[backend] / "backend.json").read_text())
+            command = ["${interpreter}", str(ROOT / "tests/python" / worker)]
+            (folder / "backend.json").write_text(json.dumps(description | {"command": command}))
+        environment = os.environ | variables
+        environment |= {"ASSAY_BACKENDS": str(folder), "WORKER": str(WORKERS[backend] / "worker.py")}
+        report = tmp_path / "report.json"
+        given = SHORT | {"backend": backend, "out": str(report)} | (options or {})
+        given |= {} if "epochs" in given else {"steps": "24"}
+        command = [str(PROGRAM), "run", *(f"--{name}={value}" for name, value in given.items())]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert report.exists(), done.stderr
+        valid = subprocess.run(
+            [str(PROGRAM), "validate", str(report)], capture_output=True, text=True, check=False
+        )
+        assert valid.returncode == 0, valid.stderr + valid.stdout
+        (cell,) = json.loads(report.read_text())["cells"]
+        found: dict[str, Any] = cell
+        return found
+
+    return measured
+
+
+def wrong_tensors(cell: dict[str, Any]) -> list[str]:
+    tensors = cell["equivalence"]["tensors"]
+    return [name for name, ratio in zip(tensors["name"], tensors["ratio"], strict=True) if ratio > 1]
+
+
+@pytest.mark.parametrize("backend", EACH)
+def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
+    cell = run(backend)
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    assert "/ranks=2/" in cell["id"]
+    (fork,) = cell["forks"]
+    assert [rank["rank"] for rank in fork["ranks"]] == [0, 1]
+    first, second = (rank["blocks"] for rank in fork["ranks"])
+    assert first["steps"] == second["steps"] == fork["blocks"]["steps"]
+    assert first["loss"] != second["loss"], "each rank has samples of its own"
+    digests = {rank["parameters_digest"] for rank in fork["ranks"]}
+    assert len(digests) == 1, "equal gradients give equal bits"
+
+
+def test_four_ranks_average_four_slices(run: Run) -> None:
+    cell = run("numpy", options={"ranks": "4", "batch": "16"})
+    assert cell["status"] == "ok", cell["reason"]
+    assert len(cell["forks"][0]["ranks"]) == 4
+
+
+def test_epochs_of_two_ranks_cover_the_whole_batches(run: Run) -> None:
+    cell = run("numpy", options={"samples": "100", "epochs": "2"})
+    assert cell["status"] == "ok", cell["reason"]
+    (fork,) = cell["forks"]
+    assert fork["blocks"]["steps"] == 3, "100 samples are three batches of 32"
+
+
+@TORCH.skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "compile"},
+        {"mode": "compile", "precision": "bf16"},
+        {"workload": "lenet5", "batch": "16"},
+        {"precision": "bf16", "clip-norm": "0.5"},
+    ],
+    ids=lambda options: " ".join(options.values()),
+)
+def test_torch_trains_in_ranks(run: Run, options: dict[str, str]) -> None:
+    cell = run("torch", options=options)
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+
+
+@pytest.mark.parametrize("backend", EACH)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: str) -> None:
+    cell = run(backend, "wrong_ranks_worker.py", MISTAKE=mistake)
+    assert cell["status"] == "wrong_result", cell["reason"]
+    shows = MISTAKES[mistake].shows
+    assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
+
+
+def test_ranks_that_trained_alone_while_they_were_timed_are_a_wrong_result(run: Run) -> None:
+    cell = run("numpy", "wrong_ranks_worker.py", MISTAKE="ExchangesOnlyInTheExam")
+    assert (cell["status"], cell["reason_code"]) == ("wrong_result", "ranks_differ"), cell["reason"]
+    assert not wrong_tensors(cell), "the exam sees nothing"
+
+
+@pytest.mark.parametrize("backend", EACH)
+def test_the_worker_of_the_mistakes_is_right_without_one(run: Run, backend: str) -> None:
+    cell = run(backend, "wrong_ranks_worker.py", MISTAKE="none")
+    assert cell["status"] == "ok", cell["reason"]
+
+
+@pytest.mark.parametrize("backend", EACH)
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [("crash", "crashed", "killed_by_signal"), ("exception", "failed", "worker_failed")],
+)
+def test_a_rank_that_fails_is_named_and_no_process_stays(
+    run: Run, tmp_path: Path, backend: str, fault: str, status: str, code: str
+) -> None:
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    faulty = {"FAULT": fault, "FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run(backend, "faulty_worker.py", {"check": "false"}, **faulty)
+    assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
+    assert cell["reason"].startswith("rank 1: "), cell["reason"]
+    assert len(list(processes.iterdir())) == 2
+    for process in processes.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process.name), 0)
+
+
+def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
+    options = {"check": "false", "time-limit": "15"}
+    cell = run("numpy", "faulty_worker.py", options, FAULT="loop", FAULT_RANK="1")
+    assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
+    assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
+
+
+@TORCH.skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workload": "resnet56"}, "batch norm"),
+        ({"workload": "cifar10-cnn"}, "dropout"),
+        ({"task": "infer"}, "--task train"),
+        ({"loader": "native"}, "--loader harness"),
+        ({"recompute": "sqrt"}, "--recompute none"),
+        ({"device": "cuda"}, "--device cpu"),
+    ],
+    ids=lambda given: " ".join(given.values()) if isinstance(given, dict) else "",
+)
+def test_what_ranks_cannot_do_is_refused_by_name(run: Run, options: dict[str, str], words: str) -> None:
+    cell = run("torch", options={"batch": "8"} | options)
+    assert cell["status"] == "unsupported"
+    assert words in cell["reason"]
+    assert not cell["forks"], "no worker was started"
