@@ -385,6 +385,7 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
   }
   add_published(all);
   add_plans(all);
+  add_scaling(all);
   return all;
 }
 

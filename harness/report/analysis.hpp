@@ -2,6 +2,7 @@
 // speed ratios. The tables print them, `assay show --format json` writes them, and the pictures draw them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -211,6 +212,20 @@ struct AnalyzedPlan {
   std::int64_t persistent = 0;  // bytes that outlive a step, the minimum over backends; 0: not known
 };
 
+enum class ScalingKind { strong, weak };
+template <>
+inline constexpr auto words<ScalingKind> =
+    std::array{Word{ScalingKind::strong, "strong"}, Word{ScalingKind::weak, "weak"}};
+
+// The samples per second of a cell with several ranks, over those of one rank times the number of ranks. Paired within
+// rounds, as the times are.
+struct AnalyzedScaling {
+  std::size_t cell = 0, base = 0;
+  ScalingKind kind =
+      ScalingKind::strong;  // strong: both have the same batch; weak: the same batch for each rank
+  PairedRatio efficiency{};
+};
+
 struct Analysis {
   std::vector<const Report*> reports{};
   std::vector<std::string> labels{};
@@ -218,6 +233,7 @@ struct Analysis {
   std::vector<AnalyzedGroup> groups{};
   std::vector<AnalyzedFamily> families{};
   std::vector<AnalyzedPlan> plans{};
+  std::vector<AnalyzedScaling> scaling{};
 
   const CellReport& report_cell(std::size_t i) const { return *cells[i].cell; }
 };
@@ -230,6 +246,9 @@ Analysis analyze(const Report& report);
 
 // Nothing if no fork that counts was evaluated after an epoch.
 std::optional<TimeToAccuracy> time_to_accuracy(const AnalyzedCell& cell, double target);
+
+// Fills in Analysis::scaling, of the cells of each report; analyze() calls it.
+void add_scaling(Analysis& all);
 
 // Paired within rounds. With n = 0 of the two values, if the cells share no round: they are of two reports, or the
 // metric is not measured in forks. Nothing if a value is missing.

@@ -289,7 +289,7 @@ class Expander {
       if (is_op_workload(workload_name)) {
         resolve_op(cell, point);
       } else {
-        resolve_network(cell, point);
+        resolve_network(cell, point, text_of(values, "scaling") == "weak");
       }
       cell.id = cell_id(cell.axes);
       judge(cell, cell.program());  // reports a graph that cannot be built before the run
@@ -308,7 +308,8 @@ class Expander {
     throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
   }
 
-  void resolve_network(Cell& cell, const OptionValues& point) const {
+  // weak: each rank has the batch.
+  void resolve_network(Cell& cell, const OptionValues& point, bool weak) const {
     const Workload& workload = find_workload(cell.axes.workload);
     Axes& axes = cell.axes;
     axes.batch = workload.batch;
@@ -330,6 +331,7 @@ class Expander {
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     resolve_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
+    if (weak) axes.batch *= axes.ranks();
     if (axes.batch % axes.ranks() != 0)
       throw ConfigError(
           fmt::format("[ranks] got {} with a batch of {}: the batch must be a multiple of the ranks; use "

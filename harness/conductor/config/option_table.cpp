@@ -14,6 +14,7 @@ using enum OptionType;
 constexpr std::string_view rooflines[] = {"auto", "true", "false"};
 constexpr std::string_view untils[] = {"forks", "clear"};
 constexpr std::string_view fork_styles[] = {"fresh", "resident"};
+constexpr std::string_view scalings[] = {"strong", "weak"};
 constexpr std::string_view examined_forks[] = {"some", "all"};
 
 constexpr std::array settings = {
@@ -32,6 +33,9 @@ constexpr std::array settings = {
     Option{"resident-batches", cell, integer, "N", "8",
            "Batches that the resident loader rotates; those of a small network still fit into a cache", 1,
            4096},
+    Option{"scaling", cell, text, "strong|weak", "strong",
+           "With --ranks: strong, the ranks share --batch; weak, each of them has --batch samples", 0, 0,
+           scalings},
     Option{"check", cell, flag, "true|false", "true",
            "Compare the timed program with the oracle; cells are ranked only if checked"},
     Option{"distinct", cell, integer, "N", "4",

@@ -320,6 +320,13 @@ Json answer_json(const Analysis& all, const Question& question) {
 
 Json plan_json(const AnalyzedPlan& plan) { return {{"cell", plan.cell}, {"persistent", plan.persistent}}; }
 
+Json scaling_json(const AnalyzedScaling& scaling) {
+  return {{"cell", scaling.cell},
+          {"base", scaling.base},
+          {"kind", to_string(scaling.kind)},
+          {"efficiency", ratio_json(scaling.efficiency)}};
+}
+
 std::string line(const Json& json) {
   return with_escaped_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -343,6 +350,7 @@ std::string analysis_text(const Analysis& all, const std::vector<Question>& ques
   add("families", all.families.size(), [&](std::size_t i) { return family_json(all.families[i]); });
   add("groups", all.groups.size(), [&](std::size_t i) { return group_json(all, all.groups[i]); });
   add("plans", all.plans.size(), [&](std::size_t i) { return plan_json(all.plans[i]); });
+  add("scaling", all.scaling.size(), [&](std::size_t i) { return scaling_json(all.scaling[i]); });
   add("answers", questions.size(), [&](std::size_t i) { return answer_json(all, questions[i]); });
   add("cells", all.cells.size(), [&](std::size_t i) {
     Json cell = cell_json(all.cells[i]);

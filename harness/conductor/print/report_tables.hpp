@@ -38,6 +38,10 @@ Table growth_table(const AnalyzedFamily& family);
 // Without rows if there is none.
 Table time_to_accuracy_table(const Analysis& all, double target);
 
+// Ranks: one row for each cell with several ranks and a cell of one rank in the same report. Without rows if there is
+// none.
+Table scaling_table(const Analysis& all);
+
 // A report of several machines.
 
 // Sentences for the end of `assay merge`: how many shards were joined and on which machines, how many cells are

@@ -268,6 +268,7 @@ std::vector<Table> summary(const Report& report) {
   if (std::ranges::none_of(all.groups, [&](const AnalyzedGroup& group) { return was_run(all, group); }))
     if (Table table = memory_plans(all); !table.rows.empty()) tables.push_back(std::move(table));
   for (Table& table : op_tables(all)) tables.push_back(std::move(table));
+  if (Table table = scaling_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   if (std::string spent = time_spent_text(report); !spent.empty())

@@ -123,6 +123,16 @@ TEST_F(MatrixTest, NamesTheRanksOfACellOnlyIfThereAreSeveral) {
   EXPECT_EQ(cell_of_rank(made[1]).axes.batch, made[1].axes.batch / 2);
 }
 
+TEST_F(MatrixTest, GivesEachRankTheBatchIfTheScalingIsWeak) {
+  registry_.backends[0].collectives = {"sockets"};
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "batch": 8, "ranks": [1, 4], "scaling": "weak"})");
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].axes.batch, 8);
+  EXPECT_EQ(made[1].axes.batch, 32);
+  EXPECT_THAT(made[1].id, HasSubstr("/b32/"));
+}
+
 TEST_F(MatrixTest, RejectsABatchThatRanksCannotShare) {
   registry_.backends[0].collectives = {"sockets"};
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": 33, "ranks": 2})"),
