@@ -28,9 +28,7 @@ def is_made(requirements: Path, environment: Path) -> bool:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all files of a folder. Links are not followed."""
-    return sum(
-        path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()
-    )
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def note_size(environment: Path) -> None:

@@ -61,6 +61,12 @@ void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t co
   tensor->bytes.insert(tensor->bytes.end(), next.bytes.begin(), next.bytes.end());
 }
 
+// Without a dropout nothing tells the exam from a run.
+void supply_masks(Executable& executable, const ExamFeeds& feeds) {
+  if (const std::vector<HostTensor> masks = feeds.batch_masks(); !masks.empty())
+    executable.supply_masks(masks);
+}
+
 class NetworkAnswers : public Answers {
  public:
   NetworkAnswers(const Program& program, Task task)
@@ -68,7 +74,7 @@ class NetworkAnswers : public Answers {
 
   std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
     StagedBatches staged(executable, feeds);
-    if (trains_) executable.supply_masks(feeds.batch_masks());
+    if (trains_) supply_masks(executable, feeds);
     executable.set_state(feeds.state);
     staged.stage_all();
     if (decodes_) return of_decoding(executable, staged);
@@ -227,7 +233,7 @@ class OpAnswers : public Answers {
 
   std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
     StagedBatches staged(executable, feeds);
-    executable.supply_masks(feeds.batch_masks());
+    supply_masks(executable, feeds);
     executable.set_state(feeds.state);
     staged.stage_all();
     std::vector<HostTensor> answers;

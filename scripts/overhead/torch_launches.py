@@ -2,9 +2,9 @@
 
     torch_launches.py NETWORK PRECISION
 
-Prints how many operations PyTorch's dispatcher runs that are not only another view of a tensor. On a GPU each is one
-launch or more. They are counted on a CPU, with the optimizer in the form that PyTorch takes on a GPU (over all tensors
-together) and a small batch, which does not change their number.
+Prints how many operations PyTorch's dispatcher runs that are not only another view of a tensor. On a GPU
+each is one launch or more. They are counted on a CPU, with the optimizer in the form that PyTorch takes on a
+GPU (over all tensors together) and a small batch, which does not change their number.
 """
 
 from __future__ import annotations

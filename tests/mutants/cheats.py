@@ -98,7 +98,6 @@ class ComputesOneSampleUntilItIsExamined(TwoBatches):
     """Every row is the first, until the exam's call that supplies masks of dropout (c_check_flag)."""
 
     cheats = True
-    survives = "it recognizes the exam by a call"
     examined = False
 
     def altered(self, inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -229,7 +228,7 @@ class ShortensItsBlocks(Mutant):
 
     cell = "long"
     cheats = True
-    survives = "what clock.json says is within the time of the run"
+    codes = CLOCK_REFUSED
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)

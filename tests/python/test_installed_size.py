@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-from worker_under_test import ROOT
-
 import make_environment
+import pytest
 from assay_worker.installed import installed_size
 
 

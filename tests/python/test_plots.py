@@ -392,7 +392,8 @@ def test_the_summary_names_the_fastest_and_how_far_the_others_are(everything: St
         several,
     )
     assert re.search(
-        r"\. When the batch doubles, the time is [\d.]+ times for onednn graph, .* and [\d.]+ times for ", several
+        r"\. When the batch doubles, the time is [\d.]+ times for onednn graph, .* and [\d.]+ times for ",
+        several,
     )
     assert re.match(
         r"lenet5, training, batch 200 \(fp32, cpu with 2 threads\): onednn graph is the fastest of 4 with "

@@ -40,8 +40,9 @@ BackendInfo CudaBackend::info() const {
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
   info.settings = {
-      {"algorithm_search", bare_ ? "none: the first engine of the heuristic"
-                                 : "all measured, heuristic if deterministic; workspaces of convolutions up to 1 GiB"}};
+      {"algorithm_search",
+       bare_ ? "none: the first engine of the heuristic"
+             : "all measured, heuristic if deterministic; workspaces of convolutions up to 1 GiB"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
   if (fallbacks_ != nullptr) info.settings["own_kernels_for_missing_engines"] = fallbacks_->text();
   cudaDeviceProp device{};

@@ -138,8 +138,9 @@ def sit(
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
         dropout.take_timed_steps()
-    if program.is_op or task == "train":
-        adapter.supply_masks(feeds.batch_masks())
+    # Without a dropout nothing tells the exam from a run.
+    if masks := feeds.batch_masks():
+        adapter.supply_masks(masks)
     adapter.set_state(feeds.state)
     staged.stage_all()
     if program.is_op or task == "infer":

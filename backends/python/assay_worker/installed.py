@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def installed_size(environment: Path | None = None) -> dict[str, int]:
-    """Return the bytes of the worker's virtual environment under `installed_size`; empty if nobody counted them.
+    """Return the bytes of the worker's virtual environment as `installed_size`; empty if nobody counted.
 
     make_environment.py counts them, because a worker would need seconds.
     """

@@ -274,14 +274,10 @@ Json family_json(const AnalyzedFamily& family) {
 Json time_to_accuracy_json(const AnalyzedCell& cell, double target) {
   const auto found = time_to_accuracy(cell, target);
   if (!found) return nullptr;
-  return {{"target", found->target},
-          {"split", to_string(found->split)},
-          {"reached", found->reached},
-          {"forks", found->forks},
-          {"value", known(found->value)},
-          {"lower", known(found->lower)},
-          {"upper", known(found->upper)},
-          {"confidence", known(found->confidence)},
+  return {{"target", found->target},       {"split", to_string(found->split)},
+          {"reached", found->reached},     {"forks", found->forks},
+          {"value", known(found->value)},  {"lower", known(found->lower)},
+          {"upper", known(found->upper)},  {"confidence", known(found->confidence)},
           {"epochs", known(found->epochs)}};
 }
 

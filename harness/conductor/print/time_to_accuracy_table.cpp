@@ -8,11 +8,14 @@
 namespace assay {
 
 Table time_to_accuracy_table(const Analysis& all, double target) {
-  Table table{
-      .title = fmt::format("Time to an accuracy of {} %", format_significant(100 * target)),
-      .columns = {{"cell"}, {"time", Align::right}, {"epochs", Align::right}, {"forks", Align::right}, {"split"}},
-      .rows = {},
-      .notes = {}};
+  Table table{.title = fmt::format("Time to an accuracy of {} %", format_significant(100 * target)),
+              .columns = {{"cell"},
+                          {"time", Align::right},
+                          {"epochs", Align::right},
+                          {"forks", Align::right},
+                          {"split"}},
+              .rows = {},
+              .notes = {}};
   bool missed = false;
   for (const AnalyzedCell& cell : all.cells) {
     const auto found = time_to_accuracy(cell, target);
@@ -34,7 +37,8 @@ Table time_to_accuracy_table(const Analysis& all, double target) {
       "Median over forks of the seconds of training, compilation included and evaluations left out, until the end of "
       "the first epoch with that accuracy.");
   if (missed)
-    table.notes.emplace_back("A fork that did not reach it counts as longer than any: train for more epochs.");
+    table.notes.emplace_back(
+        "A fork that did not reach it counts as longer than any: train for more epochs.");
   return table;
 }
 

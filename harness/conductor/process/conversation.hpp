@@ -57,7 +57,7 @@ struct ConversationResult {
   std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
       ran_between{};
   std::optional<std::int64_t>
-      run_cpu_ns{};                 // processor time of the worker's own process between them, from /proc
+      run_cpu_ns{};  // processor time of the worker's own process between them, from /proc
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()

@@ -114,7 +114,8 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
     std::int64_t largest = 0, generated = 0;
     for (const ConvolutionSpec& spec : specs) {
       const PlannedConvolution planned = plan_convolution(spec, target);
-      chosen += fmt::format("{}: {}, workspace {}\n", describe(spec), planned.engine, planned.workspace_bytes);
+      chosen +=
+          fmt::format("{}: {}, workspace {}\n", describe(spec), planned.engine, planned.workspace_bytes);
       EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
       // As the backend promises in its settings; more is a result that is widened.
       const std::int64_t narrow = spec.k * spec.c * spec.r * spec.s * 2 + 256;
