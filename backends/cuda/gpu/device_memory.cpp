@@ -10,12 +10,8 @@
 
 namespace assay::cuda {
 
-DeviceMemory::DeviceMemory(cudaStream_t stream, std::int64_t limit) : stream_(stream), limit_(limit) {
-  ASSAY_CUDA(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
-  for (Landing& place : landings_) {
-    ASSAY_CUDA(cudaEventCreateWithFlags(&place.copied, cudaEventDisableTiming));
-    ASSAY_CUDA(cudaEventCreateWithFlags(&place.read, cudaEventDisableTiming));
-  }
+DeviceMemory::DeviceMemory(cudaStream_t stream, std::int64_t limit, std::size_t landings)
+    : stream_(stream), limit_(limit), landings_(landings) {
   // Freed memory stays in the pool: eager mode uses it again for the next op.
   int device = 0;
   std::uint64_t keep = UINT64_MAX;
@@ -25,15 +21,12 @@ DeviceMemory::DeviceMemory(cudaStream_t stream, std::int64_t limit) : stream_(st
 }
 
 DeviceMemory::~DeviceMemory() {
-  cudaStreamSynchronize(copies_);
+  cudaStreamSynchronize(copies_.get());
   cudaStreamSynchronize(stream_);
   for (Landing& place : landings_) {
     if (place.pinned != nullptr) cudaFreeHost(place.pinned);
     if (place.device != nullptr) cudaFreeAsync(place.device, stream_);
-    cudaEventDestroy(place.copied);
-    cudaEventDestroy(place.read);
   }
-  cudaStreamDestroy(copies_);
 }
 
 void* DeviceMemory::allocate(std::int64_t bytes, const char* purpose) {
@@ -83,7 +76,7 @@ void DeviceMemory::put(void* to, const void* host, std::int64_t bytes) {
 
 void DeviceMemory::grow(Landing& place, std::int64_t bytes) {
   if (bytes <= place.bytes) return;
-  ASSAY_CUDA(cudaStreamSynchronize(copies_));
+  ASSAY_CUDA(cudaStreamSynchronize(copies_.get()));
   ASSAY_CUDA(cudaStreamSynchronize(stream_));
   if (place.pinned != nullptr) ASSAY_CUDA(cudaFreeHost(place.pinned));
   place.pinned = nullptr;
@@ -98,18 +91,18 @@ void DeviceMemory::grow(Landing& place, std::int64_t bytes) {
 
 const void* DeviceMemory::land(const void* host, std::int64_t bytes) {
   // All readers of the last batch have been enqueued.
-  if (last_ != nullptr) ASSAY_CUDA(cudaEventRecord(last_->read, stream_));
+  if (last_ != nullptr) ASSAY_CUDA(cudaEventRecord(last_->read.get(), stream_));
   Landing& place = landings_[next_];
   next_ = (next_ + 1) % landings_.size();
   last_ = &place;
   grow(place, bytes);
-  ASSAY_CUDA(cudaEventSynchronize(place.copied));
+  ASSAY_CUDA(cudaEventSynchronize(place.copied.get()));
   std::memcpy(place.pinned, host, static_cast<std::size_t>(bytes));
-  ASSAY_CUDA(cudaStreamWaitEvent(copies_, place.read, 0));
+  ASSAY_CUDA(cudaStreamWaitEvent(copies_.get(), place.read.get(), 0));
   ASSAY_CUDA(cudaMemcpyAsync(place.device, place.pinned, static_cast<std::size_t>(bytes),
-                             cudaMemcpyHostToDevice, copies_));
-  ASSAY_CUDA(cudaEventRecord(place.copied, copies_));
-  ASSAY_CUDA(cudaStreamWaitEvent(stream_, place.copied, 0));
+                             cudaMemcpyHostToDevice, copies_.get()));
+  ASSAY_CUDA(cudaEventRecord(place.copied.get(), copies_.get()));
+  ASSAY_CUDA(cudaStreamWaitEvent(stream_, place.copied.get(), 0));
   return place.device;
 }
 

@@ -4,9 +4,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <map>
+#include <vector>
 
+#include "backends/cuda/gpu/handles.hpp"
 #include "backends/cuda/workspace.hpp"
 #include "harness/engine/memory.hpp"
 
@@ -14,8 +15,10 @@ namespace assay::cuda {
 
 class DeviceMemory final : public Memory {
  public:
-  // Borrows the stream. limit: the maximum number of bytes at a time; 0: the whole device.
-  DeviceMemory(cudaStream_t stream, std::int64_t limit);
+  // Borrows the stream. limit: the maximum number of bytes at a time; 0: the whole device. landings: how many batches
+  // can be on their way. Four are the inputs and the labels of two steps: a copy waits only for the step before the
+  // last one.
+  DeviceMemory(cudaStream_t stream, std::int64_t limit, std::size_t landings = 4);
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -38,17 +41,17 @@ class DeviceMemory final : public Memory {
     void* pinned = nullptr;
     void* device = nullptr;
     std::int64_t bytes = 0;
-    cudaEvent_t copied = nullptr;  // the batch is on the device
-    cudaEvent_t read = nullptr;    // the batch has been read there
+    Event copied{cudaEventDisableTiming};  // the batch is on the device
+    Event read{cudaEventDisableTiming};    // the batch has been read there
   };
   void grow(Landing& place, std::int64_t bytes);
 
-  cudaStream_t stream_, copies_ = nullptr;
+  cudaStream_t stream_;
+  OwnedStream copies_;
   cudaMemPool_t pool_ = nullptr;
   std::int64_t limit_, allocated_ = 0, peak_ = 0;
   std::map<void*, std::int64_t> sizes_;
-  // For the inputs and the labels of two steps: a copy waits only for the step before the last one.
-  std::array<Landing, 4> landings_{};
+  std::vector<Landing> landings_;
   std::size_t next_ = 0;
   Landing* last_ = nullptr;
 };

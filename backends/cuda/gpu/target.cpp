@@ -4,23 +4,9 @@
 #include <limits>
 
 #include "backends/cuda/gpu/check.hpp"
+#include "backends/cuda/gpu/handles.hpp"
 
 namespace assay::cuda {
-namespace {
-
-class Event {
- public:
-  Event() { ASSAY_CUDA(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-}  // namespace
 
 double captured_seconds(const Target& target, const std::function<void()>& enqueue, int calls) {
   constexpr int launches = 3;
