@@ -1,9 +1,13 @@
-// The equivalence check of whole cells on the kernels of backend cuda, run in loops on the host.
+// The equivalence check of whole cells on the kernels of backend cuda, run in loops on the host, with our own products,
+// or with all that the backend asks of CUDA, cuBLASLt and cuDNN on the stand-in for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#ifdef ASSAY_CUDA_STAND_IN
+#include "backends/cuda/gpu/backend.hpp"
+#endif
 #include "backends/cuda/library.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "tests/unit/engine/programs.hpp"
@@ -13,7 +17,10 @@
 namespace assay::cuda {
 namespace {
 
-class HostBackend final : public Backend {
+#ifdef ASSAY_CUDA_STAND_IN
+using BackendUnderTest = CudaBackend;
+#else
+class BackendUnderTest final : public Backend {
  public:
   BackendInfo info() const override { return {"cuda", "", {}, {}}; }
   std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
@@ -21,6 +28,7 @@ class HostBackend final : public Backend {
     return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
   }
 };
+#endif
 
 // With few samples and short sequences: the layers are the same.
 Program small_program(const std::string& name) {
@@ -44,6 +52,8 @@ std::vector<CheckedCase> checked_cases() {
   std::vector<CheckedCase> all;
 #ifdef ASSAY_DEEP_NETWORKS
   const auto programs = {"lstm", "resnet56"};
+#elif defined(ASSAY_CUDA_STAND_IN)
+  const auto programs = {"traps", "residual", "mlp", "lenet5", "lstm"};
 #else
   const auto programs = {"traps", "residual", "mlp", "lenet5"};
 #endif
@@ -65,7 +75,7 @@ class Checked : public ::testing::TestWithParam<CheckedCase> {};
 TEST_P(Checked, agrees_with_the_oracle) {
   const CheckedCase& c = GetParam();
   for (const Task task : {Task::train, Task::infer}) {
-    HostBackend backend;
+    BackendUnderTest backend;
     const Judged judged = judge_backend(backend, small_program(c.program), {task, c.mode, c.precision, 1});
     EXPECT_TRUE(judged.passed()) << to_string(task) << '\n' << judged.text();
     std::printf("%s: worst ratio %.2f\n", to_string(task).data(), judged.worst());

@@ -1,0 +1,393 @@
+// cuDNN's backend API: descriptions made of attributes.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tests/stand_in/dnn_graph.hpp"
+
+using namespace assay::stand_in;
+
+namespace {
+
+struct Description {
+  struct Attribute {
+    cudnnBackendAttributeType_t type{};
+    std::int64_t count = 0;
+    std::vector<std::byte> bytes;
+    std::vector<std::shared_ptr<Description>> parts;  // of the type "backend descriptor"
+  };
+
+  explicit Description(cudnnBackendDescriptorType_t type_of) : type(type_of) {}
+
+  template <typename T>
+  std::vector<T> all(cudnnBackendAttributeName_t name) const {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return {};
+    std::vector<T> values(found->second.bytes.size() / sizeof(T));
+    std::memcpy(values.data(), found->second.bytes.data(), values.size() * sizeof(T));
+    return values;
+  }
+  template <typename T>
+  T one(cudnnBackendAttributeName_t name, T otherwise) const {
+    const std::vector<T> values = all<T>(name);
+    return values.empty() ? otherwise : values.front();
+  }
+  std::vector<std::shared_ptr<Description>> parts(cudnnBackendAttributeName_t name) const {
+    const auto found = attributes.find(name);
+    return found == attributes.end() ? std::vector<std::shared_ptr<Description>>() : found->second.parts;
+  }
+  std::shared_ptr<Description> part(cudnnBackendAttributeName_t name) const {
+    const auto found = parts(name);
+    return found.empty() ? nullptr : found.front();
+  }
+
+  cudnnBackendDescriptorType_t type;
+  bool is_final = false;
+  std::map<cudnnBackendAttributeName_t, Attribute> attributes;
+
+  // What it stands for, once it is final.
+  std::shared_ptr<const DnnGraph> graph;                     // of a graph, an engine and a heuristic
+  std::vector<std::shared_ptr<Description>> configurations;  // of a heuristic
+  Engine engine;                                             // of an engine and its configuration
+  std::shared_ptr<const Plan> plan;
+};
+
+// What a caller has: the description may be shared, as a part of others.
+struct Handle {
+  std::shared_ptr<Description> description;
+};
+Description& described(cudnnBackendDescriptor_t handle) { return *static_cast<Handle*>(handle)->description; }
+
+std::size_t size_of_type(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_BOOLEAN:
+    case CUDNN_TYPE_CHAR:
+      return 1;
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_HANDLE:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+cudnnStatus_t missing(const char* what) { return refuse(CUDNN_STATUS_BAD_PARAM, what); }
+
+GraphTensor tensor_of(const Description& d) {
+  GraphTensor tensor;
+  tensor.uid = d.one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, -1);
+  tensor.shaped = {number_of(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)),
+                   d.all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
+                   d.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES)};
+  tensor.alignment = static_cast<std::uint64_t>(d.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1));
+  tensor.is_virtual = d.one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
+  tensor.is_by_value = d.one<char>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0;
+  return tensor;
+}
+
+// The names of a convolution's attributes, by kind.
+struct ConvolutionNames {
+  GraphStep::Kind kind;
+  cudnnBackendAttributeName_t a, b, result, how, alpha, beta;
+};
+constexpr ConvolutionNames forward_names{GraphStep::Kind::forward,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+constexpr ConvolutionNames data_names{GraphStep::Kind::input_gradient,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+constexpr ConvolutionNames filter_names{GraphStep::Kind::weight_gradient,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+
+cudnnStatus_t add_convolution(const Description& d, const ConvolutionNames& names, DnnGraph& graph) {
+  const auto a = d.part(names.a), b = d.part(names.b), result = d.part(names.result), how = d.part(names.how);
+  if (!a || !b || !result || !how) return missing("a convolution lacks a tensor or its description");
+  GraphStep step;
+  step.kind = names.kind;
+  step.a = tensor_of(*a);
+  step.b = tensor_of(*b);
+  step.result = tensor_of(*result);
+  step.has_b = true;
+  step.padding = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  step.stride = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  const auto dilation = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  const bool plain =
+      std::ranges::all_of(dilation, [](std::int64_t step_of) { return step_of == 1; }) &&
+      how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) == step.padding &&
+      how->one(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) == CUDNN_CROSS_CORRELATION &&
+      how->one(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_DOUBLE) == CUDNN_DATA_FLOAT &&
+      d.one(names.alpha, 0.0F) == 1 && d.one(names.beta, 1.0F) == 0;
+  if (!plain || step.padding.size() != 2 || step.a.shaped.dims.size() != 4)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a convolution that the stand-in does not have");
+  graph.steps.push_back(std::move(step));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t add_pointwise(const Description& d, DnnGraph& graph) {
+  const auto how = d.part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+  if (!how) return missing("an operation has no mode");
+  GraphStep step;
+  step.mode = how->one(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+  step.upper_clip = how->one(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, std::numeric_limits<double>::max());
+  step.softplus_beta = how->one(CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1.0);
+  std::shared_ptr<Description> a, b, result;
+  switch (step.mode) {
+    case CUDNN_POINTWISE_ADD:
+    case CUDNN_POINTWISE_MUL:
+    case CUDNN_POINTWISE_DIV:
+      b = d.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+      if (!b) return missing("an operation lacks its second operand");
+      [[fallthrough]];
+    case CUDNN_POINTWISE_ABS:
+    case CUDNN_POINTWISE_RELU_FWD:
+    case CUDNN_POINTWISE_SOFTPLUS_FWD:
+      a = d.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+      result = d.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+      break;
+    case CUDNN_POINTWISE_SOFTPLUS_BWD:
+      a = d.part(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
+      b = d.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+      result = d.part(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC);
+      break;
+    default:
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a mode that the stand-in does not have");
+  }
+  if (!a || !result) return missing("an operation lacks an operand or its result");
+  step.a = tensor_of(*a);
+  step.result = tensor_of(*result);
+  step.has_b = b != nullptr;
+  if (b) step.b = tensor_of(*b);
+  graph.steps.push_back(std::move(step));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t make_graph(Description& d) {
+  auto graph = std::make_shared<DnnGraph>();
+  for (const auto& operation : d.parts(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
+    cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
+    switch (operation->type) {
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        status = add_convolution(*operation, forward_names, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        status = add_convolution(*operation, data_names, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+        status = add_convolution(*operation, filter_names, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        status = add_pointwise(*operation, *graph);
+        break;
+      default:
+        break;
+    }
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+  }
+  if (graph->steps.empty()) return missing("a graph without operations");
+  d.graph = std::move(graph);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t ask(Description& d) {
+  const auto graph = d.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  if (!graph) return missing("a heuristic without a graph");
+  const auto mode = d.one(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_INSTANT);
+  for (const Engine& engine : engines_of(*graph->graph, mode)) {
+    auto& configuration =
+        d.configurations.emplace_back(std::make_shared<Description>(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    configuration->graph = graph->graph;
+    configuration->engine = engine;
+    configuration->is_final = true;
+  }
+  return d.configurations.empty() ? refuse(CUDNN_STATUS_NOT_SUPPORTED, "no engine has this graph")
+                                  : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t build(Description& d) {
+  const auto configuration = d.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  if (!configuration) return missing("a plan without an engine");
+  if (!configuration->engine.can_be_built)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot be built for this device");
+  d.plan = std::make_shared<const Plan>(Plan{configuration->graph, configuration->engine});
+  d.plan->graph->built_last = d.plan;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finish_tensor(const Description& d) {
+  for (const auto name :
+       {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_ATTR_TENSOR_DIMENSIONS,
+        CUDNN_ATTR_TENSOR_STRIDES, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT}) {
+    if (!d.attributes.contains(name)) return missing("a tensor lacks an attribute");
+  }
+  if (!is_known(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_DOUBLE)))
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the stand-in has float and bfloat16");
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// Fills the descriptions that the caller made for the answer.
+cudnnStatus_t give_parts(const std::vector<std::shared_ptr<Description>>& parts, std::int64_t requested,
+                         std::int64_t* count, void* to) {
+  if (count != nullptr) *count = static_cast<std::int64_t>(parts.size());
+  if (to == nullptr) return CUDNN_STATUS_SUCCESS;
+  auto* const handles = static_cast<cudnnBackendDescriptor_t*>(to);
+  for (std::size_t i = 0; i < std::min(parts.size(), static_cast<std::size_t>(requested)); ++i)
+    static_cast<Handle*>(handles[i])->description = parts[i];
+  return CUDNN_STATUS_SUCCESS;
+}
+
+template <typename T>
+cudnnStatus_t give(const std::vector<T>& values, std::int64_t requested, std::int64_t* count, void* to) {
+  if (count != nullptr) *count = static_cast<std::int64_t>(values.size());
+  const std::size_t given = std::min(values.size(), static_cast<std::size_t>(requested));
+  if (to != nullptr && given > 0) std::memcpy(to, values.data(), given * sizeof(T));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* handle) {
+  *handle = new Handle{std::make_shared<Description>(type)};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t handle) {
+  delete static_cast<Handle*>(handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, std::int64_t count,
+                                       const void* values) {
+  Description& d = described(handle);
+  if (d.is_final) return refuse(CUDNN_STATUS_BAD_PARAM, "the description is final");
+  if (values == nullptr && count > 0) return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no values");
+  Description::Attribute attribute{type, count, {}, {}};
+  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    const auto* const handles = static_cast<const cudnnBackendDescriptor_t*>(values);
+    for (std::int64_t i = 0; i < count; ++i) {
+      attribute.parts.push_back(static_cast<Handle*>(handles[i])->description);
+      if (!attribute.parts.back()->is_final)
+        return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a part is not final");
+    }
+  } else {
+    const auto* const first = static_cast<const std::byte*>(values);
+    attribute.bytes.assign(first, first + static_cast<std::size_t>(count) * size_of_type(type));
+  }
+  d.attributes[name] = std::move(attribute);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t handle) {
+  Description& d = described(handle);
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  switch (d.type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      status = finish_tensor(d);
+      break;
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+      status = make_graph(d);
+      break;
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      status = ask(d);
+      break;
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      status = build(d);
+      break;
+    default:
+      break;
+  }
+  d.is_final = status == CUDNN_STATUS_SUCCESS;
+  return status;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t handle, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, std::int64_t requested,
+                                       std::int64_t* count, void* values) {
+  const Description& d = described(handle);
+  if (!d.is_final) return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the description is not final");
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+      return give_parts(d.configurations, requested, count, values);
+    case CUDNN_ATTR_ENGINECFG_ENGINE: {
+      auto engine = std::make_shared<Description>(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine->engine = d.engine;
+      engine->is_final = true;
+      return give_parts({engine}, requested, count, values);
+    }
+    case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+      return give_parts({}, requested, count, values);
+    case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
+      return give(std::vector{d.engine.workspace_bytes}, requested, count, values);
+    case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
+      return give(std::vector{std::int32_t{0}}, requested, count, values);
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      return give(std::vector{d.engine.index}, requested, count, values);
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+      return give(d.engine.numerical, requested, count, values);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
+      return give(d.engine.behavior, requested, count, values);
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+      return give(std::vector{d.plan->engine.workspace_bytes}, requested, count, values);
+    case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: {
+      const std::string text = R"({"deviceName":"stand-in"})";
+      return give(std::vector<char>(text.begin(), text.end()), requested, count, values);
+    }
+    default:
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "an attribute that the stand-in does not have");
+  }
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_handle,
+                                  cudnnBackendDescriptor_t pack_handle) {
+  std::shared_ptr<const Plan> plan = described(plan_handle).plan;
+  const Description& given = described(pack_handle);
+  if (plan == nullptr || !given.is_final)
+    return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a plan or its pack");
+  if (const auto last = plan->graph->built_last.lock(); machine().conditions.runs_the_plan_built_last && last)
+    plan = last;
+  Pack pack;
+  pack.workspace = given.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+  if (plan->engine.workspace_bytes > 0 && !is_aligned(pack.workspace, 256))
+    return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "the workspace is not aligned to 256 bytes");
+  const auto uids = given.all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto addresses = given.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  if (uids.size() != addresses.size())
+    return refuse(CUDNN_STATUS_BAD_PARAM, "uids and addresses differ in number");
+  for (std::size_t i = 0; i < uids.size(); ++i) pack.addresses[uids[i]] = addresses[i];
+  for (const GraphStep& step : plan->graph->steps) {
+    for (const GraphTensor* tensor : {&step.a, &step.b, &step.result}) {
+      if (tensor->is_virtual || (tensor == &step.b && !step.has_b)) continue;
+      const auto found = pack.addresses.find(tensor->uid);
+      if (found == pack.addresses.end()) return refuse(CUDNN_STATUS_BAD_PARAM, "a tensor has no address");
+      // By value: the caller may change the number after the call.
+      if (tensor->is_by_value)
+        pack.numbers[tensor->uid] = load(found->second, tensor->shaped.number, 0);
+      else if (!is_aligned(found->second, tensor->alignment))
+        return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a tensor is not aligned as it says");
+    }
+  }
+  // Code that was compiled for a plan is gone with it.
+  const bool compiled = plan->engine.is_compiled_at_run_time();
+  enqueue(handle->stream, [pack, kept = compiled ? nullptr : plan, owner = std::weak_ptr(plan)] {
+    const auto there = kept != nullptr ? kept : owner.lock();
+    if (there == nullptr) return fault("the code of a plan of cuDNN ran after the plan was destroyed");
+    compute(*there, pack);
+  });
+  return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,222 @@
+#include "tests/stand_in/dnn_graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::stand_in {
+namespace {
+
+using Kind = GraphStep::Kind;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+// The values of a graph's tensors while it is computed: each is read once, in row-major order.
+class Values {
+ public:
+  Values(const Pack& pack, const Engine& engine) : pack_(pack), engine_(engine) {}
+
+  const std::vector<float>& of(const GraphTensor& tensor) {
+    const auto [found, added] = values_.try_emplace(tensor.uid);
+    if (!added) return found->second;
+    if (tensor.is_by_value)
+      found->second.assign(at(tensor.shaped.count()), static_cast<float>(pack_.numbers.at(tensor.uid)));
+    else
+      found->second = tensor.shaped.read(pack_.addresses.at(tensor.uid));
+    return found->second;
+  }
+  // An operand of a convolution, as the engine reads it.
+  std::vector<float> operand_of(const GraphTensor& tensor) {
+    std::vector<float> values = of(tensor);
+    if (tensor.shaped.number == Number::f32 && engine_.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+      std::ranges::transform(values, values.begin(), to_tf32);
+    if (engine_.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) {
+      for (float& value : values) {
+        std::uint16_t narrow = 0;
+        store(&narrow, Number::bf16, 0, static_cast<double>(value));
+        value = static_cast<float>(load(&narrow, Number::bf16, 0));
+      }
+    }
+    return values;
+  }
+  void set(const GraphTensor& tensor, const std::vector<double>& values) {
+    std::vector<float>& kept = values_[tensor.uid];
+    kept.assign(values.begin(), values.end());
+    if (tensor.is_virtual) return;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store(pack_.addresses.at(tensor.uid), tensor.shaped.number,
+            tensor.shaped.offset(static_cast<std::int64_t>(i)), values[i]);
+  }
+
+ private:
+  const Pack& pack_;
+  const Engine& engine_;
+  std::map<std::int64_t, std::vector<float>> values_;
+};
+
+// Calls body(place in x, place in the weight, place in y) for each product of a convolution.
+template <typename Body>
+void for_products(const GraphStep& step, const std::vector<std::int64_t>& x,
+                  const std::vector<std::int64_t>& weight, const std::vector<std::int64_t>& y,
+                  const Body& body) {
+  const std::int64_t channels = x[1], height = x[2], width = x[3], filters = y[1], rows = y[2],
+                     columns = y[3];
+  for (std::int64_t n = 0; n < x[0]; ++n) {
+    for (std::int64_t k = 0; k < filters; ++k) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t p = 0; p < rows; ++p) {
+          for (std::int64_t r = 0; r < weight[2]; ++r) {
+            const std::int64_t h = p * step.stride[0] - step.padding[0] + r;
+            if (h < 0 || h >= height) continue;
+            for (std::int64_t q = 0; q < columns; ++q) {
+              for (std::int64_t s = 0; s < weight[3]; ++s) {
+                const std::int64_t w = q * step.stride[1] - step.padding[1] + s;
+                if (w < 0 || w >= width) continue;
+                body(at(((n * channels + c) * height + h) * width + w),
+                     at(((k * channels + c) * weight[2] + r) * weight[3] + s),
+                     at(((n * filters + k) * rows + p) * columns + q));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void convolve(const GraphStep& step, Values& values) {
+  const std::vector<float> a = values.operand_of(step.a), b = values.operand_of(step.b);
+  std::vector<double> sums(at(step.result.shaped.count()), 0.0);
+  const auto product = [](float left, float right) {
+    return static_cast<double>(left) * static_cast<double>(right);
+  };
+  const auto &first = step.a.shaped.dims, &second = step.b.shaped.dims, &result = step.result.shaped.dims;
+  switch (step.kind) {
+    case Kind::forward:
+      for_products(step, first, second, result,
+                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[y] += product(a[x], b[w]); });
+      break;
+    case Kind::input_gradient:
+      for_products(step, result, second, first,
+                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[x] += product(a[y], b[w]); });
+      break;
+    case Kind::weight_gradient:
+    case Kind::pointwise:
+      for_products(step, first, result, second,
+                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[w] += product(a[x], b[y]); });
+      break;
+  }
+  values.set(step.result, sums);
+}
+
+double applied(const GraphStep& step, double a, double b) {
+  switch (step.mode) {
+    case CUDNN_POINTWISE_ADD:
+      return a + b;
+    case CUDNN_POINTWISE_MUL:
+      return a * b;
+    case CUDNN_POINTWISE_DIV:
+      return a / b;
+    case CUDNN_POINTWISE_ABS:
+      return std::abs(a);
+    case CUDNN_POINTWISE_RELU_FWD:
+      return a < 0 ? 0 : std::min(a, step.upper_clip);
+    case CUDNN_POINTWISE_SOFTPLUS_FWD:
+      return (std::max(step.softplus_beta * a, 0.0) +
+              std::log1p(std::exp(-std::abs(step.softplus_beta * a)))) /
+             step.softplus_beta;
+    default:  // the gradient of softplus, of dy and x
+      return a / (1 + std::exp(-step.softplus_beta * b));
+  }
+}
+
+void apply(const GraphStep& step, Values& values) {
+  const std::vector<std::int64_t>& shape = step.result.shaped.dims;
+  const auto read = [&](const GraphTensor& tensor, std::int64_t element) {
+    if (tensor.is_by_value) return static_cast<double>(values.of(tensor).front());
+    // Its values lie in row-major order.
+    Shaped dense{Number::f32, tensor.shaped.dims, std::vector<std::int64_t>(shape.size(), 1)};
+    for (std::size_t d = shape.size() - 1; d > 0; --d)
+      dense.strides[d - 1] = dense.strides[d] * dense.dims[d];
+    return static_cast<double>(values.of(tensor)[at(dense.offset_in(shape, element))]);
+  };
+  std::vector<double> results;
+  for (std::int64_t i = 0; i < step.result.shaped.count(); ++i)
+    results.push_back(applied(step, read(step.a, i), step.has_b ? read(step.b, i) : 0));
+  values.set(step.result, results);
+}
+
+bool is_channels_last(const Shaped& image) { return image.dims[1] == 1 || image.strides[1] == 1; }
+
+// As of cuDNN: no engine for bf16 operands with a result of another type, none for an epilogue in f32 without tensor
+// cores, and none for an epilogue in bf16 unless the channels are last.
+bool has_engines(const DnnGraph& graph) {
+  const GraphStep& first = graph.steps.front();
+  if (first.kind == Kind::pointwise) return true;
+  const GraphTensor& result = graph.steps.back().result;
+  const Number operands = first.a.shaped.number;
+  if (operands != result.shaped.number) return false;
+  return graph.steps.size() == 1 || operands == Number::f32 || is_channels_last(first.a.shaped);
+}
+
+}  // namespace
+
+bool Engine::has(cudnnBackendNumericalNote_t note) const { return std::ranges::count(numerical, note) > 0; }
+bool Engine::is_compiled_at_run_time() const {
+  return std::ranges::count(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) > 0;
+}
+
+// Engines that a caller has to refuse are among them: too large, of less precision, or impossible to build. The
+// fastest is not the first, and needs a larger workspace; the one after it a larger one still.
+std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mode) {
+  if (!has_engines(graph)) return {};
+  const std::vector compiled{CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
+  if (graph.steps.front().kind == Kind::pointwise) {
+    if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
+    return {{.index = 70, .behavior = compiled, .workspace_bytes = 16}};
+  }
+  std::vector<Engine> all{
+      {.index = 47,
+       .numerical = {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+       .microseconds = 1},
+      {.index = 40, .can_be_built = false},
+      {.index = 28,
+       .numerical = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+       .behavior = compiled,
+       .workspace_bytes = 1000,
+       .microseconds = 8},
+      {.index = 1, .workspace_bytes = 513},
+      {.index = 5, .numerical = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, .workspace_bytes = 10000},
+      {.index = 34,
+       .numerical = {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4},
+       .workspace_bytes = 3000},
+      {.index = 6, .workspace_bytes = std::int64_t{1} << 31, .microseconds = 1},
+      {.index = 2, .workspace_bytes = 20001, .microseconds = 5},
+      {.index = 7, .behavior = compiled, .workspace_bytes = 40000},
+  };
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) all = {{.index = 0, .workspace_bytes = 60000, .microseconds = 100}};
+  if (graph.steps.size() > 1 && graph.steps.front().a.shaped.number == Number::f32)
+    std::erase_if(all, [](const Engine& engine) { return !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); });
+  return all;
+}
+
+void compute(const Plan& plan, const Pack& pack) {
+  machine().microseconds += plan.engine.microseconds;
+  constexpr const char* user = "a plan of cuDNN";
+  for (const GraphStep& step : plan.graph->steps) {
+    for (const GraphTensor* tensor : {&step.a, &step.b, &step.result}) {
+      if (tensor->is_virtual || tensor->is_by_value || (tensor == &step.b && !step.has_b)) continue;
+      if (!check_range(pack.addresses.at(tensor->uid), tensor->shaped.bytes(), user)) return;
+    }
+  }
+  spoil_workspace(pack.workspace, plan.engine.workspace_bytes, user);
+  Values values(pack, plan.engine);
+  for (const GraphStep& step : plan.graph->steps) {
+    if (step.kind == Kind::pointwise) {
+      apply(step, values);
+    } else {
+      convolve(step, values);
+    }
+  }
+}
+
+}  // namespace assay::stand_in
