@@ -87,23 +87,6 @@ void for_each_of_lanes(Stream stream, const Division& division, const Body& body
   for_each_row(stream, division.parts, 2 * division.rows_each * division.lanes, body);
 }
 
-// visit(row) for this thread's rows of a part, for each of its lanes, and then done(first channel of the lane).
-// On the device a thread has one lane; on the host one has all.
-template <typename T, typename Visit, typename Done>
-ASSAY_TEAM void visit_lanes(const Team& team, const Division& division, const Matrix& matrix,
-                            std::int64_t part, Visit visit, Done done) {
-  const std::int64_t first = part * division.rows_each,
-                     end = smaller(first + division.rows_each, matrix.rows);
-  const int lanes = division.lanes;
-  for (int lane = team.rank() % lanes; lane < lanes; lane += team.size() < lanes ? team.size() : lanes) {
-    const std::int64_t channel = std::int64_t{lane} * Vector<T>::size;
-    const int step = team.size() < lanes ? 1 : team.size() / lanes;
-    for (std::int64_t row = first + team.rank() / lanes; row < end; row += step)
-      visit(matrix.at(row, channel), channel);
-    done(channel, end - first);
-  }
-}
-
 // Moments of a part's differences from its first row, which is not far from their mean.
 template <typename T>
 struct LaneMoments {
@@ -114,30 +97,32 @@ struct LaneMoments {
   bool aligned;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
     constexpr int width = Vector<T>::size;
-    float sum[width] = {}, square[width] = {};
-    visit_lanes<T>(
-        team, division, matrix, part,
-        [&](std::int64_t at, std::int64_t channel) {
-          const Vector<T> values = load(x + at, aligned);
-          const Vector<T> base = load(x + matrix.at(part * division.rows_each, channel), aligned);
-          for (int v = 0; v < width; ++v) {
-            const float away = widen(values.of[v]) - widen(base.of[v]);
-            sum[v] += away;
-            square[v] += away * away;
-          }
-        },
-        [&](std::int64_t channel, std::int64_t rows) {
-          const Vector<T> base = load(x + matrix.at(part * division.rows_each, channel), aligned);
-          for (int v = 0; v < width; ++v) {
-            const float total = team.sum_of_lane(sum[v], division.lanes);
-            const float squared = team.sum_of_lane(square[v], division.lanes);
-            sum[v] = square[v] = 0;
-            if (team.rank() >= division.lanes) continue;
-            const float away = total / static_cast<float>(rows);
-            means[part * matrix.columns + channel + v] = widen(base.of[v]) + away;
-            squares[part * matrix.columns + channel + v] = fmaxf(0.0F, squared - total * away);
-          }
-        });
+    const std::int64_t first = part * division.rows_each,
+                       end = smaller(first + division.rows_each, matrix.rows);
+    const int lanes = division.lanes;
+    // On the device a thread has one lane; on the host one has all.
+    for (int lane = team.rank() % lanes; lane < lanes; lane += team.size() < lanes ? team.size() : lanes) {
+      const std::int64_t channel = std::int64_t{lane} * width;
+      const int step = team.size() < lanes ? 1 : team.size() / lanes;
+      const Vector<T> base = load(x + matrix.at(first, channel), aligned);
+      float sum[width] = {}, square[width] = {};
+      for (std::int64_t row = first + team.rank() / lanes; row < end; row += step) {
+        const Vector<T> values = load(x + matrix.at(row, channel), aligned);
+        for (int v = 0; v < width; ++v) {
+          const float away = widen(values.of[v]) - widen(base.of[v]);
+          sum[v] += away;
+          square[v] += away * away;
+        }
+      }
+      for (int v = 0; v < width; ++v) {
+        const float total = team.sum_of_lane(sum[v], lanes);
+        const float squared = team.sum_of_lane(square[v], lanes);
+        if (team.rank() >= lanes) continue;
+        const float away = total / static_cast<float>(end - first);
+        means[part * matrix.columns + channel + v] = widen(base.of[v]) + away;
+        squares[part * matrix.columns + channel + v] = fmaxf(0.0F, squared - total * away);
+      }
+    }
   }
 };
 
