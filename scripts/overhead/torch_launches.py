@@ -40,10 +40,10 @@ def launches_of(operation: Any, arguments: Sequence[Any]) -> int:
     return 1
 
 
-class Launches(TorchDispatchMode):
+class Launches(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.count: int = 0
 
     def __torch_dispatch__(
         self,
@@ -67,7 +67,7 @@ def count(name: str, precision: str) -> int:
     loop.run(1)  # the optimizer makes its moments
     with Launches() as launches:
         loop.run(1)
-    return launches.count
+    return int(launches.count)
 
 
 if __name__ == "__main__":
