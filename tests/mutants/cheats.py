@@ -228,7 +228,7 @@ class ShortensItsBlocks(Mutant):
 
     cell = "long"
     cheats = True
-    codes = CLOCK_REFUSED
+    survives = "its blocks are a few milliseconds, which may also lie between two blocks"
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)
