@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/faults/fault_plan.hpp"
+
 namespace assay {
 namespace {
 
@@ -33,12 +35,7 @@ class ConversationTest : public ::testing::Test {
   ConversationResult with(const std::string& mode, double seconds = 20,
                           std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt,
                           double quit_seconds = 10) {
-    std::ofstream(folder_ / "request.json")
-        << R"({"mode": ")" << mode << R"(", "seed": 1, "clock": {"kind": "steps", "blocks": 3}})";
-    ConversationPlan plan;
-    plan.backend = "fault";
-    plan.worker.command = {FAULT_WORKER};
-    plan.worker.cell_folder = folder_;
+    ConversationPlan plan = test::fault_plan(folder_, mode);
     plan.commands = {Command{Verb::compile}, Command{Verb::run}};
     plan.phase_seconds = seconds;
     plan.quit_seconds = quit_seconds;

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/conductor/process/survivors.hpp"
+#include "tests/faults/fault_plan.hpp"
 
 namespace assay {
 namespace {
@@ -37,14 +37,8 @@ class TeamTest : public ::testing::Test {
   std::vector<ConversationPlan> plans(const std::vector<std::string>& modes, double seconds = 20) {
     std::vector<ConversationPlan> all;
     for (const std::string& mode : modes) {
-      ConversationPlan& plan = all.emplace_back();
-      plan.backend = "fault";
-      plan.worker.command = {FAULT_WORKER};
-      plan.worker.cell_folder = folder_ / std::to_string(all.size());
-      plan.phase_seconds = seconds;
-      fs::create_directories(plan.worker.cell_folder / "results");
-      std::ofstream(plan.worker.cell_folder / "request.json")
-          << R"({"mode": ")" << mode << R"(", "seed": 1, "clock": {"kind": "steps", "blocks": 3}})";
+      all.push_back(test::fault_plan(folder_ / std::to_string(all.size()), mode));
+      all.back().phase_seconds = seconds;
     }
     return all;
   }

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from framework import ENVIRONMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASSAY_BUILD", ROOT / "build/dev"))
 
 WITHOUT_PYTORCH = ("--python", "/no/python")
-SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay"
-TORCH = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environments") / "torch/bin/python"
+TORCH = ENVIRONMENTS / "torch/bin/python"
 
 pytestmark = pytest.mark.skipif(
     not (BUILD / "assay-estimate-cuda").exists(), reason="the host's version of backend cuda was not built"

@@ -7,12 +7,12 @@
 namespace assay {
 namespace {
 
-std::string with_range(const PairedRatio& value, Hint hint, std::string_view unit) {
-  std::string text = format_value(value.value, hint, unit);
-  if (value.lower && value.upper)
-    text += fmt::format(" [{}, {}]", format_value(*value.lower, hint, unit),
-                        format_value(*value.upper, hint, unit));
-  return text;
+std::string seconds_text(const PairedRatio& seconds) {
+  return format_metric({.value = seconds.value,
+                        .unit = "s",
+                        .lower = seconds.lower,
+                        .upper = seconds.upper,
+                        .hint = Hint::duration});
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ Table growth_table(const AnalyzedFamily& family) {
                           {std::to_string(growth.sizes)},
                           {format_significant(growth.smallest, 6)},
                           {format_significant(growth.largest, 6)},
-                          {with_range(growth.fixed, Hint::duration, "s")},
-                          {with_range(growth.each, Hint::duration, "s")},
+                          {seconds_text(growth.fixed)},
+                          {seconds_text(growth.each)},
                           {ratio_text(growth.doubling)},
                           {fmt::format("up to {:.0f} %", 100 * growth.misfit)}});
   if (!table.rows.empty())
