@@ -1,6 +1,7 @@
 // cuBLASLt: descriptions, a heuristic that names three algorithms, and the product.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -140,15 +141,18 @@ void multiply(const Product& p, const void* a, const void* b, void* d, double al
   const bool tf32 = o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && p.a.type == CUDA_R_32F;
   for (std::int32_t batch = 0; batch < p.d.batch; ++batch) {
     const std::vector<float> left = rows_of(p.a, a, batch, o.a == CUBLAS_OP_T, p.m, p.k, tf32);
-    const std::vector<float> right = rows_of(p.b, b, batch, o.b != CUBLAS_OP_T, p.n, p.k, tf32);
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      for (std::int64_t i = 0; i < p.m; ++i) {
-        const float* const x = left.data() + i * p.k;
-        const float* const y = right.data() + j * p.k;
-        double sum = 0;
-        for (std::int64_t k = 0; k < p.k; ++k) sum += static_cast<double>(x[k]) * static_cast<double>(y[k]);
+    const std::vector<float> right = rows_of(p.b, b, batch, o.b == CUBLAS_OP_T, p.k, p.n, tf32);
+    std::vector<double> sums(static_cast<std::size_t>(p.n));
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      std::ranges::fill(sums, 0.0);
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const auto x = static_cast<double>(left[static_cast<std::size_t>(i * p.k + k)]);
+        const float* const row = right.data() + k * p.n;
+        for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += x * static_cast<double>(row[j]);
+      }
+      for (std::int64_t j = 0; j < p.n; ++j) {
         const std::int64_t at = batch * p.d.stride + j * p.d.leading + i;
-        sum *= alpha;
+        double sum = alpha * sums[static_cast<std::size_t>(j)];
         if (beta != 0) sum += beta * load(d, p.d.number(), at);
         if (o.has_bias()) sum += load(o.bias, Number::f32, i);
         store(d, p.d.number(), at, o.has_relu() && sum < 0 ? 0 : sum);

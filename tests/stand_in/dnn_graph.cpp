@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace assay::stand_in {
 namespace {
@@ -42,9 +43,10 @@ class Values {
     std::vector<float>& kept = values_[tensor.uid];
     kept.assign(values.begin(), values.end());
     if (tensor.is_virtual) return;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      store(pack_.addresses.at(tensor.uid), tensor.shaped.number,
-            tensor.shaped.offset(static_cast<std::int64_t>(i)), values[i]);
+    void* const base = pack_.addresses.at(tensor.uid);
+    std::size_t i = 0;
+    tensor.shaped.for_each_offset(
+        [&](std::int64_t at) { store(base, tensor.shaped.number, at, values[i++]); });
   }
 
  private:
@@ -53,28 +55,42 @@ class Values {
   std::map<std::int64_t, std::vector<float>> values_;
 };
 
-// Calls body(place in x, place in the weight, place in y) for each product of a convolution.
+// The rows of pixels that a convolution multiplies by one weight: `count` products with places in x and y that are
+// `step` and 1 apart.
+struct Row {
+  std::size_t x, step, weight, y, count;
+};
+
+// The first and the last of `outputs` outputs whose input begin + output * stride is one of `inputs` inputs.
+std::pair<std::int64_t, std::int64_t> range_of(std::int64_t begin, std::int64_t stride, std::int64_t inputs,
+                                               std::int64_t outputs) {
+  const std::int64_t first = begin >= 0 ? 0 : (-begin + stride - 1) / stride;
+  const std::int64_t last = begin >= inputs ? -1 : (inputs - 1 - begin) / stride;
+  return {first, std::min(last, outputs - 1)};
+}
+
 template <typename Body>
-void for_products(const GraphStep& step, const std::vector<std::int64_t>& x,
-                  const std::vector<std::int64_t>& weight, const std::vector<std::int64_t>& y,
-                  const Body& body) {
+void for_rows(const GraphStep& step, const std::vector<std::int64_t>& x,
+              const std::vector<std::int64_t>& weight, const std::vector<std::int64_t>& y, const Body& body) {
   const std::int64_t channels = x[1], height = x[2], width = x[3], filters = y[1], rows = y[2],
                      columns = y[3];
   for (std::int64_t n = 0; n < x[0]; ++n) {
     for (std::int64_t k = 0; k < filters; ++k) {
       for (std::int64_t c = 0; c < channels; ++c) {
-        for (std::int64_t p = 0; p < rows; ++p) {
-          for (std::int64_t r = 0; r < weight[2]; ++r) {
-            const std::int64_t h = p * step.stride[0] - step.padding[0] + r;
-            if (h < 0 || h >= height) continue;
-            for (std::int64_t q = 0; q < columns; ++q) {
-              for (std::int64_t s = 0; s < weight[3]; ++s) {
-                const std::int64_t w = q * step.stride[1] - step.padding[1] + s;
-                if (w < 0 || w >= width) continue;
-                body(at(((n * channels + c) * height + h) * width + w),
-                     at(((k * channels + c) * weight[2] + r) * weight[3] + s),
-                     at(((n * filters + k) * rows + p) * columns + q));
-              }
+        for (std::int64_t r = 0; r < weight[2]; ++r) {
+          const std::int64_t top = r - step.padding[0];
+          const auto [first_row, last_row] = range_of(top, step.stride[0], height, rows);
+          for (std::int64_t s = 0; s < weight[3]; ++s) {
+            const std::int64_t left = s - step.padding[1];
+            const auto [first, last] = range_of(left, step.stride[1], width, columns);
+            if (last < first) continue;
+            for (std::int64_t p = first_row; p <= last_row; ++p) {
+              const std::int64_t h = top + p * step.stride[0], w = left + first * step.stride[1];
+              body(Row{.x = at(((n * channels + c) * height + h) * width + w),
+                       .step = at(step.stride[1]),
+                       .weight = at(((k * channels + c) * weight[2] + r) * weight[3] + s),
+                       .y = at(((n * filters + k) * rows + p) * columns + first),
+                       .count = at(last - first + 1)});
             }
           }
         }
@@ -92,17 +108,29 @@ void convolve(const GraphStep& step, Values& values) {
   const auto &first = step.a.shaped.dims, &second = step.b.shaped.dims, &result = step.result.shaped.dims;
   switch (step.kind) {
     case Kind::forward:
-      for_products(step, first, second, result,
-                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[y] += product(a[x], b[w]); });
+      for_rows(step, first, second, result, [&](const Row& row) {
+        double* const y = sums.data() + row.y;
+        const float* const x = a.data() + row.x;
+        const float weight = b[row.weight];
+        for (std::size_t i = 0; i < row.count; ++i) y[i] += product(x[i * row.step], weight);
+      });
       break;
     case Kind::input_gradient:
-      for_products(step, result, second, first,
-                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[x] += product(a[y], b[w]); });
+      for_rows(step, result, second, first, [&](const Row& row) {
+        double* const x = sums.data() + row.x;
+        const float* const y = a.data() + row.y;
+        const float weight = b[row.weight];
+        for (std::size_t i = 0; i < row.count; ++i) x[i * row.step] += product(y[i], weight);
+      });
       break;
     case Kind::weight_gradient:
     case Kind::pointwise:
-      for_products(step, first, result, second,
-                   [&](std::size_t x, std::size_t w, std::size_t y) { sums[w] += product(a[x], b[y]); });
+      for_rows(step, first, result, second, [&](const Row& row) {
+        double sum = 0;
+        const float *const x = a.data() + row.x, *const y = b.data() + row.y;
+        for (std::size_t i = 0; i < row.count; ++i) sum += product(x[i * row.step], y[i]);
+        sums[row.weight] += sum;
+      });
       break;
   }
   values.set(step.result, sums);

@@ -67,10 +67,21 @@ struct Shaped {
     }
     return true;
   }
+  // Calls body(offset) for each element, in order.
+  template <typename Body>
+  void for_each_offset(const Body& body, std::size_t dim = 0, std::int64_t at = 0) const {
+    if (dim == dims.size()) return body(at);
+    if (dim + 1 == dims.size()) {
+      for (std::int64_t i = 0; i < dims[dim]; ++i) body(at + i * strides[dim]);
+      return;
+    }
+    for (std::int64_t i = 0; i < dims[dim]; ++i) for_each_offset(body, dim + 1, at + i * strides[dim]);
+  }
   std::vector<float> read(const void* base) const {
-    std::vector<float> values(static_cast<std::size_t>(count()));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(load(base, number, offset(static_cast<std::int64_t>(i))));
+    std::vector<float> values;
+    values.reserve(static_cast<std::size_t>(count()));
+    for_each_offset(
+        [&](std::int64_t at) { values.push_back(static_cast<float>(load(base, number, at))); });
     return values;
   }
 };
