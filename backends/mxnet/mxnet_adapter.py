@@ -12,6 +12,7 @@ from mxnet_loader import make_loader
 from mxnet_network import Network, loss
 from mxnet_op import MxnetOp
 from mxnet_optimizer import Amends, clip, make_optimizer, moments_of, scales
+from mxnet_ranks import Ranks
 from mxnet_settings import MODES, PLAIN, STATIC, observed, refuse_cell, use_device
 
 Tensors = dict[str, np.ndarray]
@@ -36,6 +37,7 @@ class MxnetAdapter(Adapter):
         refuse_cell(cell, program)
         use_device(cell)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
+        self._ranks = Ranks(cell) if cell.world > 1 else None
         self._contexts = [mx.cpu(0), mx.cpu(1)] if cell.mode == "two-contexts" else []
         if self._contexts and (program.batch % 2 or program.optimizer.clip_norm):
             raise Unsupported(
@@ -60,10 +62,19 @@ class MxnetAdapter(Adapter):
         self._trained = trained
         # Looked up here, and not in each step.
         rule = program.optimizer
-        self._counts_steps, self._clip_norm, self._batch = rule.counts_steps, rule.clip_norm, program.batch
+        self._counts_steps, self._clip_norm = rule.counts_steps, rule.clip_norm
+        self._batch = program.batch * cell.world
         self._decoupled = not rule.decay_is_coupled
         self._rate_within = rule.kind == "sgd" and rule.momentum != 0  # the velocity has the learning rate
-        self._trainer = gluon.Trainer(trained, self._optimizer, kvstore="device" if self._contexts else None)
+        if self._ranks:
+            # The servers only add: the optimizer is this process's own, as without ranks.
+            self._trainer = gluon.Trainer(
+                trained, self._optimizer, kvstore=self._ranks.kvstore, update_on_kvstore=False
+            )
+            self._start_kvstore()  # copies a rank's parameters to all: before they are set
+        else:
+            kvstore = "device" if self._contexts else None
+            self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=kvstore)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: list[nd.NDArray] = []  # of the last step, by context
         self._logits: nd.NDArray | None = None  # of the last inference
@@ -129,10 +140,13 @@ class MxnetAdapter(Adapter):
                 self._losses = [self._loss_of(self._network(inputs, *self._masks), labels)]
         for losses in self._losses:
             losses.backward()
+        # Gradients are sums over the batch, which the Trainer divides.
         if self._clip_norm:
-            # They are sums over the batch, which the Trainer divides.
+            self._trainer.allreduce_grads()
             clip(self._trained, self._clip_norm, self._batch)
-        self._trainer.step(self._batch)
+            self._trainer.update(self._batch)
+        else:
+            self._trainer.step(self._batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:
         if self._loader is None:
@@ -154,6 +168,9 @@ class MxnetAdapter(Adapter):
     def loss(self) -> float:
         means = [float(losses.mean().asscalar()) for losses in self._losses]
         return sum(means) / len(means) if means else float("nan")
+
+    def agree(self, value: int) -> int:
+        return super().agree(value) if self._ranks is None else self._ranks.agree(value)
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": to_numpy(self._logits)}
@@ -200,7 +217,8 @@ class MxnetAdapter(Adapter):
         return {"persistent": sum(array.size * array.dtype().itemsize for array in kept)}
 
     def settings(self) -> dict[str, str]:
-        return observed()
+        ranks = {"data_parallel": f"kvstore dist_sync, {self._cell.world} servers"} if self._ranks else {}
+        return observed() | ranks
 
     def _compile(self) -> None:
         if self._compiles:
@@ -216,9 +234,12 @@ class MxnetAdapter(Adapter):
         if not self._contexts:
             return self._trainer._updaters[0]  # save_states() writes this one
         if not self._trainer._kv_initialized:  # setting a parameter ends its kvstore
-            self._trainer._init_kvstore()
-            self._trainer._init_params()
+            self._start_kvstore()
         return self._trainer._kvstore._updater
+
+    def _start_kvstore(self) -> None:
+        self._trainer._init_kvstore()
+        self._trainer._init_params()
 
     def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
         states, spec = self._updater().states, self._program.optimizer

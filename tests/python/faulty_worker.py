@@ -61,6 +61,9 @@ def faulty(base: type[Adapter]) -> type[Adapter]:
                     raise RuntimeError("no such luck")
                 if FAULT == "crash":
                     os.kill(os.getpid(), signal.SIGSEGV)
+                if FAULT == "child":
+                    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+                    os.kill(int(children.split()[-1]), signal.SIGKILL)
                 if FAULT == "memory":
                     starve(self)
                 while FAULT == "loop":

@@ -1,4 +1,4 @@
-"""Mistakes in how ranks train together, for an adapter of numpy and one of PyTorch.
+"""Mistakes in how ranks train together, for the adapters of wrong_ranks_worker.py.
 
 An adapter gives `spoilt()` the gradients that its ranks averaged and those of this rank alone, and trains
 with what it returns. Its of_rank_0() returns an array of rank 0 on every rank.

@@ -16,8 +16,9 @@ from rank_mistakes import MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-TORCH = FRAMEWORKS[0]
-WORKERS = {"numpy": ROOT / "tests/numpy_backend", "torch": ROOT / "backends/torch"}
+TORCH, MXNET = (framework for framework in FRAMEWORKS if framework.name in ("torch", "mxnet"))
+WORKERS = {"numpy": ROOT / "tests/numpy_backend"}
+WORKERS |= {framework.name: ROOT / "backends" / framework.name for framework in (TORCH, MXNET)}
 SHORT = {
     "workload": "mlp",
     "mode": "eager",
@@ -29,7 +30,7 @@ SHORT = {
     "threads": "1",
     "ranks": "2",
 }
-EACH = ["numpy", pytest.param("torch", marks=TORCH.skip)]
+EACH = ["numpy", *(pytest.param(each.name, marks=each.skip) for each in (TORCH, MXNET))]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -71,6 +72,19 @@ def run(tmp_path: Path) -> Run:
 def wrong_tensors(cell: dict[str, Any]) -> list[str]:
     tensors = cell["equivalence"]["tensors"]
     return [name for name, ratio in zip(tensors["name"], tensors["ratio"], strict=True) if ratio > 1]
+
+
+def living(folder: Path) -> list[str]:
+    """The processes that have this folder in their environment: a cell's workers and what they started."""
+    mark = f"PROCESSES={folder}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text())
+        except OSError:  # it has ended, or is of another user
+            continue
+    return found
 
 
 @pytest.mark.parametrize("backend", EACH)
@@ -118,6 +132,25 @@ def test_torch_trains_in_ranks(run: Run, options: dict[str, str]) -> None:
     assert cell["equivalence"]["passed"]
 
 
+@MXNET.skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "hybridize"},
+        {"mode": "hybridize-plain"},
+        {"workload": "lenet5", "batch": "16", "clip-norm": "0.5"},
+        {"optimizer": "sgd", "ranks": "3", "batch": "24"},
+    ],
+    ids=lambda options: " ".join(options.values()),
+)
+def test_mxnet_trains_in_ranks(run: Run, options: dict[str, str]) -> None:
+    cell = run("mxnet", options=options)
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    digests = {rank["parameters_digest"] for rank in cell["forks"][0]["ranks"]}
+    assert len(digests) == 1, "all ranks get the same sums, in whatever order they were added"
+
+
 @pytest.mark.parametrize("backend", EACH)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: str) -> None:
@@ -154,9 +187,20 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
     assert len(list(processes.iterdir())) == 2
-    for process in processes.iterdir():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(process.name), 0)
+    assert not living(processes)
+
+
+@MXNET.skip
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_path: Path, rank: str) -> None:
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    faulty = {"FAULT": "child", "FAULT_RANK": rank, "PROCESSES": str(processes)}
+    cell = run("mxnet", "faulty_worker.py", {"check": "false"}, **faulty)
+    assert (cell["status"], cell["reason_code"]) == ("failed", "worker_exited"), cell["reason"]
+    assert cell["reason"].startswith(f"rank {rank}: "), cell["reason"]
+    assert "of the kvstore ended with status -9" in cell["reason"]
+    assert not living(processes)
 
 
 def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
@@ -166,7 +210,7 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
 
 
-@TORCH.skip
+@pytest.mark.parametrize("backend", EACH[1:])
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -176,11 +220,24 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
         ({"loader": "native"}, "--loader harness"),
         ({"recompute": "sqrt"}, "--recompute none"),
         ({"device": "cuda"}, "--device cpu"),
+        (
+            {"workload": "lstm", "embedding-gradient": "sparse", "optimizer": "lazy_adam"},
+            "--embedding-gradient dense",
+        ),
     ],
     ids=lambda given: " ".join(given.values()) if isinstance(given, dict) else "",
 )
-def test_what_ranks_cannot_do_is_refused_by_name(run: Run, options: dict[str, str], words: str) -> None:
-    cell = run("torch", options={"batch": "8"} | options)
+def test_what_ranks_cannot_do_is_refused_by_name(
+    run: Run, backend: str, options: dict[str, str], words: str
+) -> None:
+    cell = run(backend, options={"batch": "8"} | options)
     assert cell["status"] == "unsupported"
     assert words in cell["reason"]
     assert not cell["forks"], "no worker was started"
+
+
+@MXNET.skip
+def test_mxnet_ranks_have_one_context(run: Run) -> None:
+    cell = run("mxnet", options={"mode": "two-contexts"})
+    assert cell["status"] == "unsupported"
+    assert "a rank trains on one context: --mode eager" in cell["reason"]

@@ -71,13 +71,46 @@ def of_torch(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
+def of_mxnet(module: ModuleType) -> type[Adapter]:
+    base = module.adapter()
+    from mxnet import nd
+
+    class Spoilt(base):  # type: ignore[misc,valid-type]
+        def __init__(self, program: Any, cell: Any) -> None:
+            super().__init__(program, cell)
+            self._exchange = self._trainer._allreduce_grads
+            self._trainer._allreduce_grads = self._exchange_wrongly
+            self._keys: dict[tuple[int, ...], int] = {}  # by the shape of an array
+
+        def _exchange_wrongly(self) -> None:
+            held = {value.name: self._network.tensor(value.name).grad() for value in self._program.parameters}
+            own = {name: gradient.copy() for name, gradient in held.items()}
+            self._exchange()
+            means = {name: gradient / self.world for name, gradient in held.items()}
+            for name, gradient in self.spoilt(means, own).items():
+                held[name][:] = gradient * self.world
+
+        def of_rank_0(self, array: np.ndarray) -> np.ndarray:
+            given = nd.array(array if self.rank == 0 else 0 * array)
+            if array.shape not in self._keys:
+                self._keys[array.shape] = 1_000_000 + len(self._keys)
+                self._ranks.kvstore.init(self._keys[array.shape], nd.zeros(array.shape))
+            self._ranks.kvstore.pushpull(self._keys[array.shape], given, out=given)
+            return np.array(given.asnumpy(), array.dtype)
+
+    return Spoilt
+
+
+SPOILT = {"numpy_backend": of_numpy, "torch": of_torch, "mxnet": of_mxnet}  # by the worker's folder
+
+
 def adapter() -> type[Adapter]:
     spec = importlib.util.spec_from_file_location("worker", WORKER)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    spoilt = of_numpy(module) if hasattr(module, "NumpyAdapter") else of_torch(module)
+    spoilt = SPOILT[WORKER.parent.name](module)
     mistake = (MISTAKES | CHEATS).get(os.environ["MISTAKE"], Mistake)  # another name: no mistake
     return type("Mistaken", (mistake, Ranked, spoilt), {})
 

@@ -1,0 +1,63 @@
+"""Several ranks: MXNet's distributed kvstore, whose servers add up the gradients of all ranks.
+
+Rank 0 starts the scheduler, and each rank one server, as many as MXNet's own launcher starts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import mxnet as mx
+import numpy as np
+from assay_worker import Cell
+
+SERVER = Path(__file__).with_name("mxnet_server.py")
+VALUE = 1 << 30  # the key of a value that the ranks agree on; the Trainer's keys count parameters from 0
+
+
+class Ranks:
+    """The kvstore of a cell of several ranks. Every rank must make the same calls in the same order."""
+
+    def __init__(self, cell: Cell) -> None:
+        host, port = cell.rendezvous
+        place = {
+            "DMLC_PS_ROOT_URI": host,
+            "DMLC_PS_ROOT_PORT": str(port),
+            "DMLC_NUM_WORKER": str(cell.world),
+            "DMLC_NUM_SERVER": str(cell.world),
+        }
+        if ipaddress.ip_address(host).is_loopback:
+            # Otherwise each process listens at the address of the first other interface.
+            place["DMLC_NODE_HOST"] = host
+        os.environ.update(place, DMLC_ROLE="worker")
+        for role in ["scheduler", "server"] if cell.rank == 0 else ["server"]:
+            _start(role)
+        self._is_first = cell.rank == 0  # the kvstore numbers its workers in another order
+        self.kvstore = mx.kv.create("dist_sync")  # returns when all ranks and servers are there
+        # The only float type of the servers that holds every count.
+        self._value = mx.nd.zeros(1, ctx=mx.cpu(), dtype="float64")
+        self.kvstore.init(VALUE, self._value)
+
+    def agree(self, value: int) -> int:
+        """Return rank 0's value, once all ranks have called this."""
+        self._value[:] = value if self._is_first else 0
+        self.kvstore.pushpull(VALUE, self._value, out=self._value)
+        return int(np.rint(self._value.asscalar()))
+
+
+def _start(role: str) -> None:
+    """Start a process of the kvstore, which ends with this one, and end this one if it fails."""
+    command = [sys.executable, str(SERVER), str(os.getpid())]
+    process = subprocess.Popen(command, env=os.environ | {"DMLC_ROLE": role}, stdin=subprocess.DEVNULL)
+
+    def watch() -> None:
+        status = process.wait()
+        print(f"[ranks] the {role} of the kvstore ended with status {status}", file=sys.stderr, flush=True)
+        os._exit(1)  # the main thread waits for it in MXNet
+
+    threading.Thread(target=watch, daemon=True).start()
