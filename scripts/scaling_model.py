@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Link:
-    """What connects two places: a message of b bytes takes `latency + b / bandwidth`."""
+    """A connection on which a message of b bytes takes `latency + b / bandwidth`."""
 
     bandwidth: float
     latency: float
