@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.environment: dict[str, str] = {}
         (folder / "bin").mkdir()
         (folder / "build").mkdir()
         program(folder / "bin/nvidia-smi", "echo 9.0")
@@ -38,13 +40,14 @@ class Machine:
     def make(self, name: str, status: int) -> None:
         program(
             self.folder / "build" / name,
-            f'echo "{name} $*" >>{self.folder}/calls; echo "of {name}"; exit {status}',
+            f'echo "{name} $*" >>{self.folder}/calls; echo "of {name}"; '
+            f'echo "$LD_LIBRARY_PATH" >>{self.folder}/library_paths; exit {status}',
         )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         folder = self.folder
         command = [str(ROOT / "scripts/gpu"), "--build", str(folder / "build"), "--out", str(folder / "out")]
-        environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"} | self.environment
         return subprocess.run(
             [*command, *arguments], capture_output=True, text=True, check=False, env=environment
         )
@@ -97,3 +100,27 @@ def test_starts_nothing_that_cannot_end_in_time(machine: Machine) -> None:
     assert short.returncode == 4
     assert "not started, no time was left" in short.stdout
     assert machine.calls() == []
+
+
+def test_takes_the_answers_of_another_machine_along(machine: Machine) -> None:
+    answers, cache = machine.folder / "other/oracle", machine.folder / "cache"
+    answers.mkdir(parents=True)
+    (answers / "mlp.safetensors").write_text("of the other machine")
+    machine.environment["ASSAY_CACHE"] = str(cache)
+    for _ in range(2):
+        assert machine.run("--stage", "kernels", "--oracle", str(answers)).returncode == 0
+        assert [path.name for path in (cache / "oracle").iterdir()] == ["mlp.safetensors"]
+        (cache / "oracle/mlp.safetensors").write_text("kept")
+    assert (cache / "oracle/mlp.safetensors").read_text() == "kept"
+
+
+def test_finds_the_libraries_of_python_packages(machine: Machine) -> None:
+    libraries = machine.folder / "site/nvidia/cudnn/lib"
+    libraries.mkdir(parents=True)
+    machine.environment |= {"PYTHONPATH": str(machine.folder / "site"), "LD_LIBRARY_PATH": "/given"}
+    assert machine.run("--stage", "kernels", "--python", sys.executable).returncode == 0
+    paths = (machine.folder / "library_paths").read_text().splitlines()
+    assert paths
+    for path in paths:
+        assert str(libraries) in path.split(":")
+        assert path.endswith(":/given")
