@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,3 +53,28 @@ def test_frozen_weights_are_not_trained(make_cell: Any) -> None:
     heard = TORCH.hear(make_cell("mlp", mode="freeze"), "compile", "quit")
     assert [event["event"] for event in heard] == ["hello", "error", "bye"]
     assert heard[1]["kind"] == "unsupported"
+
+
+@pytest.fixture(scope="module")
+def stubbed() -> dict[str, Any]:
+    script = Path(__file__).parent / "torch_stubs.py"
+    command = [str(TORCH.python), str(script), str(TORCH.worker.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_capture_leaves_other_threads_alone(stubbed: dict[str, Any]) -> None:
+    capture = stubbed["capture"]
+    assert capture["options"] == {"capture_error_mode": "thread_local"}
+    assert capture["warm_up"] == 3
+    assert capture["steps"] == ["aside"] * capture["warm_up"] + ["graph"]
+
+
+def test_a_batch_is_sent_from_pinned_memory_without_a_wait(stubbed: dict[str, Any]) -> None:
+    upload = stubbed["upload"]
+    assert upload["pinned"] is True
+    assert upload["calls"] == ["event.synchronize", "pinned.copy_", "target.copy_", "event.record"]
+    assert upload["options"] == [{}, {}, {"non_blocking": True}, {}]
+    assert upload["to_the_gpu"]
