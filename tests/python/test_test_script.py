@@ -1,0 +1,62 @@
+"""scripts/test: what it asks scripts/setup and CMake for. The programs are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMON = """
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tools=$root/tools
+cores=2
+say() { :; }
+fail() { echo "$*" >&2; exit 1; }
+build() { echo "build $*" >>"$root/calls"; }
+"""
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def calls_with(folder: Path, nvidia_smi: str) -> list[str]:
+    """Run it where nvcc is installed; return what it asked for."""
+    passing = 'echo "All checks passed, 1 passed, 100% tests passed"'
+    for name in ("scripts/format", "scripts/check-types", "tools/bin/pytest", "tools/bin/ruff", "bin/ctest"):
+        program(folder / name, passing)
+    program(folder / "bin/nvcc", "exit 0")
+    program(folder / "bin/nvidia-smi", nvidia_smi)
+    program(folder / "scripts/setup", f'echo "setup $*" >>{folder}/calls')
+    (folder / "scripts/common.sh").write_text(COMMON)
+    shutil.copy(ROOT / "scripts/test", folder / "scripts/test")
+    environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [str(folder / "scripts/test"), "--clang"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (folder / "calls").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("nvidia_smi", "architecture"),
+    [("echo 8.9", "89"), ("echo NVIDIA-SMI has failed; exit 9", "90"), ("exit 9", "90")],
+)
+def test_builds_the_tests_of_cuda_where_nvcc_is_installed(
+    tmp_path: Path, nvidia_smi: str, architecture: str
+) -> None:
+    assert calls_with(tmp_path, nvidia_smi) == [
+        "setup --checks --cuda-headers",
+        f"build dev -DASSAY_CUDA_ARCHITECTURES={architecture}",
+        f"build clang -DASSAY_CUDA_ARCHITECTURES={architecture}",
+    ]
