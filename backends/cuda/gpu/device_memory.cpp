@@ -115,10 +115,10 @@ std::map<std::string, std::int64_t> DeviceMemory::usage() const {
   return {{"device_allocated", allocated_}, {"framework_peak", peak_}};
 }
 
-void DeviceMemory::forget_trial() {
+void DeviceMemory::forget_trial(std::int64_t before) {
   ASSAY_CUDA(cudaStreamSynchronize(stream_));  // what was freed in its order is free now
   ASSAY_CUDA(cudaMemPoolTrimTo(pool_, 0));
-  peak_ = allocated_;
+  peak_ = std::max(before, allocated_);
 }
 
 }  // namespace assay::cuda

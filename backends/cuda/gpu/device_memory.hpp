@@ -33,8 +33,11 @@ class DeviceMemory final : public Memory {
   const void* land(const void* host, std::int64_t bytes) override;
   void fetch(void* host, const void* from, std::int64_t bytes) override;
   std::map<std::string, std::int64_t> usage() const override;
-  // Gives free memory back to the device, and counts the peak from here: after a search on trial buffers.
-  void forget_trial();
+  // The maximum of bytes that were allocated at a time.
+  std::int64_t peak() const { return peak_; }
+  // After a search on trial buffers: gives free memory back to the device, and leaves them out of the peak. before:
+  // the peak before the search.
+  void forget_trial(std::int64_t before);
 
  private:
   struct Landing {

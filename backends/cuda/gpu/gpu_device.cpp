@@ -106,8 +106,9 @@ class GpuDevice final : public Device {
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
     LtAlgorithm& known = algorithms_[spec];
     const bool measured = !spec.bare && !options_.deterministic, searches = measured && !known.has_value();
+    const std::int64_t before = memory_->peak();
     auto product = make_lt_matmul(spec, handles_.blas, target(), measured ? memory_.get() : nullptr, known);
-    if (searches) memory_->forget_trial();
+    if (searches) memory_->forget_trial(before);
     if (product != nullptr) return product;
     const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
                                             spec.m, spec.k, spec.k, spec.n);
@@ -122,8 +123,9 @@ class GpuDevice final : public Device {
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has many equal convolutions
     if (known == nullptr) {
+      const std::int64_t before = memory_->peak();
       known = make_cudnn_convolution(spec, target(), *memory_);
-      memory_->forget_trial();
+      memory_->forget_trial(before);
     }
     if (known == nullptr) {
       options_.fallbacks->add("convolution");
@@ -137,8 +139,9 @@ class GpuDevice final : public Device {
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Lstm>& known = lstms_[spec];
     if (known == nullptr) {
+      const std::int64_t before = memory_->peak();
       known = make_cudnn_lstm(spec, target(), *memory_, *calls_);
-      memory_->forget_trial();
+      memory_->forget_trial(before);
     }
     if (known == nullptr) {
       options_.fallbacks->add("lstm");
