@@ -1,4 +1,5 @@
 // What a search for engines leaves: names, and the count of memory.
+#include "backends/cuda/products.hpp"
 #include "tests/stand_in/program_case.hpp"
 #include "tests/stand_in/session.hpp"
 
@@ -6,6 +7,9 @@ namespace assay::cuda {
 namespace {
 
 using stand_in::Session;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The first evaluation makes kernels of its own, whose trial buffers are not counted; what the steps held is.
 TEST(FrameworkPeak, StaysAfterTheSearchOfALateEvaluation) {
@@ -23,6 +27,43 @@ TEST(FrameworkPeak, StaysAfterTheSearchOfALateEvaluation) {
   std::vector<float> logits(4);
   executable.evaluate(batch.host(), logits.data());
   EXPECT_GE(executable.memory().at("framework_peak"), before);
+}
+
+MatmulSpec small_product(bool bare = false) {
+  MatmulSpec spec = row_major_product(4, 8, 16, false, false);
+  spec.bare = bare;
+  return spec;
+}
+
+TEST(LtMatmul, IsCalledMeasuredOnlyAfterARunOfEachAlgorithm) {
+  std::int64_t opened = 0, all = 0;
+  {
+    const Session session;
+    const auto device = open_device({});
+    opened = stand_in::allocations();
+    for (int use = 0; use < 2; ++use) {
+      EXPECT_THAT(device->matmul(small_product())->name(), EndsWith(":measured"));
+      EXPECT_THAT(device->matmul(small_product(true))->name(), Not(HasSubstr("measured")));
+    }
+    all = stand_in::allocations();
+  }
+  ASSERT_GT(all, opened);
+  {
+    const Session session;
+    EXPECT_THAT(open_device({.deterministic = true})->matmul(small_product())->name(),
+                Not(HasSubstr("measured")));
+  }
+  std::int64_t unmeasured = 0;
+  for (std::int64_t n = opened; n < all; ++n) {
+    SCOPED_TRACE(n);
+    const Session session({.fail_at = n});
+    const auto device = open_device({});
+    const std::string name = device->matmul(small_product())->name();
+    // Without memory the search ends, and the heuristic's first algorithm is taken.
+    if (name.find(":measured") == std::string::npos) ++unmeasured;
+    EXPECT_EQ(device->matmul(small_product())->name(), name) << "the next use";
+  }
+  EXPECT_GT(unmeasured, 0);
 }
 
 }  // namespace

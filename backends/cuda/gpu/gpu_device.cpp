@@ -105,9 +105,9 @@ class GpuDevice final : public Device {
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
     LtAlgorithm& known = algorithms_[spec];
-    const bool measured = !spec.bare && !options_.deterministic, searches = measured && !known.has_value();
+    const bool measures = !spec.bare && !options_.deterministic, searches = measures && !known.result;
     const std::int64_t before = memory_->peak();
-    auto product = make_lt_matmul(spec, handles_.blas, target(), measured ? memory_.get() : nullptr, known);
+    auto product = make_lt_matmul(spec, handles_.blas, target(), measures ? memory_.get() : nullptr, known);
     if (searches) memory_->forget_trial(before);
     if (product != nullptr) return product;
     const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",

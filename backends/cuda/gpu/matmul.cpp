@@ -204,23 +204,22 @@ void describe_product(const MatmulSpec& spec) { LtMatmul(spec, nullptr, nullptr)
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
                                        Memory* trial, LtAlgorithm& algorithm) {
   auto product = std::make_unique<LtMatmul>(spec, handle, target.stream);
-  const char* const how = trial != nullptr ? ":measured" : "";
-  if (!algorithm.has_value()) {
+  if (!algorithm.result) {
     const auto results = product->algorithms(trial != nullptr ? SearchLimits().built : 1);
     if (results.empty()) return nullptr;
-    algorithm = results.front();
+    algorithm.result = results.front();
     if (trial != nullptr && results.size() > 1) {
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
         if (const auto found = fastest_engine(engines, *trial))
-          algorithm = results[static_cast<std::size_t>(found->engine)];
+          algorithm = {results[static_cast<std::size_t>(found->engine)], true};
       } catch (const OutOfMemory& error) {
         fmt::print(stderr, "[matmul] the heuristic's first algorithm is taken without a measurement: {}\n",
                    error.what());
       }
     }
   }
-  product->take(*algorithm, how);
+  product->take(*algorithm.result, algorithm.measured ? ":measured" : "");
   return product;
 }
 

@@ -21,12 +21,14 @@ bool has_algorithm(cublasStatus_t status, int found);
 // Describes the product to cuBLASLt, which needs no device. Throws std::runtime_error if it refuses an attribute.
 void describe_product(const MatmulSpec& spec);
 
-// An algorithm of cuBLASLt and its workspace. Empty: none is known yet.
-using LtAlgorithm = std::optional<cublasLtMatmulHeuristicResult_t>;
+struct LtAlgorithm {
+  std::optional<cublasLtMatmulHeuristicResult_t> result = {};  // with its workspace; empty: none is known yet
+  bool measured = false;                                       // it was the fastest of several
+};
 
-// Null if cuBLASLt has no algorithm for the product. `algorithm`, if empty, becomes the one that is taken: the fastest
-// of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its first. Borrows handle and
-// the target's stream; the rest of the target and `trial` only during the call.
+// Null if cuBLASLt has no algorithm for the product. `algorithm`, if none is known, becomes the one that is taken: the
+// fastest of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its first. Borrows handle
+// and the target's stream; the rest of the target and `trial` only during the call.
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
                                        Memory* trial, LtAlgorithm& algorithm);
 
