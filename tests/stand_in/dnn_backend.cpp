@@ -223,6 +223,9 @@ cudnnStatus_t build(Description& d) {
   if (!configuration) return missing("a plan without an engine");
   if (!configuration->engine.can_be_built)
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot be built for this device");
+  const std::int64_t without_memory = machine().conditions.plans_without_memory_from;
+  if (machine().plans++ >= without_memory && without_memory >= 0)
+    return refuse(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "no memory for a plan");
   d.plan = std::make_shared<const Plan>(Plan{configuration->graph, configuration->engine});
   d.plan->graph->built_last = d.plan;
   return CUDNN_STATUS_SUCCESS;

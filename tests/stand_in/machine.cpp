@@ -19,7 +19,7 @@ void begin(const Conditions& conditions) {
   m.conditions = conditions;
   m.chance.seed(conditions.seed);
   m.faults.clear();
-  m.allocations = 0;
+  m.allocations = m.plans = 0;
   m.microseconds = 0;
 }
 

@@ -86,7 +86,7 @@ struct Machine {
   std::vector<CUstream_st*> streams;
   std::map<std::string, std::int64_t> held;
   std::map<std::string, std::int64_t> faults;  // how often each was noted
-  std::int64_t allocations = 0;
+  std::int64_t allocations = 0, plans = 0;
   double microseconds = 0;  // the clock
 };
 // Never destroyed: libraries may free at the very end.

@@ -80,8 +80,7 @@ struct Shaped {
   std::vector<float> read(const void* base) const {
     std::vector<float> values;
     values.reserve(static_cast<std::size_t>(count()));
-    for_each_offset(
-        [&](std::int64_t at) { values.push_back(static_cast<float>(load(base, number, at))); });
+    for_each_offset([&](std::int64_t at) { values.push_back(static_cast<float>(load(base, number, at))); });
     return values;
   }
 };

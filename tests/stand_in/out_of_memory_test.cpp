@@ -47,6 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Searches, OutOfMemoryAt,
 #else
 INSTANTIATE_TEST_SUITE_P(Programs, OutOfMemoryAt,
                          ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::fp32},
+                                           ProgramCase{"lstm", "graph", PrecisionKind::fp32},
                                            ProgramCase{"mlp", "eager", PrecisionKind::fp32},
                                            ProgramCase{"mlp", "primitives", PrecisionKind::fp32}),
                          [](const auto& test) { return ::testing::PrintToString(test.param); });

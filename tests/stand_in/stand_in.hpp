@@ -29,6 +29,8 @@ struct Conditions {
   // The allocation that finds no memory, counted from 0 since begin(); -1: none. Streams, events, executable graphs
   // and the libraries' handles are counted, too.
   std::int64_t fail_at = -1;
+  // No plan of cuDNN from this one on, counted from 0, finds memory; -1: all do.
+  std::int64_t plans_without_memory_from = -1;
   // Mistakes that a caller once made, emulated here, so that the caller needs no switch for them.
   bool runs_the_plan_built_last =
       false;                        // cudnnBackendExecute(), as cudnn-frontend's execute() without an index

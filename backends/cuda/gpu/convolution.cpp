@@ -309,9 +309,16 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
   std::string missing;
   for (const Variant& variant : variants_of(spec)) {
     auto convolution = std::make_unique<CudnnConvolution>(spec, variant, target);
-    if (std::string reason = convolution->build(); !reason.empty()) {
-      if (missing.empty()) missing = std::move(reason);
-      continue;
+    try {
+      if (std::string reason = convolution->build(); !reason.empty()) {
+        if (missing.empty()) missing = std::move(reason);
+        continue;
+      }
+    } catch (const OutOfMemory& error) {
+      if (best == nullptr) throw;
+      fmt::print(stderr, "[convolution] {} is taken, and no other form tried: {}\n", best->name(),
+                 error.what());
+      break;
     }
     if (spec.deterministic || spec.bare) return convolution;
     const std::optional<double> measured = try_to_search(*convolution, trial);
