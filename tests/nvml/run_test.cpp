@@ -22,6 +22,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -169,6 +170,19 @@ TEST_F(GpuRun, a_cell_on_the_processor_is_not_sampled) {
   EXPECT_FALSE(cell.forks[0].samples.front().gpu);
   for (const char* metric : gpu_metrics)
     EXPECT_EQ(cell.metrics.at(metric).reason, "the cell runs on the CPU");
+}
+
+// So that a fork of a cold cache compiles everything, the driver included.
+TEST_F(GpuRun, TheDriverCachesInTheFoldersOfAForkOnCuda) {
+  const FakeNvml fake(scripted(json::array({scripted_gpu()})));
+  ::unsetenv("CUDA_CACHE_PATH");
+  const auto variables = [this](const char* device) {
+    return measured(std::string(R"("mode": "good", "device": ")") + device + '"').forks.at(0).variables;
+  };
+  const auto on_gpu = variables("cuda");
+  ASSERT_TRUE(on_gpu.contains("CUDA_CACHE_PATH"));
+  EXPECT_THAT(on_gpu.at("CUDA_CACHE_PATH"), EndsWith("/cache/cuda"));
+  EXPECT_FALSE(variables("cpu").contains("CUDA_CACHE_PATH"));
 }
 
 // The program as a person calls it.

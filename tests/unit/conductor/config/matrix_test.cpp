@@ -13,6 +13,7 @@
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/machine/environment.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -290,6 +291,19 @@ TEST_F(MatrixTest, a_cold_op_goes_through_more_operands_than_caches_hold) {
   EXPECT_TRUE(cold[1].runnable());
   EXPECT_GE(cold[1].measure.resident_batches, 3);
   EXPECT_NE(cold[1].id.find("/cold/"), std::string::npos);
+}
+
+TEST_F(MatrixTest, ColdOperandsExceedTheCacheOfTheirDevice) {
+  const nlohmann::json machine = environment();
+  const std::int64_t of_gpu = gpu_cache(machine), of_cpu = last_level_cache(machine);
+  registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const auto all = cells(
+      R"({"workload": "op/relu", "backend": "fast", "mode": "graph", "task": "infer", "cache": "cold",
+          "size": "1048576", "device": ["cpu", "cuda"]})");
+  ASSERT_EQ(all.size(), 2U);
+  constexpr std::int64_t bytes = std::int64_t{4} << 20;
+  EXPECT_EQ(all[0].measure.resident_batches, 2 * of_cpu / bytes + 2);
+  EXPECT_EQ(all[1].measure.resident_batches, 2 * of_gpu / bytes + 2);
 }
 
 TEST_F(MatrixTest, axes_of_networks_and_of_ops_are_not_mixed) {
