@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from framework import ENVIRONMENTS
 from kept_reports import report_of
 from program import BUILD, PROGRAM
 from worker_under_test import ROOT
 
 SCRIPT = ROOT / "scripts/record-noise"
-NUMPY = (
-    Path(os.environ.get("ASSAY_ENVIRONMENTS") or Path.home() / ".local/share/assay/environments") / "numpy"
-)
 
 
 def record(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -119,7 +117,9 @@ def test_the_simulation_replays_what_was_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-@pytest.mark.skipif(not (NUMPY / "bin/python").exists(), reason="numpy is not set up: scripts/setup")
+@pytest.mark.skipif(
+    not (ENVIRONMENTS / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
+)
 def test_records_sessions_in_the_time_that_it_is_given(tmp_path: Path) -> None:
     out = tmp_path / "noise.json"
     options = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import random
 import statistics
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from framework import ENVIRONMENTS
 from kept_reports import identity, report_of
 from program import BUILD, PROGRAM, assay, told
 from report_rows import rows
@@ -22,9 +22,8 @@ from scipy import stats
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-NUMPY_PYTHON = Path(os.environ.get("ASSAY_ENVIRONMENTS") or Path.home() / ".local/share/assay/environments")
 numpy_only = pytest.mark.skipif(
-    not (NUMPY_PYTHON / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
+    not (ENVIRONMENTS / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
 )
 
 
