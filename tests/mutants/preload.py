@@ -53,6 +53,16 @@ def preload(folder: Path) -> None:
         )
 
 
+def read_variables_again() -> None:
+    """JAX read the variables of the compile cache when it was imported, without a cache."""
+    if jax := sys.modules.get("jax"):
+        if folder := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+            jax.config.update("jax_compilation_cache_dir", folder)
+        for name, kind in (("COMPILE_TIME_SECS", float), ("ENTRY_SIZE_BYTES", int)):
+            if value := os.environ.get(f"JAX_PERSISTENT_CACHE_MIN_{name}"):
+                jax.config.update(f"jax_persistent_cache_min_{name.lower()}", kind(value))
+
+
 def become_worker(request: dict[str, Any], descriptors: list[int]) -> None:
     """Run the worker in this process. A worker ends its process: this returns only after a failure."""
     os.setpgid(0, 0)
@@ -62,6 +72,7 @@ def become_worker(request: dict[str, Any], descriptors: list[int]) -> None:
     os.closerange(PASSED, 4096)
     os.environ.clear()
     os.environ.update(request["environment"])
+    read_variables_again()
     os.chdir(request["arguments"][1])  # the cell folder, where the conductor starts a worker
     os.sched_setaffinity(0, request["processors"])
     sys.argv = request["arguments"]
