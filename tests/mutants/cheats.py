@@ -224,11 +224,11 @@ class StepsBeforeTheClock(Mutant):
 
 
 class ShortensItsBlocks(Mutant):
-    """It rewrites the clock's file: every block is a tenth as long (c_clock_json)."""
+    """It rewrites the clock's file: blocks are a tenth as long, and undisturbed (c_clock_json)."""
 
     cell = "long"
     cheats = True
-    survives = "its blocks are a few milliseconds, which may also lie between two blocks"
+    codes = CLOCK_REFUSED
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)
@@ -241,6 +241,7 @@ class ShortensItsBlocks(Mutant):
                 block["end_ns"] = block["begin_ns"] + (block["end_ns"] - block["begin_ns"]) // 10
                 for part in ("enqueue_ns", "wait_ns", "cpu_ns"):
                     block[part] = block.get(part, 0) // 10
+            document.pop("disturbance", None)  # a disturbed fork does not count
             self.clock.write_text(json.dumps(document))
         found: dict[str, int] = super().memory()
         return found

@@ -86,7 +86,8 @@ CELLS = {
 }
 # A cell's own options in place of those of SHORT.
 OPTIONS = {
-    "long": {"--steps": "300"},
+    # Half a second in blocks that are long next to the 3 ms that may lie between two of them.
+    "long": {"--steps": None, "--warm-up-steps": "10", "--blocks": "10", "--block-seconds": "0.05"},
     "norm": {"--steps": "6"},
     "epochs": {"--steps": None, "--warm-up-steps": None, "--warm-up-seconds": None},
     "roofline": {"--roofline": "true"},
