@@ -15,10 +15,11 @@ from program import PROGRAM
 from worker_under_test import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/mutants"))
+from campaign import Row
 from edits import EDITS, Edit
 from false_alarms import alarms, table
 from run import Mutant as Run
-from run import folder_of
+from run import folder_of, near_the_bound
 from wrong import MUTANTS, Mutant
 
 
@@ -87,6 +88,22 @@ def test_a_mistake_is_found_only_for_the_right_reason(
 ) -> None:
     mutant = Run("torch", "eager", "SkipsEveryFourthUpdate", "train", shows=("last/",))
     assert mutant.is_right({"status": "failed", "code": code, "wrong": wrong}) == found
+
+
+def test_the_page_lists_mistakes_that_were_found_near_the_bound() -> None:
+    def found(*ratios: float | None) -> dict[int, Row]:
+        rows: dict[int, Row] = {}
+        for seed, ratio in enumerate(ratios, 1):
+            rows[seed] = {"status": "wrong_result", "code": "differs_from_oracle", "wrong": ["last/loss"]}
+            rows[seed]["ratio"] = ratio
+        return rows
+
+    near, far, missed = (Run("torch", "eager", name, "train", shows=("last/",)) for name in ("A", "B", "C"))
+    ok: dict[int, Row] = {1: {"status": "ok", "code": None, "wrong": [], "ratio": None}}
+    assert near_the_bound({near: found(25.0, 2.04), far: found(10.0), missed: ok})[3:] == [
+        "| torch | eager | A | 2.0 to 25.0 | 2 of 2 |"
+    ]
+    assert near_the_bound({far: found(10.0), missed: ok}) == []
 
 
 @pytest.mark.parametrize(
