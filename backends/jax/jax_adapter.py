@@ -26,6 +26,7 @@ from jax_decoder import Decoder
 from jax_network import Form, Network, Values
 from jax_op import JaxOp
 from jax_optimizer import MOMENTS, field, make_optimizer, with_fields
+from jax_ranks import Ranks
 from jax_settings import (
     CHANNELS_FIRST,
     as_array,
@@ -58,6 +59,7 @@ class JaxAdapter(Adapter):
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)
+        self._ranks = Ranks(cell)  # before the first use of a device
         self._device = device_of(cell.device)
         self._program, self._train = program, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)
@@ -111,9 +113,10 @@ class JaxAdapter(Adapter):
         ) -> tuple[list[Array], Values, Any, Array | None, Array]:
             key, drawn = (None, None) if key is None else jax.random.split(key)
             (loss, states), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
+            gradients = self._ranks.mean(gradients)
             directions, moments = self._optimizer.update(gradients, moments, parameters)
             steps = jax.tree.map(lambda direction: down * direction, directions)
-            return optax.apply_updates(parameters, steps), states, moments, key, loss
+            return optax.apply_updates(parameters, steps), states, moments, key, self._ranks.row(loss)
 
         def infer(parameters: list[Array], states: Values, inputs: Array) -> Array:
             return network.run_inference({**self._named(parameters), **states, "inputs": inputs})[
@@ -132,7 +135,7 @@ class JaxAdapter(Adapter):
         if program.decoding is not None:
             self._decoder = Decoder(program.decoding, network, self._named, cell, self._device)
         if cell.mode == "jit":
-            self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2, 3))
+            self._step: Step = jax.jit(self._ranks.step(train_step, rows=(4, 5)), donate_argnums=(0, 1, 2, 3))
             self._infer: Step = jax.jit(infer)
             self._dropped: Step = jax.jit(dropped)
         else:
@@ -146,14 +149,16 @@ class JaxAdapter(Adapter):
                 given = np.full(value.shape, not moment and value.initializer == "ones")
             return self._put(self._layout.to_theirs(value.name, np.asarray(given, np.float32)))
 
-        program = self._program
-        self._parameters = [start(value) for value in program.parameters]
-        self._states = {value.name: start(value) for value in program.states}
+        program, everywhere = self._program, self._ranks.everywhere
+        parameters = [start(value) for value in program.parameters]
+        self._states = {value.name: everywhere(start(value)) for value in program.states}
         fields = {
             theirs: [start(value, f".{ours}") for value in program.parameters]
             for ours, theirs in self._moments().items()
         }
-        self._optimizer_state = with_fields(self._optimizer.init(self._parameters), **fields)
+        moments = with_fields(self._optimizer.init(parameters), **fields)
+        self._optimizer_state = jax.tree.map(everywhere, moments)
+        self._parameters = [everywhere(parameter) for parameter in parameters]
         self._restarted = True
         if self._decoder:
             self._decoder.clear()
@@ -167,7 +172,7 @@ class JaxAdapter(Adapter):
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = self._batch(inputs), self._put(labels)
+        self._slots[slot] = self._ranks.rows(self._batch(inputs)), self._ranks.rows(self._put(labels))
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
@@ -177,7 +182,8 @@ class JaxAdapter(Adapter):
         if self._restarted:
             self._start_at(step)
         if learning_rate != self._rate:
-            self._rate, self._down = learning_rate, self._put(np.array(-learning_rate, np.float32))
+            self._rate = learning_rate
+            self._down = self._ranks.everywhere(self._put(np.array(-learning_rate, np.float32)))
         self._parameters, self._states, self._optimizer_state, self._key, self._last = self._step(
             self._parameters,
             self._states,
@@ -202,13 +208,17 @@ class JaxAdapter(Adapter):
             self._last.block_until_ready()  # jax.block_until_ready() needs 20 us to search a tree for arrays
 
     def loss(self) -> float:
-        return float("nan") if self._last is None else float(self._last)
+        return float("nan") if self._last is None else float(self._ranks.own(self._last).item())
+
+    def agree(self, value: int) -> int:
+        return self._ranks.agreed(value)
 
     def results(self) -> Tensors:
         return {"logits": as_array(self._last)}
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return as_array(self._infer(self._parameters, self._states, self._batch(inputs)))
+        held = jax.tree.map(self._ranks.own, (self._parameters, self._states))
+        return as_array(self._infer(*held, self._batch(inputs)))
 
     def supply_masks(self, masks: Tensors) -> None:
         # Under jit this is a second program of the same network, with the masks as operands.
@@ -241,7 +251,7 @@ class JaxAdapter(Adapter):
     def settings(self) -> dict[str, str]:
         if self._decoder:
             return observed(self._decoder.token_function)
-        return observed(self._step if self._train else self._infer)
+        return observed(self._step if self._train else self._infer) | self._ranks.settings()
 
     def _decoding(self) -> Decoder:
         if self._decoder is None:
@@ -259,12 +269,12 @@ class JaxAdapter(Adapter):
         """Set the step count of optax to the first step of the schedule."""
         if self._program.optimizer.counts_steps:
             count = self._put(np.array(step - 1, np.int32))
-            self._optimizer_state = with_fields(self._optimizer_state, count=count)
+            self._optimizer_state = with_fields(self._optimizer_state, count=self._ranks.everywhere(count))
         self._restarted = False
 
     def _to_ours(self, name: str, of_parameter: Array) -> np.ndarray:
         """A parameter, its gradient or one of its moments in the contract's layout."""
-        return self._layout.to_ours(name, as_array(of_parameter))
+        return self._layout.to_ours(name, as_array(self._ranks.own(of_parameter)))
 
     def _batch(self, array: np.ndarray) -> Array:
         return self._put(images_to_theirs(array) if self._images_last else array)

@@ -52,7 +52,7 @@ def compute_type(cell: Cell) -> jnp.dtype:
 
 def device_of(kind: str) -> jax.Device:
     try:
-        return jax.devices(kind)[0]
+        return jax.local_devices(backend=kind)[0]
     except RuntimeError as error:
         raise Unavailable(f"JAX {jax.__version__} finds no {kind} device: {error}") from error
 

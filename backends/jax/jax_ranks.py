@@ -1,0 +1,87 @@
+"""Several ranks: the devices of all processes in one mesh, with JAX's collectives on gloo."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from assay_worker import Cell
+from jax import Array, lax
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+AXIS = "ranks"
+EVERYWHERE = PartitionSpec()  # each rank has a copy
+ROWS = PartitionSpec(AXIS)  # each rank has its own rows
+HEARTBEAT_SECONDS = 30  # after which a silent rank is dead; JAX's default is 100
+
+
+class Ranks:
+    """The place of this process among those that train one model; one rank has nobody to talk to."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._world = cell.world
+        if cell.world == 1:
+            return
+        host, port = cell.rendezvous
+        # JAX would keep the process after SIGTERM, for a checkpoint.
+        jax.config.update("jax_enable_preemption_service", False)
+        jax.distributed.initialize(
+            f"{host}:{port}",
+            cell.world,
+            cell.rank,
+            cluster_detection_method="deactivate",
+            coordinator_bind_address=f"{host}:{port}",  # by default JAX listens at every address
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+        self._mesh = Mesh(np.array(jax.devices()), (AXIS,))
+
+    def step(self, step: Callable[..., Any], rows: tuple[int, ...]) -> Callable[..., Any]:
+        """Return the step of all ranks, whose arguments at these places are rows and whose last result is."""
+        if self._world == 1:
+            return step
+        count = len(inspect.signature(step).parameters)
+        given = tuple(ROWS if place in rows else EVERYWHERE for place in range(count))
+        returned = (EVERYWHERE, EVERYWHERE, EVERYWHERE, EVERYWHERE, ROWS)
+        # With `check_vma`, JAX refuses the scan of an LSTM, whose first state is the same on all ranks.
+        shared: Callable[..., Any] = jax.shard_map(
+            step, mesh=self._mesh, in_specs=given, out_specs=returned, check_vma=False
+        )
+        return shared
+
+    def row(self, loss: Array) -> Array:
+        """Return the loss of this rank as a row, within a step."""
+        return loss if self._world == 1 else loss[None]
+
+    def mean(self, gradients: Any) -> Any:
+        """Return the means over the ranks, within a step."""
+        return gradients if self._world == 1 else lax.pmean(gradients, AXIS)
+
+    def everywhere(self, array: Array) -> Array:
+        """Take this rank's copy of an array that all ranks have."""
+        return array if self._world == 1 else self._global(array, array.shape, EVERYWHERE)
+
+    def rows(self, array: Array) -> Array:
+        """Take this rank's rows of an array that no rank has as a whole."""
+        if self._world == 1:
+            return array
+        return self._global(array, (self._world * array.shape[0], *array.shape[1:]), ROWS)
+
+    def own(self, array: Array) -> Array:
+        """Return what this rank has of an array."""
+        return array if self._world == 1 else array.addressable_data(0)
+
+    def agreed(self, value: int) -> int:
+        """Return rank 0's value, once all ranks have called this."""
+        halves = np.array([value], np.int64).view(np.int32)  # JAX has 64 bits only as an option
+        found = np.asarray(multihost_utils.broadcast_one_to_all(halves))
+        return int(found.view(np.int64)[0])
+
+    def settings(self) -> dict[str, str]:
+        return {} if self._world == 1 else {"data_parallel": "shard_map, pmean of the gradients, gloo"}
+
+    def _global(self, own: Array, shape: tuple[int, ...], spec: PartitionSpec) -> Array:
+        return jax.make_array_from_single_device_arrays(shape, NamedSharding(self._mesh, spec), [own])
