@@ -26,6 +26,7 @@ from tensorflow_loader import Loader
 from tensorflow_network import Network, loss
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
+from tensorflow_ranks import Ranks
 from tensorflow_session import SessionStep
 from tensorflow_settings import MODES, configure, observed, refuse_cell
 
@@ -59,11 +60,13 @@ class TensorflowAdapter(Adapter):
         self._fits = cell.mode in FITS
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._compile = MODES[cell.mode]
-        # Each round draws other masks, as it has other parameters.
-        self._network = Network(program, cell.seed)
-        self._named = self._network.variables
-        self._trained = {value.name: self._named[value.name] for value in program.parameters}
-        self._rule = Rule(program.optimizer, self._trained)
+        self._ranks = Ranks(cell)
+        with self._ranks.scope():
+            # Each round draws other masks, as it has other parameters.
+            self._network = Network(program, cell.seed)
+            self._named = self._network.variables
+            self._trained = {value.name: self._named[value.name] for value in program.parameters}
+            self._rule = Rule(program.optimizer, self._trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
             self._network.model.compile(
@@ -84,16 +87,17 @@ class TensorflowAdapter(Adapter):
         """Make the functions; TensorFlow compiles them at their first call."""
         network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
         loss_of = loss(self._program.ignored_label)
-        dropped = network.dropped
+        dropped, ranks = network.dropped, self._ranks
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
                 found = loss_of(labels, network.train(inputs))
             gradients = tape.gradient(found, [variable.value for variable in variables])
+            gradients = ranks.mean(gradients)
             optimizer.apply(gradients, variables)
             return found
 
-        self._step = self._in_session(train_step) if self._in_v1 else self._compile(train_step)
+        self._step = self._in_session(train_step) if self._in_v1 else self._compile(ranks.run(train_step))
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
         self._drops = (
             None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
@@ -202,11 +206,17 @@ class TensorflowAdapter(Adapter):
     def synchronize(self) -> None:
         if self._logits is not None and not self._train:
             self._logits.numpy()  # as users wait for an inference: sync_devices() costs 0.1 ms
+        elif self._ranks:
+            self.loss()  # sync_devices() fails in a cluster; a step has ended when its call returns
         else:
             tf.test.experimental.sync_devices()
 
     def loss(self) -> float:
-        return float("nan") if self._loss is None else float(self._loss)
+        # Keras divides the loss of each rank by their number.
+        return float("nan") if self._loss is None else float(self._loss) * self._cell.world
+
+    def agree(self, value: int) -> int:
+        return self._ranks.agreed(value)
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": self._logits.numpy()}
@@ -269,7 +279,7 @@ class TensorflowAdapter(Adapter):
             return observed() | {"jit_compile": str(self._network.model.jit_compile)}
         if self._in_v1:
             return observed()
-        return observed(self._step if self._train else self._infer)
+        return observed(self._step if self._train else self._infer) | self._ranks.settings()
 
 
 def _batch(inputs: np.ndarray) -> tf.Tensor:

@@ -41,6 +41,10 @@ def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type
                 trainable_variables,
             )
 
+        def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+            """Keep the gradients: with several ranks, Keras would sum them, and they are means already."""
+            return grads_and_vars
+
     return OfContract
 
 
