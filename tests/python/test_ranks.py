@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import ENVIRONMENTS, FRAMEWORKS
+from framework import ENVIRONMENTS, FRAMEWORKS, Framework
 from program import PROGRAM
 from rank_mistakes import MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-TORCH, MXNET = (framework for framework in FRAMEWORKS if framework.name in ("torch", "mxnet"))
-WORKERS = {"numpy": ROOT / "tests/numpy_backend"}
-WORKERS |= {framework.name: ROOT / "backends" / framework.name for framework in (TORCH, MXNET)}
+TORCH, JAX, TENSORFLOW, MXNET = FRAMEWORKS
+WORKERS = {
+    "numpy": ROOT / "tests/numpy_backend",
+    **{framework.name: framework.worker.parent for framework in FRAMEWORKS},
+}
+MODES = {"jax": "jit", "tensorflow": "graph"}  # the others: eager
 SHORT = {
     "workload": "mlp",
-    "mode": "eager",
     "dataset": "synthetic",
     "warm-up-steps": "2",
     "warm-up-seconds": "0",
@@ -30,7 +32,8 @@ SHORT = {
     "threads": "1",
     "ranks": "2",
 }
-EACH = ["numpy", *(pytest.param(each.name, marks=each.skip) for each in (TORCH, MXNET))]
+IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (pytest.param(of.name, marks=of.skip) for of in FRAMEWORKS)
+EACH = ["numpy", IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -53,7 +56,8 @@ def run(tmp_path: Path) -> Run:
         environment = os.environ | variables
         environment |= {"ASSAY_BACKENDS": str(folder), "WORKER": str(WORKERS[backend] / "worker.py")}
         report = tmp_path / "report.json"
-        given = SHORT | {"backend": backend, "out": str(report)} | (options or {})
+        given = SHORT | {"mode": MODES.get(backend, "eager"), "backend": backend, "out": str(report)}
+        given |= options or {}
         given |= {} if "epochs" in given else {"steps": "24"}
         command = [str(PROGRAM), "run", *(f"--{name}={value}" for name, value in given.items())]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -115,40 +119,47 @@ def test_epochs_of_two_ranks_cover_the_whole_batches(run: Run) -> None:
     assert fork["blocks"]["steps"] == 3, "100 samples are three batches of 32"
 
 
-@TORCH.skip
-@pytest.mark.parametrize(
-    "options",
-    [
+CASES = {
+    TORCH: [
         {"mode": "compile"},
         {"mode": "compile", "precision": "bf16"},
         {"workload": "lenet5", "batch": "16"},
         {"precision": "bf16", "clip-norm": "0.5"},
     ],
-    ids=lambda options: " ".join(options.values()),
-)
-def test_torch_trains_in_ranks(run: Run, options: dict[str, str]) -> None:
-    cell = run("torch", options=options)
-    assert cell["status"] == "ok", cell["reason"]
-    assert cell["equivalence"]["passed"]
-
-
-@MXNET.skip
-@pytest.mark.parametrize(
-    "options",
-    [
+    JAX: [
+        {"workload": "lenet5", "batch": "18", "ranks": "3"},
+        {"workload": "lstm", "batch": "8", "sequence-length": "10"},
+        {"precision": "bf16", "clip-norm": "0.5"},
+    ],
+    TENSORFLOW: [
+        {"workload": "lenet5", "batch": "18", "ranks": "3", "mode": "autocluster"},
+        {"workload": "lstm", "batch": "8", "sequence-length": "10"},
+        {"precision": "bf16", "clip-norm": "0.5"},
+        {"mode": "eager"},
+    ],
+    MXNET: [
         {"mode": "hybridize"},
         {"mode": "hybridize-plain"},
         {"workload": "lenet5", "batch": "16", "clip-norm": "0.5"},
         {"optimizer": "sgd", "ranks": "3", "batch": "24"},
     ],
-    ids=lambda options: " ".join(options.values()),
+}
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [
+        pytest.param(of.name, options, marks=of.skip, id=" ".join([of.name, *options.values()]))
+        for of, cases in CASES.items()
+        for options in cases
+    ],
 )
-def test_mxnet_trains_in_ranks(run: Run, options: dict[str, str]) -> None:
-    cell = run("mxnet", options=options)
+def test_a_framework_trains_in_ranks(run: Run, backend: str, options: dict[str, str]) -> None:
+    cell = run(backend, options=options)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
     digests = {rank["parameters_digest"] for rank in cell["forks"][0]["ranks"]}
-    assert len(digests) == 1, "all ranks get the same sums, in whatever order they were added"
+    assert len(digests) == 1, "all ranks get the same means, in whatever order they were added"
 
 
 @pytest.mark.parametrize("backend", EACH)
@@ -210,22 +221,37 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
 
 
-@pytest.mark.parametrize("backend", EACH[1:])
+REFUSED: list[tuple[Framework, dict[str, str], str]] = [
+    (TORCH, {"workload": "resnet56"}, "batch norm"),
+    (TORCH, {"workload": "cifar10-cnn"}, "dropout"),
+    (TORCH, {"task": "infer"}, "--task train"),
+    (TORCH, {"loader": "native"}, "--loader harness"),
+    (TORCH, {"recompute": "sqrt"}, "--recompute none"),
+    (TORCH, {"device": "cuda"}, "--device cpu"),
+    (MXNET, {"recompute": "sqrt"}, "--recompute none"),
+    (
+        MXNET,
+        {"workload": "lstm", "embedding-gradient": "sparse", "optimizer": "lazy_adam"},
+        "--embedding-gradient dense",
+    ),
+    (MXNET, {"mode": "two-contexts"}, "a rank trains on one context: --mode eager"),
+    (JAX, {"workload": "resnet56"}, "batch norm"),
+    (JAX, {"mode": "eager"}, "--mode jit"),
+    (JAX, {"recompute": "sqrt"}, "--recompute none"),
+    (TENSORFLOW, {"workload": "cifar10-cnn"}, "dropout"),
+    (TENSORFLOW, {"mode": "fit"}, "--mode graph"),
+    (TENSORFLOW, {"mode": "xla"}, "--mode autocluster"),
+    (TENSORFLOW, {"mode": "v1-graph"}, "--mode graph"),
+    (TENSORFLOW, {"recompute": "sqrt"}, "--recompute none"),
+]
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("backend", "options", "words"),
     [
-        ({"workload": "resnet56"}, "batch norm"),
-        ({"workload": "cifar10-cnn"}, "dropout"),
-        ({"task": "infer"}, "--task train"),
-        ({"loader": "native"}, "--loader harness"),
-        ({"recompute": "sqrt"}, "--recompute none"),
-        ({"device": "cuda"}, "--device cpu"),
-        (
-            {"workload": "lstm", "embedding-gradient": "sparse", "optimizer": "lazy_adam"},
-            "--embedding-gradient dense",
-        ),
+        pytest.param(of.name, options, words, marks=of.skip, id=" ".join([of.name, *options.values()]))
+        for of, options, words in REFUSED
     ],
-    ids=lambda given: " ".join(given.values()) if isinstance(given, dict) else "",
 )
 def test_what_ranks_cannot_do_is_refused_by_name(
     run: Run, backend: str, options: dict[str, str], words: str
@@ -234,10 +260,3 @@ def test_what_ranks_cannot_do_is_refused_by_name(
     assert cell["status"] == "unsupported"
     assert words in cell["reason"]
     assert not cell["forks"], "no worker was started"
-
-
-@MXNET.skip
-def test_mxnet_ranks_have_one_context(run: Run) -> None:
-    cell = run("mxnet", options={"mode": "two-contexts"})
-    assert cell["status"] == "unsupported"
-    assert "a rank trains on one context: --mode eager" in cell["reason"]

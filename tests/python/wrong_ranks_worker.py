@@ -101,7 +101,72 @@ def of_mxnet(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
-SPOILT = {"numpy_backend": of_numpy, "torch": of_torch, "mxnet": of_mxnet}  # by the worker's folder
+def of_jax(module: ModuleType) -> type[Adapter]:
+    import jax
+    from jax.experimental import io_callback, multihost_utils
+
+    class Spoilt(module.adapter()):  # type: ignore[misc]
+        def __init__(self, program: Any, cell: Any) -> None:
+            super().__init__(program, cell)
+            averaged = self._ranks.mean
+
+            def mean(own: list[Any]) -> Any:
+                shapes = [jax.ShapeDtypeStruct(gradient.shape, gradient.dtype) for gradient in own]
+                return io_callback(self._spoilt_arrays, shapes, averaged(own), own)
+
+            self._ranks.mean = mean  # before the step is traced
+
+        def _spoilt_arrays(self, means: list[Any], own: list[Any]) -> list[np.ndarray]:
+            named = [dict(zip(self._names, map(np.asarray, given), strict=True)) for given in (means, own)]
+            return list(self.spoilt(*named).values())
+
+        def of_rank_0(self, array: np.ndarray) -> np.ndarray:
+            return np.asarray(multihost_utils.broadcast_one_to_all(array))
+
+    return Spoilt
+
+
+def of_tensorflow(module: ModuleType) -> type[Adapter]:
+    adapter = module.adapter()
+    import tensorflow as tf
+
+    class Spoilt(adapter):  # type: ignore[misc,valid-type]
+        def __init__(self, program: Any, cell: Any) -> None:
+            super().__init__(program, cell)
+            averaged = self._ranks.mean
+
+            def mean(own: list[Any]) -> list[Any]:
+                types = [gradient.dtype for gradient in own]
+                spoilt = tf.numpy_function(self._spoilt_arrays, [*averaged(own), *own], types)
+                return [
+                    tf.ensure_shape(found, gradient.shape)
+                    for found, gradient in zip(spoilt, own, strict=True)
+                ]
+
+            self._ranks.mean = mean  # before the step is traced
+
+        def _spoilt_arrays(self, *given: np.ndarray) -> list[np.ndarray]:
+            names, world = list(self._trained), np.float32(self.world)
+            means = dict(zip(names, given[: len(names)], strict=True))
+            # Keras has divided the loss by the number of ranks.
+            own = {name: world * array for name, array in zip(names, given[len(names) :], strict=True)}
+            return [np.asarray(array, np.float32) for array in self.spoilt(means, own).values()]
+
+        def of_rank_0(self, array: np.ndarray) -> np.ndarray:
+            found: np.ndarray = self._ranks.total(array if self.rank == 0 else 0 * array).numpy()
+            return found
+
+    return Spoilt
+
+
+# By the worker's folder.
+SPOILT = {
+    "numpy_backend": of_numpy,
+    "torch": of_torch,
+    "jax": of_jax,
+    "tensorflow": of_tensorflow,
+    "mxnet": of_mxnet,
+}
 
 
 def adapter() -> type[Adapter]:
