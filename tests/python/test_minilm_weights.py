@@ -18,7 +18,9 @@ from test_protocol import talk
 from worker_under_test import ROOT
 
 PYTHON = ENVIRONMENTS / "bert/bin/python"
-TEXTS, LENGTH, BATCH, WIDTH = 100, 32, 20, 384
+SENTENCES, LENGTH, BATCH, WIDTH = 100, 32, 20, 384
+TEXTS = 2 * SENTENCES  # the sentences, and as many sequences of drawn tokens
+PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102
 # As quoted for revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
 DIGEST_STARTS, DIGEST_ENDS = "53aa5117", "128d9db"
 
@@ -42,7 +44,10 @@ class Published:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     root = tmp_path_factory.mktemp("minilm")
     made = root / "embeddings.npz"
-    subprocess.run([PYTHON, ROOT / "tests/bert/embeddings.py", made, str(TEXTS), str(LENGTH)], check=True)
+    text = ROOT / "tests/data/text/input.txt"
+    subprocess.run(
+        [PYTHON, ROOT / "tests/bert/embeddings.py", made, text, str(SENTENCES), str(LENGTH)], check=True
+    )
     with np.load(made) as arrays:
         tokens, embeddings, weights = arrays["tokens"], arrays["embeddings"], str(arrays["weights"])
     command = [PROGRAM, "run", "--workload", "minilm", "--backend", "reference", "--task", "infer"]
@@ -99,6 +104,17 @@ def test_the_published_file_is_the_known_one(published: Published) -> None:
     assert digest.endswith(DIGEST_ENDS)
 
 
+def test_the_tokens_are_those_of_different_sentences(published: Published) -> None:
+    tokens = published.tokens[:SENTENCES]
+    assert len(np.unique(tokens, axis=0)) == SENTENCES
+    lengths = (tokens != PAD).sum(1)
+    assert len(np.unique(lengths)) > 10
+    assert lengths.max() < LENGTH  # none is cut
+    assert (tokens[:, 0] == CLS).all()
+    assert (tokens[np.arange(SENTENCES), lengths - 1] == SEP).all()
+    assert not (tokens == UNKNOWN).any()
+
+
 @pytest.mark.parametrize(
     ("backend", "mode"),
     [
@@ -124,4 +140,5 @@ def test_embeddings_are_those_of_bert_model(
     assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
     logits = read_tensors(folder / "results/verify.safetensors")["logits"]
     found = logits.reshape(TEXTS, WIDTH)
+    print(f"{backend} {mode}: {np.abs(found - published.embeddings).max():.2g}")
     np.testing.assert_allclose(found, published.embeddings, rtol=0, atol=1e-5)
