@@ -2,7 +2,7 @@
 
 It runs in the environment of tests/onnx/requirements.txt. The array "cases" is a JSON list of the name,
 operator, attributes and the names of operands and results of each case. "<case>/in/<i>" and "<case>/out/<i>"
-are arrays; those of types that numpy does not have are left out.
+are arrays: those of bfloat16 as float32, and those of other types that numpy does not have are left out.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def main() -> None:
         )
         for kind, given in (("in", inputs), ("out", outputs)):
             for i, array in enumerate(map(np.asarray, given)):
+                if array.dtype.name == "bfloat16":
+                    array = array.astype(np.float32)
                 if array.dtype.kind in KINDS:
                     arrays[f"{case.name}/{kind}/{i}"] = array
     np.savez(Path(sys.argv[1]), cases=np.array(json.dumps(cases)), **arrays)
