@@ -9,6 +9,8 @@ std::vector<OpWorkload> matrix_op_workloads() {
   linear.description = "y = x weight^T + bias, x (M, K), weight (N, K); n and k default to m";
   linear.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}, {.name = "k", .like = "m"}};
   linear.sizes = matrix_sweep();
+  // Into the MLP of MiniLM: 128 and 4096 tokens.
+  linear.sizes.insert(linear.sizes.end(), {"m128n1536k384", "m4096n1536k384"});
   linear.default_size = "m256";
   linear.build = [](OperandBuilder& b, const Dimensions& d) {
     const std::int64_t m = d.at("m"), n = d.at("n"), k = d.at("k");
@@ -20,6 +22,7 @@ std::vector<OpWorkload> matrix_op_workloads() {
 
   OpWorkload gemm = linear;
   gemm.name = "op/gemm";
+  gemm.sizes = matrix_sweep();
   gemm.description = "y = x weight^T, x (M, K), weight (N, K); n and k default to m";
   gemm.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("m"), d.at("k")}, "signal");

@@ -18,6 +18,12 @@ OpWorkload unary(std::string op, std::string formula, const Attributes& attribut
   return row;
 }
 
+// Also the elements inside an MLP of MiniLM: 128 and 4096 tokens of 1536.
+OpWorkload in_an_mlp(OpWorkload row) {
+  row.sizes = {"16", "256", "4096", "65536", "196608", "1048576", "4194304", "6291456"};
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpWorkload> pointwise_op_workloads() {
@@ -43,15 +49,16 @@ std::vector<OpWorkload> pointwise_op_workloads() {
     const ValueId mask = b.mask("mask", {1, d.at("")});
     b.result("y", b.graph().apply("dropout", {x, mask}, {{"rate", 0.5}}, "y")[0]);
   };
-  return {unary("relu", "y = max(x, 0)"),
-          unary("sigmoid", "y = 1 / (1 + e^-x)"),
-          unary("tanh", "y = tanh(x)"),
-          unary("softplus", "y = log(1 + e^x), also called softrelu"),
-          unary("softsign", "y = x / (1 + |x|)"),
-          unary("gelu", "y = x (1 + erf(x / sqrt(2))) / 2", {{"approximate", std::string("none")}}),
-          unary("silu", "y = x / (1 + e^-x), also called swish"),
-          add,
-          dropout};
+  return {
+      unary("relu", "y = max(x, 0)"),
+      unary("sigmoid", "y = 1 / (1 + e^-x)"),
+      unary("tanh", "y = tanh(x)"),
+      unary("softplus", "y = log(1 + e^x), also called softrelu"),
+      unary("softsign", "y = x / (1 + |x|)"),
+      in_an_mlp(unary("gelu", "y = x (1 + erf(x / sqrt(2))) / 2", {{"approximate", std::string("none")}})),
+      in_an_mlp(unary("silu", "y = x / (1 + e^-x), also called swish")),
+      add,
+      dropout};
 }
 
 }  // namespace assay
