@@ -66,9 +66,10 @@ std::deque<Axis> make_table() {
        .compared = true,
        .request = true},
       {.option =
-           {"task", axis, text, "train|infer", "",
-            "train: a training step, for a single op forward and backward; infer: only the forward pass "
-            "(default: train; for a single op both)"},
+           {"task", axis, text, "train|infer|decode", "",
+            "train: a training step, for a single op forward and backward; infer: only the forward pass; "
+            "decode: one token at a time with a key/value cache (default: train; for a single op train and "
+            "infer)"},
        .field = &Axes::task,
        .identity = always,
        .id = "/{0}",
