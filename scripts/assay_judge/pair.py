@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class Conditions:
     warm_up_steps: int = 10
     batch: int | None = None
     loop_environment: tuple[tuple[str, str], ...] = ()
+    # The Python of a framework's loop, if it is not that of the adapter.
+    loop_python: tuple[tuple[str, str], ...] = ()
     # So small that neither side learns its few batches by heart: moments of gradients that vanish become
     # subnormal numbers, with which a processor needs longer, and the two sides have different data.
     learning_rate: float = 1e-6
@@ -57,7 +59,8 @@ class Conditions:
         return (self.turns + 1) * BLOCKS_A_TURN
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"loop_environment": dict(self.loop_environment)}
+        own = {"loop_environment": dict(self.loop_environment), "loop_python": dict(self.loop_python)}
+        return asdict(self) | own
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,10 @@ class Program:
 
     assay: Path
     environments: Path
+    loop_python: Mapping[str, Path] = field(default_factory=dict)  # by framework
 
-    def python(self, framework: str) -> Path:
-        return self.environments / framework / "bin/python"
+    def python_of_loop(self, framework: str) -> Path:
+        return self.loop_python.get(framework, self.environments / framework / "bin/python")
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,7 @@ class Started:
         alone = dict(conditions.loop_environment) | {"CUDA_VISIBLE_DEVICES": ""}
         commands = {
             ADAPTER: adapter_command(program.assay, cell, conditions, folder / "report.json"),
-            LOOP: loop_command(program.python(cell.framework), cell, conditions),
+            LOOP: loop_command(program.python_of_loop(cell.framework), cell, conditions),
         }
         environments = {ADAPTER: os.environ | outer, LOOP: os.environ | alone}
         self.sides = {side: self._start(side, commands[side], environments[side]) for side in commands}

@@ -1,4 +1,4 @@
-"""The networks as PyTorch's tutorials and torchvision write them."""
+"""The networks as PyTorch's tutorials, torchvision and, where they are installed, transformers write them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from networks import (
     Network,
 )
 from torch import Tensor, nn
+
+try:
+    from transformers import BertConfig, BertModel
+except ImportError:
+    BertModel = None
 
 
 def mlp(classes: int) -> nn.Module:
@@ -272,7 +277,41 @@ class BertLayer(nn.Module):
         return self.output_norm(x + self.output(F.gelu(self.intermediate(x))))
 
 
+def mean_of_words(x: Tensor, words: Tensor) -> Tensor:
+    """The mean pooling of sentence-transformers."""
+    weights = words.unsqueeze(-1).float()
+    return (x * weights).sum(1) / weights.sum(1).clamp(min=1e-9)
+
+
+class PublishedMiniLM(nn.Module):
+    """The BertModel of transformers, with its own choice of attention."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        config = BertConfig(
+            vocab_size=30522,
+            hidden_size=MINILM.width,
+            num_hidden_layers=MINILM.layers,
+            num_attention_heads=MINILM.heads,
+            intermediate_size=MINILM.hidden,
+            max_position_embeddings=LONGEST,
+            type_vocab_size=TOKEN_TYPES,
+            layer_norm_eps=MINILM.epsilon,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+        self.bert = BertModel(config, add_pooling_layer=False)
+        self.classifier = nn.Linear(MINILM.width, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        words = tokens != 0
+        x = self.bert(input_ids=tokens, attention_mask=words.long()).last_hidden_state
+        return self.classifier(mean_of_words(x, words))
+
+
 class MiniLM(nn.Module):
+    """The same by hand, for an environment without transformers."""
+
     def __init__(self, classes: int) -> None:
         super().__init__()
         width = MINILM.width
@@ -290,9 +329,7 @@ class MiniLM(nn.Module):
         x = self.norm(x + self.position_embeddings(places))
         for layer in self.layers:
             x = layer(x, attended[:, None, None, :])
-        # The mean pooling of sentence-transformers.
-        weights = attended.unsqueeze(-1).float()
-        return self.classifier((x * weights).sum(1) / weights.sum(1).clamp(min=1e-9))
+        return self.classifier(mean_of_words(x, attended))
 
 
 class Block(nn.Module):
@@ -346,7 +383,7 @@ MODELS = {
     "vgg_a": vgg_a,
     "googlenet": googlenet,
     "vit-tiny": VisionTransformer,
-    "minilm": MiniLM,
+    "minilm": MiniLM if BertModel is None else PublishedMiniLM,
     "nanogpt": NanoGPT,
 }
 

@@ -9,16 +9,18 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from framework import EACH, Framework
+from framework import EACH, ENVIRONMENTS, Framework
 from program import PROGRAM
 from worker_under_test import ROOT
 
 LOOPS = ROOT / "scripts/overhead"
+BERT = ENVIRONMENTS / "bert/bin/python"
 sys.path.insert(0, str(LOOPS))
 import clock  # noqa: E402
 from clock import Loop, images_of, measure, reject_losses  # noqa: E402
@@ -134,20 +136,86 @@ def networks_of_assay() -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in json.loads(done.stdout) if not one["name"].startswith("op/")}
 
 
+def told_by(python: Path, *command: object) -> Any:
+    """Run a program in a framework's environment; return the JSON of its last line."""
+    words = [str(word) for word in (python, *command)]
+    # Threads that wait for each other take minutes on a busy machine.
+    one = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, env=one, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1].removeprefix("loop: "))
+
+
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 @pytest.mark.parametrize("framework", EACH)
 def test_loops_have_the_networks_of_assay(framework: Framework) -> None:
-    done = subprocess.run(
-        [str(framework.python), str(LOOPS / f"{framework.name}_loop.py"), "--count"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()[-1].removeprefix("loop: ")
     listed = networks_of_assay()
-    assert json.loads(told) == {name: listed[name]["parameters"] for name in NETWORKS}
+    counts = told_by(framework.python, LOOPS / f"{framework.name}_loop.py", "--count")
+    assert counts == {name: listed[name]["parameters"] for name in NETWORKS}
+
+
+# Gives the network by hand the weights of the published one, and compares their logits of padded texts.
+PUBLISHED = """
+import sys, json, torch, transformers
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from clock import images_of
+from networks import NETWORKS
+from torch_loop import trained
+from torch_networks import MODELS, MiniLM, PublishedMiniLM
+torch.manual_seed(1)
+network = NETWORKS["minilm"]
+ours, theirs = MiniLM(network.classes).eval(), PublishedMiniLM(network.classes).eval()
+own, bert = ours.state_dict(), theirs.bert.state_dict()
+places = [("attention.self.query", "query"), ("attention.self.key", "key"), ("attention.self.value", "value")]
+places += [("attention.output.dense", "attention_output"), ("attention.output.LayerNorm", "attention_norm")]
+places += [("intermediate.dense", "intermediate"), ("output.dense", "output")]
+places += [("output.LayerNorm", "output_norm")]
+given = {}
+for name in own:
+    first, *rest = name.split(".")
+    if first == "classifier":
+        given[name] = theirs.state_dict()[name]
+    elif first == "layers":
+        (there,) = [long for long, short in places if short == rest[1]]
+        given[name] = bert[f"encoder.layer.{rest[0]}.{there}.{rest[2]}"]
+    else:
+        given[name] = bert[f"embeddings.{'LayerNorm' if first == 'norm' else first}.{rest[0]}"]
+ours.load_state_dict(given)
+tokens = torch.tensor(images_of(network, 4, np.random.default_rng(1))[0])
+with torch.inference_mode():
+    x, y = ours(tokens), theirs(tokens)
+print(json.dumps({
+    "used": MODELS["minilm"] is PublishedMiniLM,
+    "version": transformers.__version__,
+    "parameters": [trained(ours), trained(theirs)],
+    "padded": bool((tokens == 0).any()),
+    "logits": y.tolist(),
+    "difference": float((x - y).abs().max()),
+}))
+"""
+
+
+@pytest.mark.skipif(not BERT.exists(), reason="BertModel is not set up: scripts/setup --bert")
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_minilm_is_the_bert_model_of_transformers_where_it_is_installed() -> None:
+    counts = told_by(BERT, LOOPS / "torch_loop.py", "--count")
+    assert counts["minilm"] == networks_of_assay()["minilm"]["parameters"]
+    told = told_by(BERT, "-c", PUBLISHED, LOOPS)
+    assert told["used"]
+    assert told["parameters"] == [counts["minilm"]] * 2
+    assert told["padded"]
+    assert len({tuple(row) for row in told["logits"]}) == 4
+    assert told["difference"] < 1e-5
+
+
+@pytest.mark.skipif(not BERT.exists(), reason="BertModel is not set up: scripts/setup --bert")
+@pytest.mark.parametrize("task", ["train", "infer"])
+def test_the_loop_runs_the_bert_model_of_transformers(task: str) -> None:
+    command = ["--network", "minilm", "--mode", "eager", "--task", task, "--batch", 2]
+    told = told_by(BERT, LOOPS / "torch_loop.py", *command, "--seconds", 0.1, "--warm-up-steps", 1)
+    assert told["shape"] == [128]
+    assert all(math.isfinite(loss) for loss in told["losses"])
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

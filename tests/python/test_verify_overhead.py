@@ -343,7 +343,23 @@ def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
     assert "--block-seconds 0.05" in arguments
 
 
+def test_the_loop_runs_in_the_python_that_was_named(fake: Fake) -> None:
+    other = fake.folder / "other/bin/python"
+    other.parent.mkdir(parents=True)
+    (fake.folder / "torch/bin/python").rename(other)
+    assert fake.judge("--pairs", 1).returncode == 1  # the adapter's is not there
+    fake.out.unlink(missing_ok=True)
+    done = fake.judge("--pairs", 1, "--loop-python", f"torch={other}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(fake.out.read_text())["conditions"]["loop_python"] == {"torch": str(other)}
+    done = fake.judge("--pairs", 2)
+    assert done.returncode == 2
+    assert "conditions" in done.stderr
+
+
 def test_unknown_names_are_refused(fake: Fake) -> None:
+    assert fake.judge("--loop-python", "keras=/usr/bin/python3").returncode == 2
+    assert fake.judge("--loop-python", "torch=/nowhere/python").returncode == 2
     assert fake.judge("--workloads", "vgg16").returncode == 2
     assert fake.judge("--modes", "hybridize").returncode == 2
     assert fake.judge("--loop-environment", "NAME").returncode == 2
