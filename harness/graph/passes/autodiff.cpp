@@ -76,7 +76,8 @@ class Differentiation {
       return;
     }
     for (const ValueId part : {total, gradient}) {
-      if (graph_.node(graph_.value(part).producer).op != &embedding_row_gradient_op()) continue;
+      const NodeId producer = graph_.value(part).producer;  // none: a gradient that was given
+      if (producer == none || graph_.node(producer).op != &embedding_row_gradient_op()) continue;
       throw GraphError(
           fmt::format("graph '{}': '{}' is used more than once, but row-sparse gradients cannot be added: "
                       "build its embedding with dense gradients",
