@@ -64,6 +64,13 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
   if (node.op->name() == "linear" && node.inputs.size() > 3 && node.inputs[3] != none) {
     return fmt::format("[linear] {}: got a fused residual, and this backend adds it by itself", node.name);
   }
+  const std::size_t addend = node.op->name() == "layer_norm_gradient" ? 5
+                             : node.op->name() == "rms_norm_gradient" ? 4
+                                                                      : node.inputs.size();
+  if (addend < node.inputs.size() && node.inputs[addend] != none) {
+    return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
+                       node.name);
+  }
   for (const auto values : {std::span<const ValueId>(node.inputs), std::span<const ValueId>(node.outputs)}) {
     for (const ValueId v : values) {
       if (v == none || graph.value(v).opaque || graph.value(v).type.dtype != DType::f64) continue;

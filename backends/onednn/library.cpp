@@ -25,7 +25,7 @@ Graph OnednnLibrary::fuse(Graph graph) const {
   rules.linear_residual = true;
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
-  rules.norm_residual = rules.norm_gradient = true;
+  rules.norm_residual = rules.norm_gradient = rules.row_norm_gradient = true;
   rules.grouped_optimizer = true;
   rules.cast_after_embedding = true;
   return assay::fuse(graph, rules);

@@ -92,14 +92,14 @@ class NormKernel final : public Kernel {
   float *mean_ = nullptr, *inverse_ = nullptr, *scratch_ = nullptr;
 };
 
-// Operands x, scale, dy, [mean], inverse; results dx, scale_gradient, [shift_gradient]. The gradients of
+// Operands x, scale, dy, [mean], inverse, [addend]; results dx, scale_gradient, [shift_gradient]. The gradients of
 // scale and shift are sums over all rows: of some rows in float, then in double, by thread.
 template <bool centered>
 class GradientKernel final : public Kernel {
  public:
   explicit GradientKernel(const Request& request) : rows_(request) {}
 
-  // Per thread: rows of x and dy, sums of a few rows, and sums of all its rows, twice as wide.
+  // Per thread: rows of x, dy and addend, sums of a few rows, and sums of all its rows, twice as wide.
   std::int64_t scratch_bytes() const {
     return rows_.threads * part() * static_cast<std::int64_t>(sizeof(float));
   }
@@ -109,6 +109,7 @@ class GradientKernel final : public Kernel {
     dy_ = inputs[2];
     mean_ = centered ? static_cast<const float*>(inputs[3]) : nullptr;
     inverse_ = static_cast<const float*>(inputs[centered ? 4 : 3]);
+    addend_ = inputs.size() > addend ? inputs[addend] : nullptr;
     dx_ = outputs[0];
     for (std::size_t i = 0; i < results; ++i)
       gradients_[i] = i + 1 < outputs.size() ? static_cast<float*>(outputs[i + 1]) : nullptr;
@@ -133,23 +134,27 @@ class GradientKernel final : public Kernel {
  private:
   static constexpr std::size_t results = centered ? 2 : 1;
   static constexpr std::int64_t sums = static_cast<std::int64_t>(results);
+  static constexpr std::size_t addend = centered ? 5 : 4;
   static constexpr std::int64_t chunk = 64;  // rows that are summed in float
 
-  std::int64_t part() const { return (2 + 3 * sums) * lines(rows_.n); }
+  std::int64_t part() const { return (3 + 3 * sums) * lines(rows_.n); }
   float* rooms(int thread) const { return scratch_ + thread * part(); }
   double* totals(int thread) const {
-    return reinterpret_cast<double*>(rooms(thread) + (2 + sums) * lines(rows_.n));
+    return reinterpret_cast<double*>(rooms(thread) + (3 + sums) * lines(rows_.n));
   }
 
   void add_rows(std::int64_t begin, std::int64_t end, int thread) const {
     const std::int64_t width = lines(rows_.n);
-    float *const x_room = rooms(thread), *const dy_room = x_room + width;
-    float *const scale_sums = dy_room + width, *const shift_sums = centered ? scale_sums + width : nullptr;
+    float *const x_room = rooms(thread), *const dy_room = x_room + width,
+                 *const addend_room = dy_room + width;
+    float *const scale_sums = addend_room + width, *const shift_sums =
+                                                       centered ? scale_sums + width : nullptr;
     double* const total = totals(thread);
     for (std::int64_t first = begin; first < end; first += chunk) {
       std::fill_n(scale_sums, sums * width, 0.0F);
       for (std::int64_t r = first; r < std::min(first + chunk, end); ++r) {
-        loops().row_norms.gradient(rows_.read(x_, r, x_room), scale_, rows_.read(dy_, r, dy_room),
+        const float* added = addend_ == nullptr ? nullptr : rows_.read(addend_, r, addend_room);
+        loops().row_norms.gradient(rows_.read(x_, r, x_room), scale_, rows_.read(dy_, r, dy_room), added,
                                    centered ? mean_[r] : 0.0F, inverse_[r], rows_.n,
                                    rows_.target(dx_, r, x_room), scale_sums, shift_sums);
         rows_.write(dx_, r, x_room);
@@ -159,7 +164,7 @@ class GradientKernel final : public Kernel {
   }
 
   RowsOf rows_;
-  const void *x_ = nullptr, *dy_ = nullptr;
+  const void *x_ = nullptr, *dy_ = nullptr, *addend_ = nullptr;
   const float *scale_ = nullptr, *mean_ = nullptr, *inverse_ = nullptr;
   void* dx_ = nullptr;
   float* gradients_[results] = {};

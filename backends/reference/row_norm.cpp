@@ -89,10 +89,11 @@ void parameter_gradients(ThreadPool& pool, const Rows& rows, const T* x, const T
            });
 }
 
-// dx may overwrite x or dy.
+// dx may overwrite x, dy or addend.
 template <typename T>
 Body<T> layer_norm_gradient(const Context& context) {
   const Rows rows(context);
+  const bool adds = context.has_input(5);
   ThreadPool& pool = context.pool;
   return {[=, &pool](const Call<T>& call) {
     const T *mean = call.in(3), *inverse = call.in(4);
@@ -108,16 +109,20 @@ Body<T> layer_norm_gradient(const Context& context) {
       }
       sum /= static_cast<T>(rows.width);
       product /= static_cast<T>(rows.width);
-      for (std::int64_t i = 0; i < rows.width; ++i)
-        dx[i] = inverse[row] * (dy[i] * scale[i] - sum - (x[i] - mean[row]) * inverse[row] * product);
+      const T* addend = adds ? call.in(5) + row * rows.width : nullptr;
+      for (std::int64_t i = 0; i < rows.width; ++i) {
+        const T d = inverse[row] * (dy[i] * scale[i] - sum - (x[i] - mean[row]) * inverse[row] * product);
+        dx[i] = addend == nullptr ? d : d + addend[i];
+      }
     });
   }};
 }
 
-// dx may overwrite x or dy.
+// dx may overwrite x, dy or addend.
 template <typename T>
 Body<T> rms_norm_gradient(const Context& context) {
   const Rows rows(context);
+  const bool adds = context.has_input(4);
   ThreadPool& pool = context.pool;
   return {[=, &pool](const Call<T>& call) {
     const T* inverse = call.in(3);
@@ -128,8 +133,11 @@ Body<T> rms_norm_gradient(const Context& context) {
       T product = 0;
       for (std::int64_t i = 0; i < rows.width; ++i) product += dy[i] * scale[i] * x[i] * inverse[row];
       product /= static_cast<T>(rows.width);
-      for (std::int64_t i = 0; i < rows.width; ++i)
-        dx[i] = inverse[row] * (dy[i] * scale[i] - x[i] * inverse[row] * product);
+      const T* addend = adds ? call.in(4) + row * rows.width : nullptr;
+      for (std::int64_t i = 0; i < rows.width; ++i) {
+        const T d = inverse[row] * (dy[i] * scale[i] - x[i] * inverse[row] * product);
+        dx[i] = addend == nullptr ? d : d + addend[i];
+      }
     });
   }};
 }

@@ -60,7 +60,7 @@ void expect_same_bits(const std::vector<HostTensor>& a, const std::vector<HostTe
   }
 }
 
-// The addend of a fused batch norm or linear is not rounded to bf16 before: near, but not the same bits.
+// The addend of a fused norm or linear is not rounded to bf16 before: near, but not the same bits.
 void expect_near(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b, double epsilon) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -90,6 +90,7 @@ FusionRules some_rules(std::mt19937& random, bool all) {
   rules.grouped_optimizer = all || random() % 2 == 0;
   rules.norm_residual = all || random() % 2 == 0;
   rules.norm_gradient = all || random() % 2 == 0;
+  rules.row_norm_gradient = all || random() % 2 == 0;
   rules.linear_residual = all || random() % 2 == 0;
   rules.cast_after_embedding = all || random() % 2 == 0;
   take(rules.gelu, {"linear"});

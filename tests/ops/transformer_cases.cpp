@@ -56,6 +56,14 @@ void row_norms(std::vector<OpCase>& rows) {
     rows.push_back(
         {"layer_norm_gradient", form.name, {x, {P, width}, {R, form.x}, {I, leading}, {P, leading}}, {}, 64});
     rows.push_back({"rms_norm_gradient", form.name, {x, {P, width}, {R, form.x}, {P, leading}}, {}, 64});
+    const std::string name = std::string(form.name) + "_addend";
+    const OpCase::Operand addend{I, form.x};
+    rows.push_back({"layer_norm_gradient",
+                    name,
+                    {x, {P, width}, {R, form.x}, {I, leading}, {P, leading}, addend},
+                    {},
+                    64});
+    rows.push_back({"rms_norm_gradient", name, {x, {P, width}, {R, form.x}, {P, leading}, addend}, {}, 64});
   }
 }
 

@@ -66,14 +66,16 @@ class LayerNormGradient final : public Op {
            "inverse_deviation * (g - mean over the row of g - h * mean over the row of (g * h)), "
            "scale_gradient = the sum over all rows of dy * h, shift_gradient = the sum over all rows of dy. "
            "x, dy and dx (..., D) have one type; scale and the other results (D), mean and "
-           "inverse_deviation (...) and all sums are f32 for bf16 data.";
+           "inverse_deviation (...) and all sums are f32 for bf16 data. The optional operand addend (written by "
+           "fusion, of the type of x) is added to dx.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
             {"scale", false, Kind::master},
             {"dy"},
             {"mean", false, Kind::master},
-            {"inverse_deviation", false, Kind::master}};
+            {"inverse_deviation", false, Kind::master},
+            {"addend", true, Kind::storage, true}};
   }
   std::vector<Result> results() const override { return {{"dx"}, {"scale_gradient"}, {"shift_gradient"}}; }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
@@ -85,14 +87,15 @@ class LayerNormGradient final : public Op {
     in.same_type(2, 0);
     for (const std::size_t i : {3U, 4U}) in.shaped(i, leading(in.shape(0)));
     for (const std::size_t i : {1U, 3U, 4U}) in.accumulates(i, 0);
+    if (in.has(5)) in.same_type(5, 0);
     return {inputs[0], inputs[1], inputs[1]};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
     return gradient_flops * static_cast<double>(inputs[0].elements());
   }
-  // A row of x and dy is read completely before its dx is written.
-  std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}}; }
+  // A row of x and dy is read completely before its dx is written, and an element of addend before its own.
+  std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}, {0, 5}}; }
 };
 
 }  // namespace

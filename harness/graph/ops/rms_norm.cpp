@@ -52,10 +52,14 @@ class RmsNormGradient final : public Op {
     return "The gradient of rms_norm. With h = x * inverse_root and g = dy * scale: dx = inverse_root * (g - "
            "h * mean over the row of (g * h)), scale_gradient = the sum over all rows of dy * h. x, dy and "
            "dx (..., D) have one type; scale and its gradient (D), inverse_root (...) and all sums are f32 "
-           "for bf16 data.";
+           "for bf16 data. The optional operand addend (written by fusion, of the type of x) is added to dx.";
   }
   std::vector<Operand> operands() const override {
-    return {{"x"}, {"scale", false, Kind::master}, {"dy"}, {"inverse_root", false, Kind::master}};
+    return {{"x"},
+            {"scale", false, Kind::master},
+            {"dy"},
+            {"inverse_root", false, Kind::master},
+            {"addend", true, Kind::storage, true}};
   }
   std::vector<Result> results() const override { return {{"dx"}, {"scale_gradient"}}; }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
@@ -67,14 +71,15 @@ class RmsNormGradient final : public Op {
     in.same_type(2, 0);
     in.shaped(3, leading(in.shape(0)));
     for (const std::size_t i : {1U, 3U}) in.accumulates(i, 0);
+    if (in.has(4)) in.same_type(4, 0);
     return {inputs[0], inputs[1]};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
     return gradient_flops * static_cast<double>(inputs[0].elements());
   }
-  // A row of x and dy is read completely before its dx is written.
-  std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}}; }
+  // A row of x and dy is read completely before its dx is written, and an element of addend before its own.
+  std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}, {0, 4}}; }
 };
 
 }  // namespace

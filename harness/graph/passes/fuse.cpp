@@ -184,6 +184,35 @@ Graph fuse_linear_residuals(const Graph& graph) {
   return rewrite.result();
 }
 
+// The index of the operand addend of the gradient of a norm over the last dimension; -1 for every other op.
+int addend_of_row_norm(const Op* op) {
+  if (op == &layer_norm_gradient_op()) return 5;
+  return op == &rms_norm_gradient_op() ? 4 : -1;
+}
+
+Graph fuse_row_norm_gradients(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& add = graph.node(id);
+    if (add.op != &add_op() || add.attributes.has("activation")) continue;
+    for (const std::size_t i : {1U, 0U}) {
+      const ValueId dx = add.inputs[i], other = add.inputs[1 - i];
+      const NodeId norm = graph.value(dx).producer;
+      if (norm == none || !rewrite.only_read_by(dx, id)) continue;
+      Node& node = rewrite.node(norm);
+      const int addend = addend_of_row_norm(node.op);
+      if (addend < 0 || node.outputs[0] != dx) continue;
+      node.inputs.resize(index(addend) + 1, none);
+      if (node.inputs[index(addend)] != none) continue;
+      if (graph.value(other).producer >= norm || graph.value(other).type != graph.value(dx).type) continue;
+      node.inputs[index(addend)] = other;
+      rewrite.replace(id, add.outputs[0], dx);
+      break;
+    }
+  }
+  return rewrite.result();
+}
+
 Graph cast_after_embeddings(const Graph& graph) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
@@ -260,6 +289,7 @@ Graph fuse(const Graph& graph, const FusionRules& rules) {
   if (rules.norm_residual) fused = fuse_norm_residuals(fused);
   if (rules.linear_residual) fused = fuse_linear_residuals(fused);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
+  if (rules.row_norm_gradient) fused = fuse_row_norm_gradients(fused);
   fused = fuse_masks(fused, rules.mask);
   if (rules.pool_operands) fused = give_pool_operands(fused);
   return rules.grouped_optimizer ? group_optimizers(fused) : fused;

@@ -33,6 +33,10 @@ struct FusionRules {
   // A batch_norm_gradient includes the ReLU's gradient before it, the sum of two gradients before that, and
   // the gradient of the bias of the convolution after it.
   bool norm_gradient = false;
+  // If an add is the only reader of the dx of a layer_norm_gradient or rms_norm_gradient, its other value
+  // becomes the operand addend, if that value exists before: the gradient that a residual connection passes
+  // by the norm.
+  bool row_norm_gradient = false;
   // All nodes of one optimizer op with equal attributes become one node with a group of operands for each
   // tensor; it is the last node.
   bool grouped_optimizer = false;
@@ -45,7 +49,7 @@ struct FusionRules {
 Graph fuse(const Graph& graph, const FusionRules& rules);
 
 // Whether the node computes more than its op does without fusion: an activation, the mask of one in a
-// gradient, or more operands and results of a batch norm.
+// gradient, an operand that fusion adds, or more results of a batch norm.
 bool is_fused(const Node& node);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/autodiff.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
@@ -82,6 +83,46 @@ TEST(Fuse, ASumThatAloneReadsALinearBecomesItsResidual) {
     ASSERT_EQ(linear.inputs.size(), 4U);
     EXPECT_EQ(fused.value(linear.inputs[3]).name, residual);
     EXPECT_TRUE(is_fused(linear));
+  }
+}
+
+// x + linear(norm(x)), differentiated: x gets the sum of what the connection and the norm pass back.
+Graph norm_in_a_residual(bool centered) {
+  Graph graph("g");
+  GraphBuilder b(graph, true);
+  const ValueId x = b.input("inputs", {2, 3, 8}), dy = b.input("dy", {2, 3, 8});
+  const ValueId scale = b.parameter("scale", {8}, "ones"), shift = b.parameter("shift", {8}, "zeros");
+  const Attributes epsilon{{"epsilon", 1e-5}};
+  const ValueId normed = centered ? b.apply("layer_norm", {x, scale, shift}, epsilon, "norm")[0]
+                                  : b.apply("rms_norm", {x, scale}, epsilon, "norm")[0];
+  const ValueId y = b.add(x, b.linear("fc", normed, 8));
+  graph.add_output("dx", differentiate(graph, {{y, dy}}, {x})[0]);
+  return graph;
+}
+
+TEST(Fuse, AddsTheGradientThatPassesByANormToItsOwn) {
+  const auto sums = [](const Graph& graph) {
+    return std::ranges::count_if(graph.nodes(), [](const Node& node) { return node.op->name() == "add"; });
+  };
+  FusionRules rules;
+  rules.row_norm_gradient = true;
+  for (const bool centered : {false, true}) {
+    Graph graph = norm_in_a_residual(centered);
+    EXPECT_EQ(sums(fuse(graph, {})), 2);
+    const Graph fused = fuse(graph, rules);
+    EXPECT_EQ(sums(fused), 1);
+    const NodeId id = fused.value(fused.output("dx")).producer;
+    ASSERT_NE(id, none);
+    const Node& gradient = fused.node(id);
+    EXPECT_EQ(gradient.op->name(), centered ? "layer_norm_gradient" : "rms_norm_gradient");
+    ASSERT_EQ(gradient.inputs.size(), centered ? 6U : 5U);
+    EXPECT_EQ(fused.value(gradient.inputs.back()).name, "dy");
+    EXPECT_TRUE(is_fused(gradient));
+    const auto alone = std::ranges::find(graph.nodes(), gradient.op, &Node::op);
+    ASSERT_NE(alone, graph.nodes().end());
+    EXPECT_FALSE(is_fused(*alone));
+    graph.add_output("of_the_norm", alone->outputs[0]);  // then it is needed without the sum
+    EXPECT_EQ(sums(fuse(graph, rules)), 2);
   }
 }
 
