@@ -215,8 +215,12 @@ std::vector<MachineSample> summed_samples(const std::vector<ConversationResult>&
   return sums;
 }
 
+// The ranks share one installation, so its size is not added.
 void add(std::map<std::string, std::int64_t>& sums, const std::map<std::string, std::int64_t>& bytes) {
-  for (const auto& [name, value] : bytes) sums[name] += value;
+  for (const auto& [name, value] : bytes) {
+    std::int64_t& sum = sums[name];
+    sum = name == "installed_size" ? std::max(sum, value) : sum + value;
+  }
 }
 
 }  // namespace
