@@ -98,13 +98,19 @@ struct OracleRequest {
   PrecisionKind precision = PrecisionKind::fp32;
   int perturbations = 4;
   std::uint64_t seed = 1;
+  int slices = 1;
 };
 constexpr auto describe(Of<OracleRequest>) {
   return fields(
       "oracle_request", "How an oracle answers.",
       field("precision", &OracleRequest::precision, "The precision that its perturbed runs emulate."),
       field("perturbations", &OracleRequest::perturbations, "Perturbed runs.").between(0, 1000).optional(),
-      field("seed", &OracleRequest::seed, "The seed of the perturbations.").optional());
+      field("seed", &OracleRequest::seed, "The seed of the perturbations.").optional(),
+      field(
+          "slices", &OracleRequest::slices,
+          "Equal parts of each batch, which batch norm normalises by their own statistics: the ranks of the cell.")
+          .between(1, 65536)
+          .left_out_by_default());
 }
 
 struct OpRequest {

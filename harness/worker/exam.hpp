@@ -61,6 +61,7 @@ struct OracleOptions {
   int perturbations =
       4;  // runs in that policy, each with parameters and inputs perturbed by about its rounding error
   std::uint64_t seed = 1;  // of the perturbations
+  int slices = 1;          // equal parts of a batch that batch norm normalises, one for each rank
 };
 
 // Command oracle: answers in fp64 and the errors of the perturbed runs; writes results/oracle.safetensors.

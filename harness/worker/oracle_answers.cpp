@@ -20,6 +20,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/numerics.hpp"
+#include "harness/graph/passes/slices.hpp"
 #include "harness/graph/passes/walk.hpp"
 #include "harness/worker/exam.hpp"
 #include "harness/worker/kinks.hpp"
@@ -55,20 +56,23 @@ constexpr int far_pairs = 2;
 // show whether any is near a tie.
 constexpr std::int64_t many_elements = 10'000'000;
 
-// The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples in another
-// order. With -roundings and the same run, every value is moved as far in the other direction.
+// The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples (of each slice) in
+// another order. With -roundings and the same run, every value is moved as far in the other direction.
 class Perturbation {
  public:
   Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
-               const Precision& precision, std::uint64_t seed, int run,
-               double roundings = perturbed_roundings)
-      : random_(seed, fmt::format("perturbation/{}", run)),
+               const OracleOptions& oracle, int run, double roundings = perturbed_roundings)
+      : random_(oracle.seed, fmt::format("perturbation/{}", run)),
         roundings_(roundings),
         feeds_(feeds),
         order_(static_cast<std::size_t>(feeds.batches.distinct)) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    random_.shuffle(std::span(order_));
+    // The samples of a slice stay together: batch norm normalises them by their own statistics.
+    const std::size_t slice = order_.size() / static_cast<std::size_t>(oracle.slices);
+    for (std::size_t first = 0; first < order_.size(); first += slice)
+      random_.shuffle(std::span(order_).subspan(first, slice));
 
+    const Precision& precision = oracle.emulated;
     const double storage = precision.tf32 ? 0x1p-11 : unit_roundoff(precision.storage);
     const double master = unit_roundoff(precision.master);
     for (HostTensor& tensor : feeds_.state) {
@@ -360,8 +364,7 @@ class Runs {
 
   // counts: whether an element on another side of its kink is one that a backend's rounding may move there.
   Values moved(Executable& emulation, int run, double roundings, bool counts) {
-    const Perturbation perturbation(feeds_, program_, *asked_, oracle_.emulated, oracle_.seed, run,
-                                    roundings);
+    const Perturbation perturbation(feeds_, program_, *asked_, oracle_, run, roundings);
     std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, perturbation.feeds());
     if (counts)
       take_kinks(tensors, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
@@ -395,8 +398,12 @@ class Runs {
 
 }  // namespace
 
-std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
+std::vector<HostTensor> oracle_answers(Backend& backend, const Program& asked, CompileOptions options,
                                        const OracleOptions& oracle, const ExamFeeds& given) {
+  if (given.batches.distinct % oracle.slices != 0)
+    throw CellError(fmt::format("[oracle] {} distinct samples are not {} equal slices",
+                                given.batches.distinct, oracle.slices));
+  const Program program = with_slices(asked, oracle.slices);
   options.gradients = true;
   ExamFeeds feeds = given;
   std::vector<HostTensor> moved_biases;

@@ -51,7 +51,8 @@ CompileOptions compile_options(const CellRequest& request) {
 OracleOptions oracle_options(const OracleRequest& request) {
   return {.emulated = precision_of(request.precision),
           .perturbations = request.perturbations,
-          .seed = request.seed};
+          .seed = request.seed,
+          .slices = request.slices};
 }
 
 protocol::Hello hello(const BackendInfo& info) {

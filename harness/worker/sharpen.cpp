@@ -35,6 +35,11 @@ ValueId bias_of(const Graph& graph, ValueId x) {
   if (op == "batch_norm" || ((op == "convolution" || op == "linear") && node.inputs.size() > 2))
     return node.inputs[2];
   if (op == "max_pool") return bias_of(graph, node.inputs[0]);
+  if (op == "concat") {  // batch norm by slices has one bias for all of them
+    const ValueId first = bias_of(graph, node.inputs[0]);
+    const auto same = [&](ValueId part) { return bias_of(graph, part) == first; };
+    return std::ranges::all_of(node.inputs, same) ? first : none;
+  }
   if (op != "add") return none;
   for (const ValueId term : node.inputs)
     if (const ValueId found = bias_of(graph, term); found != none) return found;

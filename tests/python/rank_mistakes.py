@@ -1,7 +1,8 @@
 """Mistakes in how ranks train together, for the adapters of wrong_ranks_worker.py.
 
 An adapter gives `spoilt()` the gradients that its ranks averaged and those of this rank alone, and trains
-with what it returns. Its of_rank_0() returns an array of rank 0 on every rank.
+with what it returns. Its of_rank_0() returns an array of rank 0 on every rank, and its average_statistics()
+replaces the running statistics by their means over the ranks.
 """
 
 from __future__ import annotations
@@ -68,6 +69,16 @@ class IsOneStepLate(Mistake):
         return dict(before)
 
 
+class AveragesRunningStatistics(Mistake):
+    """The running statistics are those of all ranks."""
+
+    shows = "first/running/"
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        super().step(slot, rate, number)
+        self.average_statistics()
+
+
 class ExchangesOnlyInTheExam(Mistake):
     """Ranks train alone before step 20, where the steps of an exam begin."""
 
@@ -91,5 +102,8 @@ MISTAKES: dict[str, type[Mistake]] = {
         ReadsTheSameSlice,
         IsOneStepLate,
     )
+}
+NORM_MISTAKES: dict[str, type[Mistake]] = {  # of a network with batch norm
+    kind.__name__: kind for kind in (AveragesRunningStatistics,)
 }
 CHEATS: dict[str, type[Mistake]] = {ExchangesOnlyInTheExam.__name__: ExchangesOnlyInTheExam}

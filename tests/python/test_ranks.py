@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS, Framework
 from program import PROGRAM
-from rank_mistakes import MISTAKES
+from rank_mistakes import MISTAKES, NORM_MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -162,6 +162,28 @@ def test_a_framework_trains_in_ranks(run: Run, backend: str, options: dict[str, 
     assert len(digests) == 1, "all ranks get the same means, in whatever order they were added"
 
 
+NORM = {"workload": "resnet56", "batch": "4", "steps": "4"}
+
+
+@TORCH.skip
+def test_batch_norm_has_the_statistics_of_each_rank(run: Run) -> None:
+    cell = run("torch", "wrong_ranks_worker.py", NORM, MISTAKE="none")
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    assert "last/running/" in " ".join(cell["equivalence"]["tensors"]["name"])
+    digests = {rank["parameters_digest"] for rank in cell["forks"][0]["ranks"]}
+    assert len(digests) == 1, "without the running statistics"
+
+
+@TORCH.skip
+@pytest.mark.parametrize("mistake", NORM_MISTAKES)
+def test_a_mistake_in_batch_norm_is_a_wrong_result(run: Run, mistake: str) -> None:
+    cell = run("torch", "wrong_ranks_worker.py", NORM, MISTAKE=mistake)
+    assert cell["status"] == "wrong_result", cell["reason"]
+    shows = NORM_MISTAKES[mistake].shows
+    assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
+
+
 @pytest.mark.parametrize("backend", EACH)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: str) -> None:
@@ -222,7 +244,7 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
 
 
 REFUSED: list[tuple[Framework, dict[str, str], str]] = [
-    (TORCH, {"workload": "resnet56"}, "batch norm"),
+    (TORCH, {"workload": "resnet56", "batch": "2"}, "batch norm"),
     (TORCH, {"workload": "cifar10-cnn"}, "dropout"),
     (TORCH, {"task": "infer"}, "--task train"),
     (TORCH, {"loader": "native"}, "--loader harness"),
@@ -235,7 +257,6 @@ REFUSED: list[tuple[Framework, dict[str, str], str]] = [
         "--embedding-gradient dense",
     ),
     (MXNET, {"mode": "two-contexts"}, "a rank trains on one context: --mode eager"),
-    (JAX, {"workload": "resnet56"}, "batch norm"),
     (JAX, {"mode": "eager"}, "--mode jit"),
     (JAX, {"recompute": "sqrt"}, "--recompute none"),
     (TENSORFLOW, {"workload": "cifar10-cnn"}, "dropout"),

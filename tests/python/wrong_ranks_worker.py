@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "backends/python"), str(WORKER.parent)]
 
 from assay_worker import Adapter, worker_main  # noqa: E402
-from rank_mistakes import CHEATS, MISTAKES, Mistake  # noqa: E402
+from rank_mistakes import CHEATS, MISTAKES, NORM_MISTAKES, Mistake  # noqa: E402
 
 
 class Ranked:
@@ -54,9 +54,13 @@ def of_torch(module: ModuleType) -> type[Adapter]:
             with self._autocast():
                 loss, _ = self._forward(inputs, labels)
             loss.backward()
+            statistics = self._statistics()
+            kept = [tensor.clone() for tensor in statistics]
             with self._autocast():
                 alone, _ = self._network(inputs, labels)
             own = dict(zip(held, torch.autograd.grad(alone, list(held.values())), strict=True))
+            for tensor, before in zip(statistics, kept, strict=True):  # they have this batch already
+                tensor.copy_(before)
             means = {name: parameter.grad.clone() for name, parameter in held.items()}
             for name, gradient in self.spoilt(means, own).items():
                 held[name].grad = gradient.clone()
@@ -67,6 +71,14 @@ def of_torch(module: ModuleType) -> type[Adapter]:
             given = torch.from_numpy(array.copy())
             dist.broadcast(given, 0)
             return np.array(given.numpy())
+
+        def average_statistics(self) -> None:
+            for tensor in self._statistics():
+                dist.all_reduce(tensor)
+                tensor.div_(self.world)
+
+        def _statistics(self) -> list[Any]:
+            return [self._network.tensor(value.name) for value in self._program.states]
 
     return Spoilt
 
@@ -176,7 +188,8 @@ def adapter() -> type[Adapter]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     spoilt = SPOILT[WORKER.parent.name](module)
-    mistake = (MISTAKES | CHEATS).get(os.environ["MISTAKE"], Mistake)  # another name: no mistake
+    known = MISTAKES | NORM_MISTAKES | CHEATS
+    mistake = known.get(os.environ["MISTAKE"], Mistake)  # another name: no mistake
     return type("Mistaken", (mistake, Ranked, spoilt), {})
 
 

@@ -139,6 +139,7 @@ namespace {
 struct Questions {
   const Exam& exam;
   const Program& program;
+  std::size_t ranks = 1;
   TensorFile oracle = TensorFile::read(exam.answers);
   ExamBatches batches = read_exam_batches(exam.folder / "batches.json");
   Precision precision = precision_of(exam.precision);
@@ -151,7 +152,9 @@ struct Questions {
   std::vector<double> exact(const ExpectedTensor& expected) const {
     std::vector<double> values = oracle.required(expected.name);
     if (!expected.rows) return values;
-    return expanded(values, batches, exam.task != Task::train ? batches.count() : 1);
+    std::vector<double> rows = expanded(values, batches, exam.task != Task::train ? batches.count() : 1);
+    if (expected.of_first_rank) rows.resize(rows.size() / ranks);  // its rows are the first ones
+    return rows;
   }
 };
 
@@ -183,7 +186,7 @@ Refusals refusals_of(const TensorFile& worker, const std::vector<ExpectedTensor>
   return refusals;
 }
 
-// skipped: a tensor that was not joined, because of another rank.
+// skipped: a tensor that is judged on another rank, or that was not joined, because of another rank.
 Equivalence judged(const Questions& asked, const TensorFile& worker, const Refusals& refusals,
                    const std::vector<bool>& skipped, const RunAudit& audit) {
   Equivalence result;
@@ -240,7 +243,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
 
 Equivalence judge(const Exam& exam, const Program& program, const std::vector<RankAnswers>& ranks) {
   if (ranks.size() == 1) return judge(exam, program, ranks.front().file, ranks.front().audit);
-  const Questions asked{exam, program};
+  const Questions asked{exam, program, ranks.size()};
   std::vector<TensorFile> files;
   std::vector<Refusals> refusals;
   std::vector<bool> skipped(asked.tensors.size());
@@ -256,6 +259,8 @@ Equivalence judge(const Exam& exam, const Program& program, const std::vector<Ra
   join_answers(files, asked.tensors);
   std::optional<Equivalence> result;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (std::size_t i = 0; rank == 1 && i < skipped.size(); ++i)
+      skipped[i] = skipped[i] || asked.tensors[i].of_first_rank;
     const Equivalence one =
         of_rank(rank, judged(asked, files[rank], refusals[rank], skipped, ranks[rank].audit));
     result = result ? merged(*result, one) : one;

@@ -30,8 +30,8 @@ struct RankAnswers {
   RunAudit audit{};
 };
 // The same for ranks that train one model together. The oracle answered on whole batches, so the ranks' losses are averaged
-// and their logits are put together in the order of the rows. The state of each rank is judged. Of a tensor that several
-// ranks have, the verdict is the worst one.
+// and their logits are put together in the order of the rows. The state of each rank is judged, except for running
+// statistics: only those of the first rank are used. Of a tensor that several ranks have, the verdict is the worst one.
 Equivalence judge(const Exam& exam, const Program& program, const std::vector<RankAnswers>& ranks);
 
 // The tensors of both; for a tensor in both, the worse of the two verdicts.

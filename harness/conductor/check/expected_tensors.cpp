@@ -48,7 +48,8 @@ void add_state(std::vector<ExpectedTensor>& tensors, const Program& program, con
   for (const ValueId id : graph.with_role(Role::state))
     tensors.push_back({.name = run + "/running/" + graph.value(id).name,
                        .shape = graph.value(id).type.shape,
-                       .summed = true});
+                       .summed = true,
+                       .of_first_rank = true});
 }
 
 }  // namespace
@@ -70,7 +71,10 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
                                          {.name = "first/loss", .shape = {}, .mean = true, .summed = true}};
   add_state(tensors, program, "first");
   tensors.push_back({.name = "last/loss", .shape = {}, .mean = true, .summed = true});
-  tensors.push_back({.name = "last/logits", .shape = logits, .rows = true});
+  tensors.push_back({.name = "last/logits",
+                     .shape = logits,
+                     .rows = true,
+                     .of_first_rank = !graph.with_role(Role::state).empty()});
   add_state(tensors, program, "last");
   if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .mean = true, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))

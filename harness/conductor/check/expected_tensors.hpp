@@ -18,6 +18,9 @@ struct ExpectedTensor {
   bool summed = false;      // summed over the batch
   bool draws = false;       // counts of random draws of the program, judged by their distribution
   bool square = false;      // a mean of squares: judged by its root
+  // Depends on the running statistics after a step. Of several ranks, only the first one's are used, so only its answer
+  // is judged.
+  bool of_first_rank = false;
 };
 
 // extreme: the exam has a step with an extreme logit.

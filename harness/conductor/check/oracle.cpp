@@ -16,6 +16,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/passes/walk.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/exam_files.hpp"
@@ -74,23 +75,30 @@ void write_json(const fs::path& path, const nlohmann::json& json) {
 
 }  // namespace
 
+int slices_of(const Program& program, int ranks) {
+  const bool normalises = std::ranges::any_of(program.training.nodes(),
+                                              [](const Node& node) { return node.op == &batch_norm_op(); });
+  return normalises ? ranks : 1;
+}
+
 void write_oracle_cell(const fs::path& oracle_folder, const OracleQuestion& question, const Program& program,
                        const OracleWorker& worker) {
   ExamBatches batches = read_exam_batches(question.exam / "batches.json");
   batches.batch = batches.distinct;
   batches.row_of.resize(static_cast<std::size_t>(batches.distinct));
   std::iota(batches.row_of.begin(), batches.row_of.end(), std::int64_t{0});
-  const CellRequest request{
-      .protocol = protocol::version,
-      .backend = worker.backend,
-      .workload = program.training.name(),
-      .task = question.task,
-      .mode = worker.mode,
-      .precision = PrecisionKind::fp64,
-      .batch = batches.distinct,
-      .threads = worker.threads,
-      .deterministic = true,
-      .oracle = OracleRequest{.precision = question.precision, .perturbations = question.perturbations}};
+  const CellRequest request{.protocol = protocol::version,
+                            .backend = worker.backend,
+                            .workload = program.training.name(),
+                            .task = question.task,
+                            .mode = worker.mode,
+                            .precision = PrecisionKind::fp64,
+                            .batch = batches.distinct,
+                            .threads = worker.threads,
+                            .deterministic = true,
+                            .oracle = OracleRequest{.precision = question.precision,
+                                                    .perturbations = question.perturbations,
+                                                    .slices = question.slices}};
 
   Program asked = with_batch(program, batches.distinct);
   asked.segments.clear();  // the oracle computes nothing again: its answers judge every recomputation

@@ -37,7 +37,12 @@ struct OracleQuestion {
   Task task = Task::train;
   PrecisionKind precision = PrecisionKind::fp32;  // the precision of the judged cell
   int perturbations = 4;
+  int slices = 1;  // in which the ranks of the cell normalise each batch: slices_of()
 };
+
+// The parts of each batch that are normalised by their own statistics: one for each rank if the program has batch norm,
+// else one.
+int slices_of(const Program& program, int ranks);
 
 // Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct
 // samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and

@@ -38,7 +38,9 @@ HostTensor samples_of_rank(const HostTensor& all, const ExamBatches& whole, int 
   return part;
 }
 
-bool is_joined(const ExpectedTensor& expected) { return expected.rows || expected.mean; }
+bool is_joined(const ExpectedTensor& expected) {
+  return (expected.rows || expected.mean) && !expected.of_first_rank;
+}
 
 }  // namespace
 

@@ -23,8 +23,8 @@ void write_exam_of_rank(const std::filesystem::path& exam, const std::filesystem
 // The type of a tensor in the file of one of `world` ranks.
 TensorType type_of_rank(const ExpectedTensor& expected, std::size_t world);
 
-// Gives every rank's file the mean of the ranks' losses, and the logits of all rows in their order. A tensor that is
-// missing or malformed in one of them is left as it is in all.
+// Gives every rank's file the mean of the ranks' losses, and the logits of all rows in their order. Leaves a tensor as it
+// is if only the first rank's is judged, or if it is missing or malformed in one of the files.
 void join_answers(std::vector<TensorFile>& ranks, const std::vector<ExpectedTensor>& tensors);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "harness/conductor/config/ranks.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,8 @@
 
 namespace assay {
 namespace {
+
+constexpr std::int64_t min_normalised = 2;
 
 bool has_op(const Graph& graph, std::string_view name) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return node.op->name() == name; });
@@ -32,9 +35,16 @@ std::string ranks_refusal(const Cell& cell, const Program& program) {
   if (cell.axes.device != DeviceKind::cpu) return "[ranks] GPUs are not assigned to ranks; use --device cpu";
   if (cell.axes.loader == LoaderKind::native)
     return "[ranks] a framework's own loader does not read the part of a rank; use --loader harness";
-  if (has_op(graph, "batch_norm"))
-    return refused(
-        "batch norm takes the statistics of a rank's part of the batch, and the oracle those of the whole");
+  if (has_op(graph, "batch_norm")) {
+    // One sample has no variance where its feature map is a single pixel.
+    if (cell.axes.batch / cell.axes.ranks() < min_normalised)
+      return fmt::format("[ranks] batch norm needs {} rows or more for each rank; use --batch {}",
+                         min_normalised, min_normalised * cell.axes.ranks());
+    if (cell.check && cell.distinct < min_normalised)
+      return fmt::format(
+          "[ranks] batch norm needs {} distinct samples or more for each rank; use --distinct {}",
+          min_normalised, min_normalised);
+  }
   if (!graph.with_role(Role::mask).empty())
     return refused("the masks of dropout are not checked across ranks");
   if (ignores_labels(graph))

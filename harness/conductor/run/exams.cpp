@@ -58,7 +58,8 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
     throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
   write_exam(folder / "check", program, plan);
   const OracleWorker worker{oracle->name, oracle->modes.front(), oracle->command, cell.axes.threads};
-  const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations};
+  const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations,
+                                slices_of(program, plan.ranks)};
   const OracleCache::Answers answers =
       OracleCache().answers(question, program, worker, folder / "oracle",
                             [&](const fs::path& at) { ask_oracle(cell, *oracle, at, context); });

@@ -52,6 +52,9 @@ class GraphCopy {
   // The copy of a value; `none` for `none`.
   ValueId at(ValueId id) const { return id == none ? none : copies_.at(index(id)); }
 
+  // Makes a value of the copy, which the pass added itself, the copy of this one.
+  void set(ValueId id, ValueId copy) { copies_.at(index(id)) = copy; }
+
   // Copies a feed or a persistent value, unchanged or with another type.
   void add_value(ValueId id) { add_value(id, from_.value(id).type); }
   void add_value(ValueId id, TensorType type);

@@ -83,6 +83,13 @@ TEST_F(OracleCacheTest, asks_again_for_another_optimizer) {
   EXPECT_EQ(ask(), 2);
 }
 
+TEST_F(OracleCacheTest, AsksAgainForOtherSlicesOfABatchNorm) {
+  ask();
+  question_.slices = slices_of(program_, 2);
+  EXPECT_EQ(question_.slices, 2);
+  EXPECT_EQ(ask(), 2);
+}
+
 TEST_F(OracleCacheTest, makes_a_damaged_entry_again) {
   ask();
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "cache")) {

@@ -132,6 +132,33 @@ TEST_F(RankAnswersTest, FailIfTheRowsAreInAnotherOrder) {
   EXPECT_THAT(judged().reason, HasSubstr("last/logits"));
 }
 
+TEST_F(RankAnswersTest, AreJudgedByTheRunningStatisticsOfTheFirstRank) {
+  const std::vector<std::string> of_first_rank = {"first/running/bn1.running_mean",
+                                                  "last/running/bn1.running_variance", "last/logits"};
+  for (const std::string& name : of_first_rank) ranks_[1].at(name).as<float>()[0] += 1;
+  EXPECT_TRUE(judged().passed) << judged().reason;
+  for (const std::string& name : of_first_rank) {
+    float& spoilt = ranks_[0].at(name).as<float>()[0];
+    spoilt += 1;
+    EXPECT_THAT(judged().reason, AllOf(StartsWith("rank 0: "), HasSubstr(name)));
+    spoilt -= 1;
+  }
+  ranks_[1].at("evaluation/logits").as<float>()[0] += 1;
+  EXPECT_THAT(judged().reason, HasSubstr("evaluation/logits")) << "before any step all have the same state";
+}
+
+TEST(RankTensors, AreJudgedOnEveryRankWithoutRunningStatistics) {
+  Graph graph("plain");
+  GraphBuilder builder(graph);
+  const ValueId logits = builder.linear("fc1", builder.input("inputs", {4, 2}), 3);
+  graph.add_output("logits", logits);
+  graph.add_output("loss", builder.softmax_cross_entropy(logits, builder.label("labels", {4}), "loss"));
+  const Program program{graph, graph, {}};
+  for (const ExpectedTensor& expected :
+       expected_tensors(program, Task::train, {.batch = 4, .distinct = 2}, false))
+    EXPECT_FALSE(expected.of_first_rank) << expected.name;
+}
+
 TEST_F(RankAnswersTest, NameTheRankWhoseTensorIsMissing) {
   ranks_[1].erase("evaluation/logits");
   const Equivalence result = judged();

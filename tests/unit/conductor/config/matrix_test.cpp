@@ -158,8 +158,19 @@ TEST_F(MatrixTest, RefusesRanksThatCannotTrainTogether) {
   EXPECT_THAT(reason(R"("workload": "mlp", "task": "infer")"), HasSubstr("--task train"));
   EXPECT_THAT(reason(R"("workload": "mlp", "device": "cuda")"), HasSubstr("--device cpu"));
   EXPECT_THAT(reason(R"("workload": "mlp", "loader": "native")"), HasSubstr("--loader harness"));
-  EXPECT_THAT(reason(R"("workload": "resnet56")"), HasSubstr("batch norm"));
+  EXPECT_EQ(reason(R"("workload": "resnet56")"), "");
+  EXPECT_THAT(reason(R"("workload": "resnet56", "distinct": 1)"), HasSubstr("--distinct 2"));
+  EXPECT_EQ(reason(R"("workload": "resnet56", "distinct": 1, "check": false)"), "");
+  EXPECT_EQ(reason(R"("workload": "mlp", "distinct": 1)"), "");
   EXPECT_THAT(reason(R"("workload": "cifar10-cnn")"), HasSubstr("dropout"));
+}
+
+TEST_F(MatrixTest, RefusesBatchNormOfASingleRow) {
+  registry_.backends[0].collectives = {"sockets"};
+  const Cell cell =
+      cells(R"({"workload": "resnet56", "backend": "fast", "mode": "graph", "batch": 4, "ranks": 4})").at(0);
+  EXPECT_EQ(cell.reason_code, ReasonCode::ranks_not_supported);
+  EXPECT_THAT(cell.reason, AllOf(HasSubstr("batch norm"), HasSubstr("--batch 8")));
 }
 
 TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
