@@ -104,6 +104,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   options.mode = cell.mode;
   options.threads = cell.threads;
   options.precision = precision_of(cell.precision);
+  options.deterministic = cell.deterministic;
   const std::unique_ptr<Executable> timed = backend.compile(program, options);
   run_as_if_timed(*timed, program, cell.task);
   write_exam_results(*timed, program, cell.task, 3, path);

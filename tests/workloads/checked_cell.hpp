@@ -17,6 +17,7 @@ struct CheckedCell {
   int threads = 1;
   std::int64_t distinct = 4;
   std::uint64_t seed = 1;
+  bool deterministic = false;  // also: without a search for engines
 };
 
 struct Judged {
