@@ -1,6 +1,7 @@
 #include "harness/graph/passes/fuse.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "harness/graph/op.hpp"
@@ -141,19 +142,25 @@ void take_bias_gradient(Rewrite& rewrite, NodeId id) {
   }
 }
 
-Graph fuse_norm_residuals(const Graph& graph) {
+// Where an add alone reads the first result of a node, its other value becomes an operand of the node, if that value
+// exists before. operand_of(node, add): which operand; nothing for a node that cannot include the add.
+template <typename OperandOf>
+Graph fuse_sums(const Graph& graph, const OperandOf& operand_of) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& add = graph.node(id);
     if (add.op != &add_op()) continue;
     for (const std::size_t i : {1U, 0U}) {
       const ValueId y = add.inputs[i], other = add.inputs[1 - i];
-      if (producer(graph, y, batch_norm_op()) == nullptr || !rewrite.only_read_by(y, id)) continue;
-      const NodeId norm = graph.value(y).producer;
-      Node& node = rewrite.node(norm);
-      if (node.attributes.has("activation") || node.inputs[norm_residual] != none) continue;
-      if (graph.value(other).producer >= norm || graph.value(other).type != graph.value(y).type) continue;
-      node.inputs[norm_residual] = other;
+      const NodeId producer = graph.value(y).producer;
+      if (producer == none || !rewrite.only_read_by(y, id)) continue;
+      Node& node = rewrite.node(producer);
+      const std::optional<std::size_t> operand = operand_of(node, add);
+      if (!operand || node.outputs[0] != y) continue;
+      if (graph.value(other).producer >= producer || graph.value(other).type != graph.value(y).type) continue;
+      if (node.inputs.size() <= *operand) node.inputs.resize(*operand + 1, none);
+      if (node.inputs[*operand] != none) continue;
+      node.inputs[*operand] = other;
       if (add.attributes.has("activation")) node.attributes.set("activation", std::string("relu"));
       rewrite.replace(id, add.outputs[0], y);
       break;
@@ -162,55 +169,23 @@ Graph fuse_norm_residuals(const Graph& graph) {
   return rewrite.result();
 }
 
-Graph fuse_linear_residuals(const Graph& graph) {
+using Index = std::optional<std::size_t>;
+
+Index residual_of_norm(const Node& node, const Node&) {
+  return node.op == &batch_norm_op() && !node.attributes.has("activation") ? Index(norm_residual) : Index();
+}
+
+Index residual_of_linear(const Node& node, const Node& add) {
   constexpr std::size_t residual = 3;
-  Rewrite rewrite(graph);
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
-    const Node& add = graph.node(id);
-    if (add.op != &add_op() || add.attributes.has("activation")) continue;
-    for (const std::size_t i : {1U, 0U}) {
-      const ValueId y = add.inputs[i], other = add.inputs[1 - i];
-      if (producer(graph, y, linear_op()) == nullptr || !rewrite.only_read_by(y, id)) continue;
-      const NodeId linear = graph.value(y).producer;
-      Node& node = rewrite.node(linear);
-      node.inputs.resize(residual + 1, none);
-      if (node.attributes.has("activation") || node.inputs[residual] != none) continue;
-      if (graph.value(other).producer >= linear || graph.value(other).type != graph.value(y).type) continue;
-      node.inputs[residual] = other;
-      rewrite.replace(id, add.outputs[0], y);
-      break;
-    }
-  }
-  return rewrite.result();
+  const bool fits = node.op == &linear_op() && !node.attributes.has("activation");
+  return fits && !add.attributes.has("activation") ? Index(residual) : Index();
 }
 
-// The index of the operand addend of the gradient of a norm over the last dimension; -1 for every other op.
-int addend_of_row_norm(const Op* op) {
-  if (op == &layer_norm_gradient_op()) return 5;
-  return op == &rms_norm_gradient_op() ? 4 : -1;
-}
-
-Graph fuse_row_norm_gradients(const Graph& graph) {
-  Rewrite rewrite(graph);
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
-    const Node& add = graph.node(id);
-    if (add.op != &add_op() || add.attributes.has("activation")) continue;
-    for (const std::size_t i : {1U, 0U}) {
-      const ValueId dx = add.inputs[i], other = add.inputs[1 - i];
-      const NodeId norm = graph.value(dx).producer;
-      if (norm == none || !rewrite.only_read_by(dx, id)) continue;
-      Node& node = rewrite.node(norm);
-      const int addend = addend_of_row_norm(node.op);
-      if (addend < 0 || node.outputs[0] != dx) continue;
-      node.inputs.resize(index(addend) + 1, none);
-      if (node.inputs[index(addend)] != none) continue;
-      if (graph.value(other).producer >= norm || graph.value(other).type != graph.value(dx).type) continue;
-      node.inputs[index(addend)] = other;
-      rewrite.replace(id, add.outputs[0], dx);
-      break;
-    }
-  }
-  return rewrite.result();
+// Of the gradient of a norm over the last dimension.
+Index addend_of_row_norm(const Node& node, const Node& add) {
+  if (add.attributes.has("activation")) return {};
+  if (node.op == &layer_norm_gradient_op()) return 5;
+  return node.op == &rms_norm_gradient_op() ? Index(4) : Index();
 }
 
 Graph cast_after_embeddings(const Graph& graph) {
@@ -286,10 +261,10 @@ Graph give_pool_operands(const Graph& graph) {
 
 Graph fuse(const Graph& graph, const FusionRules& rules) {
   Graph fused = fuse_activations(rules.cast_after_embedding ? cast_after_embeddings(graph) : graph, rules);
-  if (rules.norm_residual) fused = fuse_norm_residuals(fused);
-  if (rules.linear_residual) fused = fuse_linear_residuals(fused);
+  if (rules.norm_residual) fused = fuse_sums(fused, residual_of_norm);
+  if (rules.linear_residual) fused = fuse_sums(fused, residual_of_linear);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
-  if (rules.row_norm_gradient) fused = fuse_row_norm_gradients(fused);
+  if (rules.row_norm_gradient) fused = fuse_sums(fused, addend_of_row_norm);
   fused = fuse_masks(fused, rules.mask);
   if (rules.pool_operands) fused = give_pool_operands(fused);
   return rules.grouped_optimizer ? group_optimizers(fused) : fused;
