@@ -1,5 +1,8 @@
 #include "backends/cuda/library.hpp"
 
+#include <set>
+#include <string_view>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,6 +38,9 @@ Graph with_casts_first(const Graph& graph) {
   return copy.take();
 }
 
+// Ops without the operand that fusion adds.
+const std::set<std::string_view> adds_by_itself{"linear", "layer_norm_gradient", "rms_norm_gradient"};
+
 }  // namespace
 
 Graph fused(const Graph& graph) {
@@ -61,15 +67,13 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
     return fmt::format("[{}] {}: got the fused activation {}, and this backend fuses relu", node.op->name(),
                        node.name, activation);
   }
-  if (node.op->name() == "linear" && node.inputs.size() > 3 && node.inputs[3] != none) {
-    return fmt::format("[linear] {}: got a fused residual, and this backend adds it by itself", node.name);
-  }
-  const std::size_t addend = node.op->name() == "layer_norm_gradient" ? 5
-                             : node.op->name() == "rms_norm_gradient" ? 4
-                                                                      : node.inputs.size();
-  if (addend < node.inputs.size() && node.inputs[addend] != none) {
-    return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
-                       node.name);
+  if (adds_by_itself.contains(node.op->name())) {
+    const std::vector<Operand> operands = node.op->operands();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == none || !operands[i].fused) continue;
+      return fmt::format("[{}] {}: got a fused {}, and this backend adds it by itself", node.op->name(),
+                         node.name, operands[i].name);
+    }
   }
   for (const auto values : {std::span<const ValueId>(node.inputs), std::span<const ValueId>(node.outputs)}) {
     for (const ValueId v : values) {

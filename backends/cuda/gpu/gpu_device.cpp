@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <type_traits>
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gpu/calls.hpp"
@@ -105,10 +106,11 @@ class GpuDevice final : public Device {
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
     LtAlgorithm& known = algorithms_[spec];
-    const bool measures = !spec.bare && !options_.deterministic, searches = measures && !known.result;
-    const std::int64_t before = memory_->peak();
-    auto product = make_lt_matmul(spec, handles_.blas, target(), measures ? memory_.get() : nullptr, known);
-    if (searches) memory_->forget_trial(before);
+    const bool measures = !spec.bare && !options_.deterministic;
+    const auto make = [&] {
+      return make_lt_matmul(spec, handles_.blas, target(), measures ? memory_.get() : nullptr, known);
+    };
+    auto product = measures && !known.result ? searched(make) : make();
     if (product != nullptr) return product;
     const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
                                             spec.m, spec.k, spec.k, spec.n);
@@ -122,11 +124,7 @@ class GpuDevice final : public Device {
     ConvolutionSpec spec = given;
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has many equal convolutions
-    if (known == nullptr) {
-      const std::int64_t before = memory_->peak();
-      known = make_cudnn_convolution(spec, target(), *memory_);
-      memory_->forget_trial(before);
-    }
+    if (known == nullptr) known = searched([&] { return make_cudnn_convolution(spec, target(), *memory_); });
     if (known == nullptr) {
       options_.fallbacks->add("convolution");
       known = make_own_convolution(spec, stream());
@@ -138,11 +136,8 @@ class GpuDevice final : public Device {
     LstmSpec spec = given;
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Lstm>& known = lstms_[spec];
-    if (known == nullptr) {
-      const std::int64_t before = memory_->peak();
-      known = make_cudnn_lstm(spec, target(), *memory_, *calls_);
-      memory_->forget_trial(before);
-    }
+    if (known == nullptr)
+      known = searched([&] { return make_cudnn_lstm(spec, target(), *memory_, *calls_); });
     if (known == nullptr) {
       options_.fallbacks->add("lstm");
       known = make_own_lstm(spec, *this);
@@ -176,6 +171,15 @@ class GpuDevice final : public Device {
   void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(handles_.stream)); }
 
  private:
+  // What make() makes. The buffers of its search do not count in the peak.
+  template <typename Make>
+  std::invoke_result_t<Make> searched(const Make& make) {
+    const std::int64_t before = memory_->peak();
+    auto made = make();
+    memory_->forget_trial(before);
+    return made;
+  }
+
   Target target() {
     return {handles_.dnn, handles_.stream, [this](const auto& work) { return record(work, 0); }};
   }
