@@ -186,15 +186,15 @@ Refusals refusals_of(const TensorFile& worker, const std::vector<ExpectedTensor>
   return refusals;
 }
 
-// skipped: a tensor that is judged on another rank, or that was not joined, because of another rank.
-Equivalence judged(const Questions& asked, const TensorFile& worker, const Refusals& refusals,
-                   const std::vector<bool>& skipped, const RunAudit& audit) {
+// skipped: a tensor that was not joined, because of another rank.
+Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& worker,
+                   const Refusals& refusals, const std::vector<bool>& skipped, const RunAudit& audit) {
   Equivalence result;
   for (std::size_t i = 0; i < asked.tensors.size(); ++i) {
     const ExpectedTensor& expected = asked.tensors[i];
     if (!refusals[i].empty())
       add_failure(result, expected.name, refusals[i]);
-    else if (!expected.draws && !skipped[i])  // draws are judged below
+    else if (!expected.draws && !skipped[i] && (rank == 0 || !expected.of_first_rank))  // draws: below
       result.tensors.push_back(compared(asked, expected, worker));
   }
   if (result.reason.empty()) {
@@ -237,8 +237,8 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   } catch (const Error& error) {
     return without_answers(error);
   }
-  return judged(asked, worker, refusals_of(worker, asked.tensors, 1), std::vector<bool>(asked.tensors.size()),
-                audit);
+  return judged(asked, 0, worker, refusals_of(worker, asked.tensors, 1),
+                std::vector<bool>(asked.tensors.size()), audit);
 }
 
 Equivalence judge(const Exam& exam, const Program& program, const std::vector<RankAnswers>& ranks) {
@@ -259,10 +259,8 @@ Equivalence judge(const Exam& exam, const Program& program, const std::vector<Ra
   join_answers(files, asked.tensors);
   std::optional<Equivalence> result;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (std::size_t i = 0; rank == 1 && i < skipped.size(); ++i)
-      skipped[i] = skipped[i] || asked.tensors[i].of_first_rank;
     const Equivalence one =
-        of_rank(rank, judged(asked, files[rank], refusals[rank], skipped, ranks[rank].audit));
+        of_rank(rank, judged(asked, rank, files[rank], refusals[rank], skipped, ranks[rank].audit));
     result = result ? merged(*result, one) : one;
   }
   return *result;
