@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from assay_worker import Cell
+from assay_worker.rendezvous import connected
 
 CONNECT_SECONDS = 300.0
 Place = tuple[str, int]
@@ -105,16 +105,7 @@ def _collected(world: int, place: Place, own: int) -> dict[str, int]:
 
 
 def _told(rank: int, place: Place, own: int) -> dict[str, int]:
-    until = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            peer = socket.create_connection(place)
-            break
-        except ConnectionRefusedError:  # rank 0 may start later
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-    with peer, peer.makefile("rw") as told:
+    with connected(place, CONNECT_SECONDS) as peer, peer.makefile("rw") as told:
         told.write(json.dumps({str(rank): own}) + "\n")
         told.flush()
         found: dict[str, int] = json.loads(told.readline())

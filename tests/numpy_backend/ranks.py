@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import numpy as np
+from assay_worker.rendezvous import connected
 
 CONNECT_SECONDS = 60.0
 
@@ -55,16 +55,7 @@ def _accepted(place: tuple[str, int], world: int) -> list[socket.socket]:
 
 
 def _connected(place: tuple[str, int], rank: int) -> socket.socket:
-    """A connection to rank 0, which may start later."""
-    until = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            peer = socket.create_connection(place)
-            break
-        except ConnectionRefusedError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)
+    peer = connected(place, CONNECT_SECONDS)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _send(peer, np.array(rank, np.int64))
     return peer
