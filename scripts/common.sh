@@ -16,6 +16,9 @@ cores=$(nproc)
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# 90 for an H100; fails without a GPU.
+gpu_architecture() { nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .; }
+
 build() { # build PRESET [CMake options]
   local preset=$1
   shift

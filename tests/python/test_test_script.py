@@ -10,12 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMON = """
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+STAND_INS = """
 tools=$root/tools
-cores=2
-say() { :; }
-fail() { echo "$*" >&2; exit 1; }
 build() { echo "build $*" >>"$root/calls"; }
 """
 
@@ -34,7 +30,7 @@ def calls_with(folder: Path, nvidia_smi: str) -> list[str]:
     program(folder / "bin/nvcc", "exit 0")
     program(folder / "bin/nvidia-smi", nvidia_smi)
     program(folder / "scripts/setup", f'echo "setup $*" >>{folder}/calls')
-    (folder / "scripts/common.sh").write_text(COMMON)
+    (folder / "scripts/common.sh").write_text((ROOT / "scripts/common.sh").read_text() + STAND_INS)
     shutil.copy(ROOT / "scripts/test", folder / "scripts/test")
     environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(
