@@ -70,6 +70,7 @@ std::pair<std::int64_t, std::int64_t> range_of(std::int64_t begin, std::int64_t 
   return {first, std::min(last, outputs - 1)};
 }
 
+// Calls body for each row of a convolution.
 template <typename Body>
 void for_rows(const GraphStep& step, const std::vector<std::int64_t>& x,
               const std::vector<std::int64_t>& weight, const std::vector<std::int64_t>& y, const Body& body) {

@@ -77,16 +77,6 @@ TEST(Planted, AnArenaAlignedTo64BytesGivesALibraryAMisalignedWorkspace) {
   }
 }
 
-ConvolutionSpec small_convolution() {
-  ConvolutionSpec spec;
-  spec.n = spec.c = spec.k = 2;
-  spec.h = spec.w = spec.p = spec.q = 4;
-  spec.r = spec.s = 3;
-  spec.padding = 1;
-  spec.channels_last = true;
-  return spec;
-}
-
 // Makes a convolution whose search finds no memory at allocation `fail_at`, and runs it in a workspace of the bytes
 // that it asks for. Returns whether it was made.
 bool run_convolution(std::int64_t fail_at, bool runs_the_plan_built_last) {

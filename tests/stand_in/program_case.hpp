@@ -42,6 +42,16 @@ inline CompileOptions options_of(const ProgramCase& c) {
   return options;
 }
 
+inline ConvolutionSpec small_convolution() {
+  ConvolutionSpec spec;
+  spec.n = spec.c = spec.k = 2;
+  spec.h = spec.w = spec.p = spec.q = 4;
+  spec.r = spec.s = 3;
+  spec.padding = 1;
+  spec.channels_last = true;
+  return spec;
+}
+
 // Small enough that no network diverges in a few steps.
 inline std::vector<HostTensor> small_parameters(const Program& program) {
   std::vector<HostTensor> tensors = testing::parameters(program, 1);
