@@ -1,10 +1,14 @@
 #include "harness/report/strict_document.hpp"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "harness/core/io/gzip.hpp"
 
 namespace assay {
 namespace {
@@ -61,7 +65,16 @@ StrictDocument::StrictDocument(std::string text, std::string_view where, JsonLim
 }
 
 StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimits limits) {
-  return {read_json_text(file, limits), file.string(), limits};
+  const std::string text = read_json_text(file, limits);
+  const auto bytes = std::as_bytes(std::span(text));
+  if (!is_gzip(bytes)) return {text, file.string(), limits};
+  try {
+    const std::vector<std::byte> content = inflated(bytes, file, limits.bytes);
+    return {std::string(reinterpret_cast<const char*>(content.data()), content.size()), file.string(),
+            limits};
+  } catch (const IoError& error) {
+    throw JsonError(error.what());
+  }
 }
 
 nlohmann::json to_json(const dom::element& element) {

@@ -27,7 +27,8 @@ class StrictDocument {
   simdjson::dom::element root_;
 };
 
-// Also throws JsonError if the file is missing, unreadable, not a file or too large.
+// The file may be compressed by gzip, whatever its name. Also throws JsonError if it is missing, unreadable,
+// not a file, too large, or damaged.
 StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimits limits = {});
 
 // Converts a part of it to the JSON type that the rest of the program writes and keeps.

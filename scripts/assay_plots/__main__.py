@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     plots = plots_of(study_of, arguments.only)
     study = read(arguments.reports, arguments.filter, arguments.program)
     first: Path = arguments.reports[0]
-    folder: Path = arguments.out or first.with_name(f"{first.stem}.plots")
+    folder: Path = arguments.out or first.with_name(f"{Path(first.name.removesuffix('.gz')).stem}.plots")
     folder.mkdir(parents=True, exist_ok=True)
     drawn: list[tuple[Figure, list[Spec]]] = []
     for plot in plots:

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/gzip.hpp"
 
 namespace assay {
 namespace {
@@ -110,95 +109,15 @@ std::string read_text(const std::filesystem::path& path, std::uint64_t limit) {
   return read_whole<std::string>(path, limit);
 }
 
-namespace {
-
-constexpr int gzip_window = 15 + 16;  // the largest window, only gzip framing
-
-struct Inflater {
-  z_stream stream = {};
-  Inflater() = default;
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream); }
-};
-
-bool is_gzip(std::span<const std::byte> bytes) {
-  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
-}
-
-}  // namespace
-
 std::vector<std::byte> read_gzip_or_plain(
     const std::filesystem::path& path, std::uint64_t limit,
     const std::function<std::uint64_t(std::span<const std::byte>)>& whole) {
-  constexpr std::size_t first_bytes = 64;
-  std::vector<std::byte> packed = read_file(path, limit);
-  if (!is_gzip(packed)) return packed;
-
-  Inflater inflater;
-  z_stream& stream = inflater.stream;
-  if (inflateInit2(&stream, gzip_window) != Z_OK) throw IoError("gzip", path, "zlib cannot be initialised");
-  std::vector<std::byte> bytes(4096);
-  std::size_t in = 0;
-  std::size_t out = 0;
-  bool is_known = !whole;
-  while (true) {
-    if (!is_known && out >= first_bytes) {
-      is_known = true;
-      limit = std::min(limit, whole(std::span(bytes).first(first_bytes)));
-    }
-    if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
-    if (out == bytes.size()) {
-      if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
-      bytes.resize(bytes.size() * 2);
-    }
-    stream.next_in = reinterpret_cast<Bytef*>(packed.data() + in);
-    stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.size() - in, INT_MAX));
-    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + out);
-    stream.avail_out = static_cast<uInt>(std::min<std::size_t>(bytes.size() - out, INT_MAX));
-    const uInt offered_in = stream.avail_in;
-    const uInt offered_out = stream.avail_out;
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    in += offered_in - stream.avail_in;
-    out += offered_out - stream.avail_out;
-    if (status == Z_STREAM_END) {
-      // Tapes and block devices pad with zeros; gzip ignores them, too.
-      while (in < packed.size() && packed[in] == std::byte{0}) ++in;
-      if (in == packed.size()) break;
-      if (!is_gzip(std::span(packed).subspan(in)))
-        throw IoError(
-            "gzip", path,
-            fmt::format("is corrupt: {} bytes after the end are not gzip data", packed.size() - in));
-      inflateReset(&stream);
-    } else if (status == Z_BUF_ERROR || (status == Z_OK && in == packed.size() && out < bytes.size())) {
-      throw IoError("gzip", path,
-                    fmt::format("is truncated: the compressed data ends after {} bytes; fetch the file again",
-                                packed.size()));
-    } else if (status != Z_OK) {
-      throw IoError("gzip", path,
-                    fmt::format("is corrupt near byte {}: {}; fetch the file again", in,
-                                stream.msg != nullptr ? stream.msg : "bad data"));
-    }
-  }
-  if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
-  bytes.resize(out);
-  return bytes;
+  std::vector<std::byte> bytes = read_file(path, limit);
+  return is_gzip(bytes) ? inflated(bytes, path, limit, whole) : bytes;
 }
 
 void write_gzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  z_stream stream = {};
-  if (deflateInit2(&stream, 6, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw IoError("gzip", path, "zlib cannot be initialised");
-  std::vector<std::byte> packed(deflateBound(&stream, static_cast<uLong>(bytes.size())));
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const int status = bytes.size() <= INT_MAX ? deflate(&stream, Z_FINISH) : Z_STREAM_ERROR;
-  const std::size_t size = stream.total_out;
-  deflateEnd(&stream);
-  if (status != Z_STREAM_END) throw IoError("gzip", path, "cannot be compressed");
-  write_atomically(path, std::span(packed).first(size));
+  write_atomically(path, deflated(bytes, path));
 }
 
 }  // namespace assay

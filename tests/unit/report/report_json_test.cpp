@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <string>
@@ -8,10 +9,13 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/strict_document.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/unit/report/sample_report.hpp"
 #include "tests/unit/report/schema_judge.hpp"
 
@@ -249,6 +253,34 @@ TEST(StrictDocument, refuses_an_integer_that_no_number_holds_and_many_equal_keys
   for (int i = 0; i < 1000; ++i) many += "\"" + std::to_string(i) + "\": 0, ";
   EXPECT_NO_THROW(StrictDocument(many + "\"x\": 0}", "x"));
   EXPECT_THROW(StrictDocument(many + "\"7\": 0}", "x"), JsonError);
+}
+
+TEST(StrictDocument, reads_a_compressed_file_whatever_its_name) {
+  const TemporaryFolder folder;
+  const std::string text = report_text(sample_report());
+  for (const char* name : {"report.json.gz", "report.json"}) {
+    write_gzip(folder / name, text);
+    EXPECT_LT(std::filesystem::file_size(folder / name), text.size() / 2);
+    EXPECT_EQ(report_text(read_report(folder / name)), text) << name;
+  }
+}
+
+TEST(StrictDocument, names_a_compressed_file_that_is_cut_or_inflates_to_too_much) {
+  const TemporaryFolder folder;
+  const auto said = [&](JsonLimits limits) -> std::string {
+    try {
+      read_strict_document(folder / "report.json.gz", limits);
+    } catch (const JsonError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  write_gzip(folder / "report.json.gz", "[" + std::string(1 << 20, ' ') + "]");
+  EXPECT_EQ(said({}), "accepted");
+  EXPECT_THAT(said({1 << 20, 32}), HasSubstr("report.json.gz: inflates to more than 1048576 bytes"));
+  const std::string whole = read_text(folder / "report.json.gz");
+  write_atomically(folder / "report.json.gz", whole.substr(0, whole.size() / 2), false);
+  EXPECT_THAT(said({}), HasSubstr("report.json.gz: is truncated"));
 }
 
 TEST(ReportJson, reads_version_1) {

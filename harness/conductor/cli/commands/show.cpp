@@ -57,7 +57,7 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
     for (const std::string& file : files) {
       std::error_code ignored;
       const fs::path path = fs::weakly_canonical(file, ignored);
-      std::string label = path.stem().string();
+      std::string label = (path.extension() == ".gz" ? path.stem() : path).stem().string();
       fs::path parent = path.parent_path();
       for (int i = 0; i < folders && parent.has_filename(); ++i, parent = parent.parent_path())
         label = parent.filename().string() + "/" + label;

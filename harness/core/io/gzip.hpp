@@ -1,0 +1,23 @@
+// Gzip data in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace assay {
+
+// Whether the bytes start with gzip's magic number.
+bool is_gzip(std::span<const std::byte> bytes);
+
+// The content of gzip data, with the same errors and limits as read_gzip_or_plain; `path` names it in errors.
+std::vector<std::byte> inflated(std::span<const std::byte> packed, const std::filesystem::path& path,
+                                std::uint64_t limit,
+                                const std::function<std::uint64_t(std::span<const std::byte>)>& whole = {});
+
+std::vector<std::byte> deflated(std::span<const std::byte> bytes, const std::filesystem::path& path);
+
+}  // namespace assay
