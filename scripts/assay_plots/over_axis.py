@@ -14,6 +14,7 @@ _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("
 OWN = "the network's own"
 # The value of a cell that does not name the axis.
 WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled", "recompute": "none"}
+WITHOUT |= {"ranks": "1"}
 WITHOUT |= dict.fromkeys(("schedule", "augmentation", "epsilon", "norm-momentum", "sequence-length"), OWN)
 
 

@@ -14,7 +14,7 @@ from assay_plots.text import clean
 # Keys of a row that tell no cell of a config from another: a report may cut them, and says so.
 _NOT_OF_A_CELL = frozenset(
     {"published", "samples", "forks", "blocks", "time-limit", "max-time", "until", "learning-rate"}
-    | {"weight-decay", "clip-norm", "image-size", "classes", "layout"}
+    | {"weight-decay", "clip-norm", "image-size", "classes", "layout", "scaling"}
 )
 # Every cell of a report has these; of other axes it names only what is not the default.
 _FIELDS = frozenset(
@@ -120,7 +120,7 @@ def _rows_apart(shared: Axes, rows: list[Axes]) -> list[Axes]:
     return out
 
 
-def _may_hold(row: ConfigRow, cell: Axes) -> bool:
+def may_hold(row: ConfigRow, cell: Axes) -> bool:
     """Whether a row can have cells that the selector wants."""
     return all(axis not in row.axes or set(row.axes[axis]) & set(wanted) for axis, wanted in cell.items())
 
@@ -137,9 +137,7 @@ def entries_of(claim: Claim, config: Config) -> list[tuple[ConfigRow, Entry]]:
     """Find the published entries behind a claim, one for each row of the config. Raises ClaimError."""
     found: list[tuple[ConfigRow, Entry]] = []
     for row in config.rows:
-        entries = (
-            [entry for entry in row.entries if _fits(claim, entry)] if _may_hold(row, claim.cell) else []
-        )
+        entries = [entry for entry in row.entries if _fits(claim, entry)] if may_hold(row, claim.cell) else []
         if len(entries) > 1:
             raise ClaimError(
                 f"claim {claim.id}: a row of {config.name} has {len(entries)} published entries of "
