@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ from assay_plots.claims.catalogue import (
     read_catalogue,
     study_named,
 )
-from assay_plots.claims.configs import entries_of, read_config
+from assay_plots.claims.configs import entries_of, may_hold, read_config
 from assay_plots.claims.judge import ABSENT, HOLDS, NO_LONGER, REVERSED, UNDECIDED, Verdict, judge, together
 from assay_plots.report import Ratio
 from program import PROGRAM
@@ -192,6 +193,31 @@ def test_a_shipped_study_names_what_there_is(study: Any) -> None:
         assert (ROOT / sample).is_file()
 
 
+def test_a_row_of_ranks_is_picked_by_their_number() -> None:
+    rows = [row.axes for row in read_config("mxnet-scaling").rows if row.axes["backend"] == ("mxnet",)]
+    assert [axes["ranks"] for axes in rows] == [("1",), ("2", "4", "10")]
+    assert all("scaling" not in axes for axes in rows)  # no axis of a cell
+
+
+@pytest.mark.parametrize("study", SHIPPED, ids=lambda study: study.name)
+def test_both_sides_of_a_claim_are_in_a_config(study: Any) -> None:
+    rows = [row for name in study.configs for row in read_config(name).rows]
+    for claim in (*study.claims, *study.comparisons):
+        sides = (
+            [entry.to for _, entry in entries_of(claim, read_config(claim.config))] if claim.published else []
+        )
+        for to in {tuple((to or {}).items()) for to in [claim.to, *sides]}:
+            other = claim.cell | dict(to)
+            assert any(may_hold(row, claim.cell) for row in rows), claim.id
+            assert any(may_hold(row, other) for row in rows), f"{claim.id}: {dict(to)}"
+
+
+def test_a_sample_is_of_a_study_and_compressed_if_it_is_large() -> None:
+    files = {path for path in (ROOT / "results/samples").rglob("*") if path.is_file()}
+    assert files == {ROOT / sample for study in SHIPPED for sample in study.samples}
+    assert [path for path in files if path.stat().st_size > 200_000 and path.suffix != ".gz"] == []
+
+
 def test_every_config_with_something_published_is_of_a_study() -> None:
     named = {name for study in SHIPPED for name in study.configs}
     published = {path.stem for path in (ROOT / "configs").glob("*.json") if '"published"' in path.read_text()}
@@ -326,6 +352,25 @@ def test_wrong_input_ends_with_two_and_a_line(tmp_path: Path) -> None:
 def test_the_page_of_results_is_that_of_the_samples() -> None:
     page = (ROOT / "results/README.md").read_text(encoding="utf-8")
     assert claims("--results").stdout == page, "scripts/claims --results --out results/README.md"
+
+
+@BUILT
+def test_a_claim_waits_on_the_page_for_a_sample(tmp_path: Path) -> None:
+    catalogue = tmp_path / "claims.json"
+    catalogue.write_text(json.dumps(SMALL))
+    page = claims("--results", "--catalogue", catalogue).stdout
+    assert "| b | MXNet is faster | not on this machine: no report has such a cell |" in page
+    sample = tmp_path / "report.json.gz"
+    sample.write_bytes(gzip.compress(json.dumps(benchmark_b()).encode()))
+    sampled = deepcopy(SMALL)
+    sampled["studies"][0] |= {"samples": [str(sample)], "columns": ["training_time"]}
+    catalogue.write_text(json.dumps(sampled))
+    page = claims("--results", "--catalogue", catalogue).stdout
+    verdicts = [
+        line.rsplit(" | ", 1)[1] for line in page.splitlines() if line.startswith("| MXNet is faster |")
+    ]
+    assert verdicts == ["holds |", "reversed |"]
+    assert "without a sample" not in page
 
 
 @BUILT

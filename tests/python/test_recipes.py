@@ -14,7 +14,7 @@ from program import BUILD, PROGRAM
 from worker_under_test import ROOT
 
 HOW_TO = ROOT / "docs/how-to"
-SAMPLE = ROOT / "results/samples/smartia-table-4/mlp.json"
+SAMPLE = ROOT / "results/samples/smartia-table-4/mlp.json.gz"
 
 
 def block(page: str, language: str) -> str:

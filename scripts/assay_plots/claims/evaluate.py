@@ -16,6 +16,7 @@ from assay_plots.over_axis import WITHOUT
 from assay_plots.report import Cell, Ratio, Study
 
 _MISSING = ("unavailable", "unsupported")
+NO_CELL = Verdict(ABSENT, "no report has such a cell")
 MOST_NAMED = 4  # values of an axis in the name of a line
 Answers = Callable[[Asked], Ratio | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
@@ -167,7 +168,7 @@ def _close(line: _Open, study: Study, name: str, answers: Answers) -> Line:
             _verdict_of(pair, line.claim, line.entry, one, study)
             for pair, one in zip(line.pairs, measured, strict=True)
         ]
-        verdict = together(each) if each else Verdict(ABSENT, "no report has such a cell")
+        verdict = together(each) if each else NO_CELL
     return Line(name, line.claim, line.entry, line.cells, line.pairs, known, verdict)
 
 

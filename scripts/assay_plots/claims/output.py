@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from assay_plots.claims.catalogue import Claim
 from assay_plots.claims.evaluate import Line
+from assay_plots.claims.judge import Verdict
 from assay_plots.report import Ratio, Study
 from assay_plots.text import plural, shown, shown_interval
 
@@ -54,16 +56,15 @@ def measured_text(line: Line, study: Study) -> str:
     return f"{low} to {high}, {plural(len(values), 'pair' if line.claim.is_ratio else 'cell')}"
 
 
-def verdict_text(line: Line) -> str:
+def verdict_text(verdict: Verdict | None) -> str:
     """Write the verdict with its reason."""
-    if line.verdict is None:
+    if verdict is None:
         return ""
-    return f"{line.verdict.word}: {line.verdict.reason}" if line.verdict.reason else line.verdict.word
+    return f"{verdict.word}: {verdict.reason}" if verdict.reason else verdict.word
 
 
-def sentence_of(line: Line) -> str:
+def sentence_of(claim: Claim) -> str:
     """Write the claim with the place where it is printed."""
-    claim = line.claim
     return f"{claim.sentence} ({claim.printed})" if claim.printed else claim.sentence
 
 
@@ -76,11 +77,11 @@ def what_of(line: Line) -> str:
 def row_of(line: Line, study: Study) -> tuple[str, ...]:
     """Give the texts of a line in the order of HEADS."""
     return (
-        sentence_of(line),
+        sentence_of(line.claim),
         what_of(line),
         published_text(line, study),
         measured_text(line, study),
-        verdict_text(line),
+        verdict_text(line.verdict),
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
-from assay_plots.claims.evaluate import Line, read_for
-from assay_plots.claims.output import HEADS, markdown_table, ratio_text, row_of
+from assay_plots.claims.evaluate import NO_CELL, Line, read_for
+from assay_plots.claims.output import HEADS, markdown_table, ratio_text, row_of, sentence_of, verdict_text
 from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Ratio, Study
 
@@ -74,12 +74,21 @@ def _comparison(line: Line, study: Study) -> tuple[str, str, str]:
     return sentence, cells, measured
 
 
+def _waiting(study_of: StudyOf) -> Iterator[tuple[str, str, str]]:
+    """List the claims of a study without a sample."""
+    for claim in study_of.claims:
+        yield study_of.name, sentence_of(claim), verdict_text(NO_CELL)
+
+
 def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str:
     """Write the page of all studies that have samples. Raises ClaimError and ReportError."""
     sampled = [study for study in studies if study.samples]
-    others = [(study.name, study.title) for study in studies if not study.samples]
+    others = [study for study in studies if not study.samples]
     parts = [read_text(str(INTRODUCTION.relative_to(ROOT))), MADE + "\n"]
     parts += [_section(study, program) for study in sampled]
     if others:
-        parts += ["## Studies without a sample\n", markdown_table(("study", "what"), others)]
+        parts += ["## Studies without a sample\n"]
+        parts += [markdown_table(("study", "what"), ((study.name, study.title) for study in others))]
+        waiting = [row for study in others for row in _waiting(study)]
+        parts += ["### Their claims\n", markdown_table(("study", "claim", "verdict"), waiting)]
     return "\n".join(parts)
