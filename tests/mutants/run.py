@@ -1,7 +1,7 @@
 """Wrong adapters on purpose: which of them does the check find?
 
-    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--seeds 1]
-                    [--side-by-side 2] [--out FILE] [--markdown FILE]
+    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--cells masks,causal]
+                    [--seeds 1] [--side-by-side 2] [--out FILE] [--markdown FILE]
 
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py, wrong_updates.py and
 cheats.py in front of every adapter of a framework, their counterparts in tests/mutants/wrong_worker.cpp in
@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -114,6 +115,7 @@ SHORT = {
     "--threads": "1",
 }
 SOURCES = (*MODULES, "edits")  # of the mutants
+LONGEST = 3600  # seconds of a run, on a machine that is busy with other work
 
 
 def options_of(cell: str) -> list[str]:
@@ -251,7 +253,7 @@ def run(program: Path, scratch: Path, job: Job) -> Row:
         done = subprocess.run(
             [str(program), "run", "--backend", mutant.backend, "--mode", mutant.mode,
              *options_of(mutant.cell), *warm, "--seed", str(job.seed), "--out", str(report)],
-            capture_output=True, text=True, env=os.environ | variables, timeout=900,
+            capture_output=True, text=True, env=os.environ | variables, timeout=LONGEST,
             check=False,
         )  # fmt: skip
         if not report.exists():
@@ -278,17 +280,23 @@ def is_set_up(program: Path, backend: str) -> bool:
     return listed.returncode == 0 and "unavailable" not in listed.stdout
 
 
-def mutants_of(backend: str, mode: str, only: str) -> list[Mutant]:
-    """Return the mutants of a backend whose name contains `only`, and the cells as they are."""
+def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> list[Mutant]:
+    """Return the mutants of a backend within these cells whose name contains `only`, and the adapters as they
+    are in the cells of these mutants.
+    """
     edits = [
         edit
         for edit in EDITS
-        if edit.backend == backend and only in edit.name and mode in (edit.modes or (mode,))
+        if edit.backend == backend
+        and edit.cell in within
+        and only in edit.name
+        and mode in (edit.modes or (mode,))
     ]
     kinds = {
         name: kind
         for name, kind in MUTANTS.items()
         if only in name
+        and kind.cell in within
         and (backend != "numpy" or kind.cell in NUMPY_CELLS)
         and (backend != "onednn" or not kind.python_only)
     }
@@ -394,6 +402,9 @@ def main() -> int:
     parser.add_argument("--modes", default="eager", help="eager, compiled or both (default: eager)")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name contains it")
     parser.add_argument(
+        "--cells", default=",".join(CELLS), metavar="CELLS", help="mutants of these cells (default: all)"
+    )
+    parser.add_argument(
         "--seeds", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
     )
     parser.add_argument("--fresh", action="store_true", help="start and import a framework for each run")
@@ -404,6 +415,9 @@ def main() -> int:
     unknown = set(given.backends.split(",")) - set(MODES)
     if unknown:
         parser.error(f"--backends {','.join(sorted(unknown))}: known are {', '.join(MODES)}")
+    cells = set(given.cells.split(","))
+    if cells - set(CELLS):
+        parser.error(f"--cells {','.join(sorted(cells - set(CELLS)))}: known are {', '.join(CELLS)}")
     backends = []
     for backend in given.backends.split(","):
         if is_set_up(given.assay, backend):
@@ -415,7 +429,7 @@ def main() -> int:
         for backend in backends
         for mode in modes
         if mode in MODES[backend]
-        for mutant in mutants_of(backend, MODES[backend][mode], given.only)
+        for mutant in mutants_of(backend, MODES[backend][mode], given.only, cells)
     ]
     with ExitStack() as stack:
         try:

@@ -19,7 +19,7 @@ from campaign import Row
 from edits import EDITS, Edit
 from false_alarms import alarms, table
 from run import Mutant as Run
-from run import folder_of, near_the_bound
+from run import folder_of, mutants_of, near_the_bound
 from wrong import MUTANTS, Mutant
 
 
@@ -28,6 +28,7 @@ def test_every_edit_fits_its_file(edit: Edit) -> None:
     source = (folder_of(ROOT, edit.backend) / edit.file).read_text()
     assert source.count(edit.old) == 1
     assert edit.old != edit.new
+    compile(source.replace(edit.old, edit.new), edit.file, "exec")
 
 
 @pytest.mark.parametrize("kind", MUTANTS.values(), ids=lambda kind: kind.__name__)
@@ -88,6 +89,17 @@ def test_a_mistake_is_found_only_for_the_right_reason(
 ) -> None:
     mutant = Run("torch", "eager", "SkipsEveryFourthUpdate", "train", shows=("last/",))
     assert mutant.is_right({"status": "failed", "code": code, "wrong": wrong}) == found
+
+
+def test_a_campaign_of_some_cells_has_their_mutants_and_the_unchanged_adapter() -> None:
+    mutants = mutants_of("torch", "eager", "", {"masks", "long"})
+    assert [(mutant.name, mutant.cell) for mutant in mutants if mutant.edit or not mutant.name] == [
+        ("", "long"),
+        ("", "masks"),
+        ("the padding mask is off by one", "masks"),
+    ]
+    assert {mutant.cell for mutant in mutants} == {"masks", "long"}
+    assert "ShortensItsBlocks" in {mutant.name for mutant in mutants}
 
 
 def test_the_page_lists_mistakes_that_were_found_near_the_bound() -> None:
