@@ -1,6 +1,7 @@
-"""ONNX's own test cases of attention, the norms and GELU, through the protocol, on our own backends.
+"""ONNX's own test cases of attention, the norms, GELU and rotary embeddings, on our own backends.
 
-Those of rotary embeddings are all outside of our contract: their cosines and sines are operands.
+They go through the protocol. Those of rotary embeddings have the cosines and sines that our op computes, in
+place of drawn ones: tests/onnx/node_cases.py.
 """
 
 from __future__ import annotations
@@ -77,8 +78,6 @@ def outside(case: Case) -> str:
     a = case.attributes
     if case.types[0] not in PRECISIONS:
         return f"operands of {case.types[0]}"
-    if case.op == "RotaryEmbedding":
-        return "its cosines and sines are operands, and drawn"
     if case.op != "Attention":
         return ""
     if a.get("softcap"):
@@ -108,6 +107,7 @@ def ours(case: Case) -> Ours:
         "Gelu": gelu,
         "LayerNormalization": layer_norm,
         "RMSNormalization": rms_norm,
+        "RotaryEmbedding": rotary,
     }[case.op](case)
 
 
@@ -165,8 +165,32 @@ def rms_norm(case: Case) -> Ours:
     return Ours("rms_norm", operands, {"epsilon": case.attributes.get("epsilon", 1e-5)}, {"y": y})
 
 
+def rotary(case: Case) -> Ours:
+    """Compare the part of each head that is turned: ONNX copies the rest."""
+    x, y = case.inputs["input"], case.outputs["output"]
+    if x.ndim == 4:
+        x, y = x.swapaxes(1, 2), y.swapaxes(1, 2)
+    else:
+        x, y = (array.reshape(*x.shape[:2], case.attributes["num_heads"], -1) for array in (x, y))
+    width = case.attributes.get("rotary_embedding_dim") or x.shape[3]
+    x, y = x[..., :width], y[..., :width]
+    if "position_ids" in case.inputs:
+        # Ours are 0, 1, 2, ...: each token is a sample of its own, with zeros at the other positions.
+        positions = case.inputs["position_ids"].reshape(-1)
+        x, y = (alone_at(positions, array.reshape(-1, *array.shape[2:])) for array in (x, y))
+    attributes = {"base": 10000.0, "interleaved": bool(case.attributes.get("interleaved", 0))}
+    return Ours("rotary", {"x": np.ascontiguousarray(x)}, attributes, {"y": y})
+
+
+def alone_at(positions: Array, tokens: Array) -> Array:
+    """Return (N, S, H, D) from tokens (N, H, D): token n at its position of sample n, and zeros elsewhere."""
+    samples = np.zeros((len(tokens), positions.max() + 1, *tokens.shape[1:]), tokens.dtype)
+    samples[np.arange(len(tokens)), positions] = tokens
+    return samples
+
+
 # How many results an op has, with those that it saves for its gradient.
-RESULTS = {"attention": 2, "gelu": 1, "layer_norm": 3, "rms_norm": 2}
+RESULTS = {"attention": 2, "gelu": 1, "layer_norm": 3, "rms_norm": 2, "rotary": 1}
 
 
 def lay_out(folder: Path, op: Ours, backend: str, precision: str) -> Path:
@@ -253,7 +277,7 @@ def test_the_cases_of_our_contract_agree(cases: list[Case], backend: str, tmp_pa
             assert found[name].shape == expected.shape, case.name
             np.testing.assert_allclose(found[name], expected, rtol=rtol, atol=atol, err_msg=case.name)
         agreed += 1
-    assert agreed == 71
+    assert agreed == 79
 
 
 def test_the_cases_outside_of_our_contract_are_listed_by_name(cases: list[Case]) -> None:
