@@ -111,6 +111,8 @@ void attentions(std::vector<OpCase>& rows) {
   attention(rows, {"hidden_samples", 3, 5, 2, 4, 6, 2, false, {3, 1, 1, 6}, true, 0, Fill::hiding});
   attention(rows, {"hidden_queries", 2, 7, 2, 4, 6, 2, false, {1, 1, 7, 6}, true, 0, Fill::hiding});
   attention(rows, {"hidden_causal", 2, 7, 2, 4, 7, 2, causal, {1, 2, 7, 7}, true, 0, Fill::hiding});
+  attention(rows, {"one_head_hidden", 3, 7, 1, 8, 7, 1, false, {3, 1, 1, 7}, true, 0, Fill::hiding});
+  attention(rows, {"width_one_hidden", 3, 5, 2, 1, 6, 2, false, {3, 1, 1, 6}, true, 0, Fill::hiding});
   attention(rows, {"one_query", 3, 1, 4, 16, 33, 4, causal, {}, large});
   attention(rows, {"odd_lengths", 2, 37, 2, 16, 65, 2, false, {}, large});
   attention(rows, {"odd_lengths_causal", 1, 65, 3, 24, 65, 3, causal, {}, large});
