@@ -49,6 +49,10 @@ void compare(const OpCase& row, PrecisionKind precision, const Graph& graph, con
     for (std::size_t i = 0; i < values.size(); ++i) {
       zeros += values[i] == 0;
       if (std::isinf(values[i]) && got[i] == values[i]) continue;
+      if (std::isnan(values[i])) {
+        EXPECT_TRUE(std::isnan(got[i])) << name << "[" << i << "] is " << got[i] << " and should be a NaN";
+        continue;
+      }
       largest = std::max(largest, std::abs(values[i]));
       const double error =
           std::isfinite(got[i]) ? std::abs(got[i] - values[i]) : std::numeric_limits<double>::infinity();

@@ -130,6 +130,9 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::tokens:
         values[i] = static_cast<double>(mix(seed) % 4);
         break;
+      case Fill::not_a_number:
+        values[i] = i % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : integer(seed);
+        break;
       case Fill::top:
         values[i] = 2;
         break;
@@ -162,6 +165,7 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
         values[i] = mix(seed) % 4 != 0 ? 1 : 0;
         break;
       case Fill::attended:
+      case Fill::zero:
       case Fill::no_seed:
       case Fill::absent:
         break;

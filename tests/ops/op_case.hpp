@@ -23,8 +23,10 @@ enum class Fill : std::uint8_t {
   small,     // -0.375 to 0.375 in eighths, none 0: weights through which nothing saturates
   positive,  // 0.25 to 1.75
   wide,      // the ramp from -94.5 to 94.5: where an exponential over- or underflows
-  top,       // 2, the largest that integers has
-  far,       // 512 to 524 in steps of 4: where the mean takes most digits
+  zero,
+  not_a_number,  // one element in three, from the first
+  top,           // 2, the largest that integers has
+  far,           // 512 to 524 in steps of 4: where the mean takes most digits
   hiding,  // the mask of an attention: every third row is -inf, and one in four of the others; else the ramp
   tokens,  // 0 to 3
   attended,           // y and logsumexp, as attention saves them for operands 0 to 3; the shape is not given
@@ -51,7 +53,7 @@ struct OpCase {
   std::vector<Operand> operands;
   Attributes attributes = {};
   // Largest error over the largest magnitude of the result, in units of the result type's epsilon. 0: every
-  // bit.
+  // bit. A NaN of the reference must be a NaN of the kernel.
   double tolerance = 0;
   bool differentiable = false;  // for all floating operands with respect to result 0
 

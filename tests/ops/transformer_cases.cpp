@@ -233,9 +233,14 @@ void clipping(std::vector<OpCase>& rows) {
   rows.push_back({"global_norm", "scalar", {{P, {}}}, {}, 2});
   rows.push_back({"global_norm", "three", {{I, {5, 3}}, {R, {7}}, {I, {2, 3, 4}}}, {}, 8});
   rows.push_back({"global_norm", "many", {{R, {300, 257}}, {I, {1000}}, {P, {3}}}, {}, 64});
+  rows.push_back({"global_norm", "not_a_number", {{I, {5, 3}}, {Fill::not_a_number, {7}}}, {}, 0});
   rows.push_back({"clip", "down", {{R, {5, 3, 3}}, {P, {}}}, {{"limit", 0.125}}, 4});
   rows.push_back({"clip", "nothing", {{R, {37}}, {P, {}}}, {{"limit", 100.0}}, 0});
   rows.push_back({"clip", "long", {{R, {41, 1021}}, {P, {}}}, {{"limit", 0.25}}, 4});
+  // Half of each gradient: the limit over the epsilon. Without the epsilon it would be all of it, or a NaN.
+  rows.push_back({"clip", "norm_zero_down", {{R, {37}}, {Fill::zero, {}}}, {{"limit", 5e-7}}, 4});
+  rows.push_back({"clip", "norm_zero", {{R, {37}}, {Fill::zero, {}}}, {{"limit", 1.0}}, 0});
+  rows.push_back({"clip", "not_a_number", {{R, {5, 7}}, {Fill::not_a_number, {}}}, {{"limit", 1.0}}, 0});
 }
 
 }  // namespace
