@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "harness/graph/program.hpp"
+#include "tests/workloads/altered_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -37,6 +41,64 @@ TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
         }
       }
     }
+  }
+}
+
+TEST_P(CheckedOp, AgreesWithTheOracleInEachForm) {
+  struct Form {
+    const char *op, *size;
+  };
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
+  for (const auto& [op, size] :
+       {Form{"op/gelu", "256t1"}, Form{"op/attention", "n3t8h2d4m1"}, Form{"op/attention", "n2t8h4d4g2c1m1"},
+        Form{"op/mean_pool", "n5t8d4"}, Form{"op/mean_pool", "n5t8d4m1"}}) {
+    for (const Task task : {Task::infer, Task::train}) {
+      for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
+        SCOPED_TRACE(std::string(op) + " " + size + " " + std::string(to_string(task)) + " " +
+                     std::string(to_string(precision)));
+        const Judged judged =
+            judge_backend(*backend, find_op_workload(op).program(size), {task, "graph", precision, 1});
+        EXPECT_TRUE(judged.passed()) << judged.text();
+      }
+    }
+  }
+}
+
+// The form of a size is part of what is computed.
+TEST(CheckedOps, AnotherFormOfTheSameSizeIsFound) {
+  struct Forms {
+    const char *op, *right, *wrong;
+  };
+  for (const auto& [op, right, wrong] : {Forms{"op/gelu", "256t1", "256"}, Forms{"op/gelu", "256", "256t1"},
+                                         Forms{"op/attention", "n3t8h2d4", "n3t8h2d4c1"}}) {
+    for (const Task task : {Task::infer, Task::train}) {
+      SCOPED_TRACE(std::string(op) + " " + right + " " + std::string(to_string(task)));
+      const OpWorkload& workload = find_op_workload(op);
+      AlteredBackend backend("reference", workload.program(wrong));
+      const Judged judged =
+          judge_backend(backend, workload.program(right), {task, "graph", PrecisionKind::fp32, 1});
+      EXPECT_FALSE(judged.passed());
+    }
+  }
+}
+
+// Its operands are the same, and it does not read the mask.
+Program unmasked(const OpWorkload& op, std::string_view size) {
+  nlohmann::json json = to_json(op.program(size));
+  for (const char* graph : {"training", "inference"}) {
+    for (nlohmann::json& node : json[graph]["nodes"]) node["inputs"].back() = nullptr;
+  }
+  return program_from_json(json);
+}
+
+TEST(CheckedOps, AMaskThatIsNotReadIsFound) {
+  for (const auto& [op, size] : {std::pair{"op/attention", "n3t8h2d4m1"}, {"op/mean_pool", "n3t8d4m1"}}) {
+    const OpWorkload& workload = find_op_workload(op);
+    AlteredBackend backend("reference", unmasked(workload, size));
+    const Judged judged =
+        judge_backend(backend, workload.program(size), {Task::infer, "graph", PrecisionKind::fp32, 1});
+    EXPECT_FALSE(judged.passed()) << op;
+    EXPECT_GT(judged.worst(), 100) << op;
   }
 }
 

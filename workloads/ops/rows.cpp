@@ -74,6 +74,7 @@ OpWorkload layer_norm() {
 OpWorkload rms_norm() {
   OpWorkload row = row_norm();
   row.name = "op/rms_norm";
+  row.sizes.emplace_back("n2048d4096");  // of Llama 3 8B
   row.description = "each row of x (N, D) over the root of its mean square, then scale (D); d is 768";
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("n"), d.at("d")}, "signal");
@@ -88,7 +89,8 @@ OpWorkload loss() {
   row.name = "op/softmax_cross_entropy";
   row.description = "the mean loss of (N, C) logits, a scalar; c is 10";
   row.dimensions = {{.name = "n"}, {.name = "c", .fallback = 10, .least = 2}};
-  row.sizes = {"n1", "n32", "n1024", "n32768", "n1048576"};
+  // The last one: the context of GPT-2 over its vocabulary.
+  row.sizes = {"n1", "n32", "n1024", "n32768", "n1048576", "n1024c50257"};
   row.default_size = "n1024";
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const std::int64_t n = d.at("n"), c = d.at("c");

@@ -58,6 +58,7 @@ std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
 //             scale of a sum over fan_in products; fan_in is the product of the dimensions after the first
 //   positive  uniform in [0.5, 1.5), but never within 0.02 of 1
 //   below:N   whole numbers from 0 to N - 1
+//   padding   masks of texts of a quarter to all of the steps, the last dimension: 0, then -inf
 //   fraction  pairs of the tag 1, of a real number, and a signal
 //
 // Throws DataError for any other initializer.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <stdexcept>
 
@@ -26,6 +27,18 @@ std::int64_t below(std::string_view fill) {
   return bound;
 }
 
+void hide_padding(std::span<float> elements, std::int64_t steps, Philox& random) {
+  const std::int64_t shortest = (steps + 3) / 4;
+  const auto choices = static_cast<double>(steps - shortest + 1);
+  for (std::size_t text = 0; text < elements.size(); text += static_cast<std::size_t>(steps)) {
+    const auto longer = static_cast<std::int64_t>(choices * random.uniform_double());
+    const std::int64_t length = std::min(shortest + longer, steps);
+    const std::span<float> mask = elements.subspan(text, static_cast<std::size_t>(steps));
+    std::fill_n(mask.begin(), length, 0.0F);
+    std::fill(mask.begin() + length, mask.end(), -std::numeric_limits<float>::infinity());
+  }
+}
+
 void fill(std::span<float> elements, const Value& value, Philox& random) {
   const std::string_view word = value.initializer;
   if (word == "signal") {
@@ -43,15 +56,17 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
     const auto bound = static_cast<double>(below(word));
     for (float& element : elements)
       element = static_cast<float>(std::min(std::floor(bound * random.uniform_double()), bound - 1));
+  } else if (word == "padding") {
+    hide_padding(elements, value.type.shape.back(), random);
   } else if (word == "fraction") {
     for (std::size_t i = 0; i + 1 < elements.size(); i += 2) {
       elements[i] = 1;
       elements[i + 1] = signal(random);
     }
   } else {
-    throw DataError(
-        fmt::format("[operands] got '{}' for {}: must be signal, weight, positive, below:N or fraction", word,
-                    value.name));
+    throw DataError(fmt::format(
+        "[operands] got '{}' for {}: must be signal, weight, positive, below:N, padding or fraction", word,
+        value.name));
   }
 }
 

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "harness/core/error.hpp"
@@ -61,6 +64,23 @@ TEST(Operands, fractions_are_tagged_as_real_numbers) {
     EXPECT_EQ(pairs[i], 1);
     EXPECT_NE(pairs[i + 1], std::floor(pairs[i + 1]));
   }
+}
+
+TEST(Operands, PaddingHidesTheEndsOfTexts) {
+  constexpr int steps = 20, shortest = 5;
+  const std::vector<float> masks = draw_operands(graph_of("padding"), 1, 1, "a");
+  std::set<std::ptrdiff_t> lengths;
+  for (std::size_t text = 0; text < masks.size(); text += steps) {
+    const std::vector<float> mask(masks.begin() + static_cast<std::ptrdiff_t>(text),
+                                  masks.begin() + static_cast<std::ptrdiff_t>(text) + steps);
+    const std::ptrdiff_t length = std::ranges::count(mask, 0.0F);
+    std::vector<float> expected(static_cast<std::size_t>(length), 0.0F);
+    expected.resize(steps, -std::numeric_limits<float>::infinity());
+    EXPECT_EQ(mask, expected);
+    lengths.insert(length);
+  }
+  EXPECT_EQ(*lengths.begin(), shortest);
+  EXPECT_EQ(*lengths.rbegin(), steps);
 }
 
 TEST(Operands, RefusesAnUnknownKind) {
