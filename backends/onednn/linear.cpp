@@ -1,6 +1,8 @@
 // The fully connected layer. A flattened image keeps its order in memory: these kernels see a plain matrix,
 // and the weights are kept in the same order of features. A tensor of more dimensions is seen as the matrix
 // of its rows.
+#include <optional>
+
 #include "backends/onednn/masked_kernel.hpp"
 
 namespace assay::onednn {
@@ -75,9 +77,30 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-Lowered lower_input_gradient(const Request& request) {
-  const Image image = features(request, 1);
-  const TensorType x = as_matrix(request.outputs[0]), dy = as_matrix(request.inputs[0]);
+// What the input gradient is lowered to: one primitive that reads dy and the weight, and writes dx.
+struct InputGradient {
+  std::unique_ptr<PrimitiveKernel> kernel;
+  Desc dy, weight, dx, scratchpad;
+};
+
+// With as many rows as this the time of the product is far above that of a copy of the weight.
+constexpr std::int64_t many_rows = 1024;
+
+// The gradient as dy times the weight, which is copied into the format that oneDNN's matmul is quickest with; nothing
+// if that matmul is no optimised one.
+std::optional<InputGradient> as_matmul(const Request& request, const TensorType& x, const TensorType& dy) {
+  if (request.offer.plain || dy.shape[0] < many_rows) return {};
+  const auto chosen = ASSAY_ONEDNN(dnnl::matmul::primitive_desc(
+      request.context.engine, row_major(dy), any_of(request.inputs[1]), row_major(x), attributes(), true));
+  if (chosen.get(true) == nullptr || !std::string_view(chosen.impl_info_str()).starts_with("brg")) return {};
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::matmul(chosen)));
+  kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
+  kernel->output(DNNL_ARG_DST, chosen.dst_desc(), 0);
+  return InputGradient{std::move(kernel), chosen.src_desc(), chosen.weights_desc(), chosen.dst_desc(),
+                       chosen.scratchpad_desc()};
+}
+
+InputGradient as_inner_product(const Request& request, const TensorType& x, const TensorType& dy) {
   const auto hint =
       choose(request.node, std::vector<Desc>{any_of(request.inputs[1]), row_major(request.inputs[1])},
              [&](const Desc& weight) { return forward(request, x, weight, {}, dy, {}); });
@@ -87,22 +110,35 @@ Lowered lower_input_gradient(const Request& request) {
                return ASSAY_ONEDNN(dnnl::inner_product_backward_data::primitive_desc(
                    request.context.engine, row_major(x), weight, row_major(dy), hint, attributes(), true));
              });
-  Lowered lowered = draft(request);
-  lowered.inputs[0] = rows_format(request.inputs[0], chosen.diff_dst_desc());
-  lowered.inputs[1] = to_format(chosen.weights_desc(), image);
-  lowered.outputs[0] = rows_format(request.outputs[0], chosen.diff_src_desc(), image);
   auto kernel = std::make_unique<PrimitiveKernel>(request.context,
                                                   ASSAY_ONEDNN(dnnl::inner_product_backward_data(chosen)));
   kernel->input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 0)
       .input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
   kernel->output(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc(), 0);
-  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return {std::move(kernel), chosen.diff_dst_desc(), chosen.weights_desc(), chosen.diff_src_desc(),
+          chosen.scratchpad_desc()};
+}
+
+Lowered lower_input_gradient(const Request& request) {
+  const Image image = features(request, 1);
+  const TensorType x = as_matrix(request.outputs[0]), dy = as_matrix(request.inputs[0]);
+  std::optional<InputGradient> product = as_matmul(request, x, dy);
+  if (!product) product = as_inner_product(request, x, dy);
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = rows_format(request.inputs[0], product->dy);
+  lowered.inputs[1] = to_format(product->weight, image);
+  lowered.outputs[0] = rows_format(request.outputs[0], product->dx, image);
+  finish(lowered, std::move(product->kernel), product->scratchpad);
   if (request.has_input(2)) {
     lowered.inputs[2] = lowered.outputs[0];
-    lowered.kernel = masked(request.context, std::move(lowered.kernel), chosen.diff_src_desc(), 2);
+    lowered.kernel = masked(request.context, std::move(lowered.kernel), product->dx, 2);
   }
   return lowered;
 }
+
+// More than the second caches of a few cores: a primitive that copies this much is slower than one that reads its
+// operands where they are.
+constexpr std::size_t large_copy = std::size_t{8} << 20;
 
 Lowered lower_weight_gradient(const Request& request) {
   const Image image = features(request, 0);
@@ -114,11 +150,14 @@ Lowered lower_weight_gradient(const Request& request) {
   const auto hint = choose(request.node, std::vector<Desc>{any_of(forward_weight), row_major(forward_weight)},
                            [&](const Desc& desc) { return forward(request, x, desc, {}, dy, {}); });
   const Desc offered = same_features(image, request.output_desc(0), request.output_image(0));
-  const auto chosen =
-      choose(request.node, weight_candidates(request, weight, offered), [&](const Desc& desc) {
-        return ASSAY_ONEDNN(dnnl::inner_product_backward_weights::primitive_desc(
-            request.context.engine, row_major(x), desc, bias, row_major(dy), hint, attributes(), true));
-      });
+  const auto product = [&](const Desc& desc) {
+    return ASSAY_ONEDNN(dnnl::inner_product_backward_weights::primitive_desc(
+        request.context.engine, row_major(x), desc, bias, row_major(dy), hint, attributes(), true));
+  };
+  auto chosen = choose(request.node, weight_candidates(request, weight, offered), product);
+  const bool copies = x.shape[0] >= many_rows && chosen.scratchpad_desc().get_size() > large_copy;
+  if (copies && x.dtype == DType::f32)
+    chosen = choose(request.node, std::vector<Desc>{row_major(weight), chosen.diff_weights_desc()}, product);
   return weight_gradient<dnnl::inner_product_backward_weights>(request, chosen, bias, image);
 }
 

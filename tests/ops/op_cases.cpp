@@ -109,6 +109,12 @@ void linears(std::vector<OpCase>& rows) {
   rows.push_back({"linear_input_gradient", "masked", {{I, {7, 10}}, {I, {10, 19}}, {I, {7, 19}}}, {}});
   rows.push_back({"linear_weight_gradient", "plain", {{I, {7, 19}}, {I, {7, 10}}}, {}});
   rows.push_back({"linear_weight_gradient", "many_rows", {{I, {1500, 5}}, {I, {1500, 3}}}, {}});
+  // Enough rows that a backend may lower the gradient to another product than that of a few rows.
+  rows.push_back({"linear_input_gradient", "many_rows", {{I, {1100, 10}}, {I, {10, 19}}, absent}, {}});
+  rows.push_back(
+      {"linear_input_gradient", "many_masked", {{I, {1100, 10}}, {I, {10, 19}}, {I, {1100, 19}}}, {}});
+  // An operand of 8 MiB and more.
+  rows.push_back({"linear_weight_gradient", "large", {{I, {1024, 2304}}, {I, {1024, 5}}}, {}});
   rows.push_back({"linear_weight_gradient", "wide", {{I, {32, 784}}, {I, {32, 128}}}, {}});
 }
 
