@@ -33,12 +33,14 @@ class Block {
   alignas(64) float values_[block_elements];
 };
 
-// Calls f(i, n) for blocks of n <= block_elements elements from i on that cover [0, elements), divided among
-// the threads.
+// Calls f(i, n) for blocks of n <= a quarter of block_elements from i on that cover [0, elements), divided among the
+// threads: the widened blocks of two operands and a result leave half of the first cache to the arrays that they
+// come from.
 template <typename F>
 void for_blocks(int threads, std::int64_t elements, const F& f) {
+  constexpr std::int64_t part = block_elements / 4;
   parallel(threads, elements, block_elements, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; i += block_elements) f(i, std::min(block_elements, end - i));
+    for (std::int64_t i = begin; i < end; i += part) f(i, std::min(part, end - i));
   });
 }
 
