@@ -72,10 +72,19 @@ Lowered lower_add_row(const Request& request) {
   return lowered;
 }
 
+// The same storage as a vector if it has padding, which is zero in every operand and result: oneDNN adds blocked
+// tensors with padding element by element.
+Desc without_padding(const Desc& desc) {
+  if (desc.get_dims() == desc.get_padded_dims()) return desc;
+  const std::int64_t width = static_cast<std::int64_t>(dnnl::memory::data_type_size(desc.get_data_type()));
+  return ASSAY_ONEDNN(
+      Desc({static_cast<std::int64_t>(desc.get_size()) / width}, desc.get_data_type(), Tag::a));
+}
+
 Lowered lower_add(const Request& request) {
   if (request.inputs[0].shape != request.inputs[1].shape) return lower_add_row(request);
   const Format format = request.settled(0) ? follow(request, 0) : follow(request, 1);
-  const Desc desc = layout_of(format).desc;
+  const Desc desc = without_padding(layout_of(format).desc);
   const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
       request.context.engine, algorithm::binary_add, desc, desc, desc, attributes(request.relu())));
   Lowered lowered = draft(request);
