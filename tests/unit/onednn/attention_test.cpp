@@ -192,7 +192,8 @@ TEST(Attention, AgreesWithSumsInDouble) {
   const AttentionShape shapes[] = {shape(2, 5, 5, 2, 2, 8, false),      shape(2, 70, 70, 3, 1, 16, true),
                                    shape(1, 130, 301, 4, 2, 33, true),  shape(1, 301, 130, 2, 2, 7, true),
                                    shape(1, 129, 257, 2, 1, 64, false), shape(1, 64, 128, 1, 1, 80, false),
-                                   shape(2, 1, 37, 2, 2, 3, false),     shape(1, 66, 66, 1, 1, 48, false)};
+                                   shape(2, 1, 37, 2, 2, 3, false),     shape(1, 66, 66, 1, 1, 48, false),
+                                   shape(1, 70, 140, 2, 1, 80, true)};
   for (const AttentionLoops* loops : all_loops()) {
     for (const AttentionShape& s : shapes) {
       for (const bool masked : {false, true}) {
