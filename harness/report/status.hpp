@@ -53,6 +53,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(backend_unavailable, unavailable,                                                                       \
     "a file or package that the backend requires is missing; the text has the command")                     \
   X(dataset_missing, unavailable, "the data set was not found in any of the folders")                       \
+  X(launcher_missing, unavailable, "the program of --launcher was not found; the text has the remedy")      \
   X(worker_not_started, unavailable, "the worker's program cannot be executed")                             \
   X(worker_unavailable, unavailable, "the worker reported that its device or library is missing")           \
   X(found_by_another_cell, unavailable, "another cell of the same backend and device found it unavailable") \
@@ -70,6 +71,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
   X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \
   X(processors_left, failed, "a thread of the worker could run on a processor that is not the worker's")    \
+  X(launcher_failed, failed, "the launcher of the ranks failed or ended too early: see the text")           \
   X(other_rank_failed, failed, "this rank was ended because another one failed")                            \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
   X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \

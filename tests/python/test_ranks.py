@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -53,8 +54,11 @@ def run(tmp_path: Path) -> Run:
             description = json.loads((WORKERS[backend] / "backend.json").read_text())
             command = ["${interpreter}", str(ROOT / "tests/python" / worker)]
             (folder / "backend.json").write_text(json.dumps(description | {"command": command}))
-        environment = os.environ | variables
-        environment |= {"ASSAY_BACKENDS": str(folder), "WORKER": str(WORKERS[backend] / "worker.py")}
+        environment = os.environ | {
+            "ASSAY_BACKENDS": str(folder),
+            "WORKER": str(WORKERS[backend] / "worker.py"),
+        }
+        environment |= variables
         report = tmp_path / "report.json"
         given = SHORT | {"mode": MODES.get(backend, "eager"), "backend": backend, "out": str(report)}
         given |= options or {}
@@ -281,3 +285,133 @@ def test_what_ranks_cannot_do_is_refused_by_name(
     assert cell["status"] == "unsupported"
     assert words in cell["reason"]
     assert not cell["forks"], "no worker was started"
+
+
+MPIRUN = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed: scripts/setup --mpi")
+# Starts a rank for each task or process, as the launcher of that name does.
+STAND_IN = """#!/bin/sh
+echo "$0 $*" > "$CALL"
+case "$0" in */srun) count=$2; name=SLURM_PROCID ;; *) count=$5; name=RANK ;; esac
+while [ "${1##*/}" != assay-rank ]; do shift; done
+rank=0
+while [ $rank -lt $count ]; do env $name=$rank "$@" & rank=$((rank + 1)); done
+wait
+"""
+
+
+def launched(tmp_path: Path, name: str, text: str = STAND_IN) -> dict[str, str]:
+    """Return the environment in which this program is found first, under the name of a launcher."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "CALL": str(tmp_path / "call")}
+
+
+@MPIRUN
+@pytest.mark.parametrize("backend", EACH)
+def test_two_ranks_of_mpirun_are_equal_to_one_process(run: Run, backend: str) -> None:
+    cell = run(backend, options={"launcher": "mpirun"})
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    assert "--launcher mpirun" in cell["reproduce"]
+    (fork,) = cell["forks"]
+    assert (fork["settings"]["launcher"], fork["settings"]["nodes"]) == ("mpirun", "1")
+    assert [rank["rank"] for rank in fork["ranks"]] == [0, 1]
+    assert all(rank["host_peak_rss"] > 1 << 20 for rank in fork["ranks"])
+    assert len({rank["parameters_digest"] for rank in fork["ranks"]}) == 1
+
+
+@MPIRUN
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [("crash", "crashed", "killed_by_signal"), ("exception", "failed", "worker_failed")],
+)
+def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
+    run: Run, tmp_path: Path, fault: str, status: str, code: str
+) -> None:
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    faulty = {"FAULT": fault, "FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run("numpy", "faulty_worker.py", {"check": "false", "launcher": "mpirun"}, **faulty)
+    assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
+    assert cell["reason"].startswith("rank 1: "), cell["reason"]
+    assert fault != "crash" or "SIGSEGV" in cell["reason"]
+    assert len(list(processes.iterdir())) == 2
+    assert not living(processes), "neither mpirun nor assay-rank nor a worker"
+
+
+@MPIRUN
+def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
+    options = {"check": "false", "time-limit": "15", "launcher": "mpirun"}
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run("numpy", "faulty_worker.py", options, **faulty)
+    assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
+    assert not living(processes)
+
+
+@TORCH.skip
+def test_torchrun_of_the_backends_environment_starts_ranks(run: Run) -> None:
+    cell = run("torch", options={"launcher": "torchrun"})
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    assert cell["forks"][0]["settings"]["launcher"] == "torchrun"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("srun", "--ntasks 2 --nodes 1 --cpus-per-task 1 --kill-on-bad-exit=1 --mpi=none --quiet "),
+        ("torchrun", "--standalone --nnodes 1 --nproc-per-node 2 --no-python --mpi=none --quiet "),
+    ],
+)
+def test_a_launcher_starts_as_many_processes_as_ranks(
+    run: Run, tmp_path: Path, name: str, arguments: str
+) -> None:
+    options = {"launcher": name, "launcher-arguments": "--mpi=none --quiet"}
+    cell = run("numpy", options=options, **launched(tmp_path, name))
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["equivalence"]["passed"]
+    assert f"{name} {arguments}" in (tmp_path / "call").read_text()
+
+
+def test_a_launcher_that_fails_is_quoted(run: Run, tmp_path: Path) -> None:
+    told = launched(tmp_path, "mpirun", "#!/bin/sh\necho no slots are left\nexit 3\n")
+    cell = run("numpy", options={"launcher": "mpirun"}, **told)
+    assert (cell["status"], cell["reason_code"]) == ("failed", "launcher_failed")
+    assert "mpirun exited with code 3; last line of its log: no slots are left" in cell["reason"]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "remedy"),
+    [("mpirun", "scripts/setup --mpi"), ("srun", "scripts/setup --slurm"), ("torchrun", "PyTorch")],
+)
+def test_a_launcher_that_is_missing_makes_the_cell_unavailable(run: Run, launcher: str, remedy: str) -> None:
+    cell = run("numpy", options={"launcher": launcher}, PATH="/no/such/folder")
+    assert (cell["status"], cell["reason_code"]) == ("unavailable", "launcher_missing")
+    assert f"{launcher} is not in a folder of PATH; " in cell["reason"]
+    assert remedy in cell["reason"]
+    assert not cell["forks"], "it is known before anything is started"
+
+
+def test_one_rank_needs_no_launcher(run: Run) -> None:
+    cell = run("numpy", options={"launcher": "mpirun", "ranks": "1"}, PATH="/no/such/folder")
+    assert cell["status"] == "ok", cell["reason"]
+    assert "launcher" not in cell["forks"][0]["settings"]
+
+
+def test_a_backend_may_need_a_launcher(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "needs"
+    folder.mkdir()
+    description = json.loads((WORKERS["numpy"] / "backend.json").read_text())
+    command = ["${interpreter}", str(WORKERS["numpy"] / "worker.py")]
+    own = description | {"launcher": "srun", "command": command}
+    (folder / "backend.json").write_text(json.dumps(own))
+    cell = run("numpy", ASSAY_BACKENDS=str(folder), **launched(tmp_path, "srun"))
+    assert cell["status"] == "ok", cell["reason"]
+    assert cell["forks"][0]["settings"]["launcher"] == "srun"
+    cell = run("numpy", options={"launcher": "fork"}, ASSAY_BACKENDS=str(folder))
+    assert (cell["status"], cell["reason_code"]) == ("unsupported", "ranks_not_supported")
+    assert "use --launcher srun" in cell["reason"]

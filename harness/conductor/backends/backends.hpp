@@ -12,6 +12,7 @@
 
 #include "harness/core/domain.hpp"
 #include "harness/core/json/fields.hpp"
+#include "harness/core/launcher.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -90,8 +91,10 @@ struct BackendDescription {
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // that support --memory-fraction and --memory-cap
   std::vector<std::string> collectives;   // by which its ranks exchange gradients; empty: it has no ranks
-  std::vector<std::string> ops;           // that it supports; empty: not known
-  std::optional<InitialScheme> initial;   // the defaults of its layers, for --initial own
+  Launcher launcher =
+      Launcher::fork;  // of its ranks, unless another one is requested; if it is not fork, never fork
+  std::vector<std::string> ops;          // that it supports; empty: not known
+  std::optional<InitialScheme> initial;  // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
   std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
   std::string recommended;  // the default of --mode; empty: every mode
@@ -144,6 +147,11 @@ constexpr auto describe(Of<BackendDescription>) {
           "The libraries by which its workers exchange gradients. Without it, several workers cannot train one model "
           "together: `--ranks` above 1 is refused.")
           .not_empty()
+          .optional(),
+      field(
+          "launcher", &B::launcher,
+          "What starts its ranks by default (default: `fork`, the conductor itself). If it is another one, its ranks "
+          "cannot be started by `fork`.")
           .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
       field("initial", &B::initial, "The initial values that its layers have by default: `--initial own`.")
@@ -237,5 +245,8 @@ std::filesystem::path environment_maker();
 // The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first path if neither exists.
 std::filesystem::path batch_library();
+// What a launcher starts for each rank: <exe folder>/assay-rank, or in ../libexec/assay once installed. The first path if
+// neither exists.
+std::filesystem::path rank_program();
 
 }  // namespace assay

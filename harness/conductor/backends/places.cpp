@@ -57,4 +57,11 @@ fs::path batch_library() {
   return !fs::exists(built, ignored) && fs::exists(installed, ignored) ? installed : built;
 }
 
+fs::path rank_program() {
+  const fs::path built = executable_folder() / "assay-rank";
+  const fs::path installed = executable_folder().parent_path() / "libexec/assay/assay-rank";
+  std::error_code ignored;
+  return !fs::exists(built, ignored) && fs::exists(installed, ignored) ? installed : built;
+}
+
 }  // namespace assay

@@ -174,6 +174,11 @@ std::string measure_options(const Cell& cell) {
   if (cell.check) add("distinct", cell.distinct, Cell().distinct);
   if (!cell.check) line += " --check=false";
   if (cell.profile) line += " --profile";
+  if (cell.axes.ranks() > 1) {
+    add("launcher", to_string(cell.launcher), to_string(cell.backend->launcher));
+    if (!cell.launcher_arguments.empty())
+      line += fmt::format(" --launcher-arguments '{}'", cell.launcher_arguments);
+  }
   return line;
 }
 

@@ -80,6 +80,9 @@ struct Cell {
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
   bool check = true;
+  // What starts several ranks, and its further arguments, split at blanks.
+  Launcher launcher = Launcher::fork;
+  std::string launcher_arguments;
   std::int64_t distinct = 4;
   bool profile = false;
   std::vector<Published> published;

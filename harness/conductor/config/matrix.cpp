@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/conductor/config/launchers.hpp"
 #include "harness/conductor/config/op_cells.hpp"
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/config/variant.hpp"
@@ -291,6 +292,9 @@ class Expander {
       } else {
         resolve_network(cell, point, text_of(values, "scaling") == "weak");
       }
+      const std::string launcher = text_of(values, "launcher");
+      cell.launcher = launcher.empty() ? backend.launcher : from_word<Launcher>(launcher).value();
+      cell.launcher_arguments = text_of(values, "launcher-arguments");
       cell.id = cell_id(cell.axes);
       judge(cell, cell.program());  // reports a graph that cannot be built before the run
       return cell;
@@ -441,6 +445,10 @@ class Expander {
     if (std::string refusal = ranks_refusal(cell, program);
         cell.runnable() && !backend.awaited && !refusal.empty())
       end_with(cell, ReasonCode::ranks_not_supported, std::move(refusal));
+    const std::optional<LauncherRefusal> launcher = launcher_refusal(cell);
+    const bool missing = launcher && launcher->code == ReasonCode::launcher_missing;
+    if (launcher && !missing && cell.runnable() && !backend.awaited)
+      end_with(cell, launcher->code, launcher->reason);
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task != Task::train) {
       end_with(cell, ReasonCode::epochs_of_inference,
                "inference is measured in steps, not in epochs; use --steps or --blocks");
@@ -458,6 +466,7 @@ class Expander {
         cell.runnable() && lacks != backend.unavailable_on.end()) {
       end_with(cell, ReasonCode::backend_unavailable, fmt::format("[{}] {}", backend.name, lacks->second));
     }
+    if (missing && cell.runnable()) end_with(cell, launcher->code, launcher->reason);
   }
 
   void add(Cell cell, const ConfigRow& row) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/launcher.hpp"
 #include "harness/report/axes.hpp"
 
 namespace assay {
@@ -15,6 +16,7 @@ constexpr std::string_view rooflines[] = {"auto", "true", "false"};
 constexpr std::string_view untils[] = {"forks", "clear"};
 constexpr std::string_view fork_styles[] = {"fresh", "resident"};
 constexpr std::string_view scalings[] = {"strong", "weak"};
+constexpr auto launchers = word_texts<Launcher>;
 constexpr std::string_view examined_forks[] = {"some", "all"};
 
 constexpr std::array settings = {
@@ -36,6 +38,13 @@ constexpr std::array settings = {
     Option{"scaling", cell, text, "strong|weak", "strong",
            "With --ranks: strong, the ranks share --batch; weak, each of them has --batch samples", 0, 0,
            scalings},
+    Option{
+        "launcher", cell, text, "fork|mpirun|srun|torchrun", "",
+        "With --ranks: what starts them on this machine; fork is this program itself (default: that of the backend, "
+        "fork for most)",
+        0, 0, launchers},
+    Option{"launcher-arguments", cell, text, "TEXT", "",
+           "Further arguments of the launcher, separated by blanks, such as --mpi=pmix"},
     Option{"check", cell, flag, "true|false", "true",
            "Compare the timed program with the oracle; cells are ranked only if checked"},
     Option{"distinct", cell, integer, "N", "4",

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
+
+#include "harness/launch/child.hpp"
 
 // Rights that the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -98,10 +99,6 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
     allow(rules_.get(), folder, reading | writing_files | changing_folders);
 }
 
-bool ConfinementRules::enter() const {
-  if (rules_.get() < 0) return true;
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::syscall(SYS_landlock_restrict_self, rules_.get(), 0) == 0;
-}
+bool ConfinementRules::enter() const { return confine_by(rules_.get()); }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "harness/core/io/file.hpp"
@@ -31,6 +32,10 @@ class ConfinementRules {
   // Confines this process and its children permanently; async-signal-safe. False with errno set if the kernel
   // refuses.
   bool enter() const;
+
+  int descriptor() const { return rules_.get(); }  // -1: no rules
+  // For another process to enter them.
+  Descriptor release() { return std::move(rules_); }
 
  private:
   Descriptor rules_{};

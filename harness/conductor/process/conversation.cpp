@@ -139,7 +139,7 @@ class Worker::Conversation {
     result_ = std::move(next);
   }
 
-  void signal_group(int signal) { ::kill(-worker_.pid(), signal); }
+  void signal_group(int signal) { worker_.signal(signal); }
 
   void hello() {
     const Event event = wait("hello", "before its hello");
@@ -252,6 +252,7 @@ class Worker::Conversation {
            fmt::format("the worker did not end within {:g} s after its last answer", plan_.quit_seconds));
     }
     if (exit.signal != 0 || exit.code != 0) {
+      throw_launch_failure();
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
     }
   }
@@ -339,7 +340,13 @@ class Worker::Conversation {
     if (!exit)
       fail(ReasonCode::protocol_broken,
            fmt::format("the worker closed its channel {}{}, but still runs", doing, half));
+    throw_launch_failure();
     throw Ended{explain_death(*exit, doing + half, worker_.log().tail(), oom_kills() > oom_kills_before_)};
+  }
+
+  // If the launcher is why the worker ended.
+  void throw_launch_failure() const {
+    if (const auto failure = worker_.launch_failure()) throw Ended{*failure};
   }
 
   // Waits for an event, a line of the log, a signal, the time of a sample or the deadline.

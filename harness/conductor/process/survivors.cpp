@@ -155,6 +155,12 @@ pid_t fork_worker(const std::filesystem::path& folder) {
   return worker;
 }
 
+void adopt_worker(pid_t worker, const std::filesystem::path& folder) {
+  const std::lock_guard lock(mutex);
+  workers[worker] = folder.string();
+  notify_watchdog(fmt::format("+{} {}\n", worker, folder.string()));
+}
+
 void end_survivors(pid_t worker) {
   ::kill(-worker, SIGKILL);
   const std::lock_guard lock(mutex);

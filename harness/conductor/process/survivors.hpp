@@ -25,6 +25,9 @@ inline constexpr const char* folder_variable = "ASSAY_FOLDER";
 // fork() for a worker that will have `folder` in `folder_variable`. Any thread.
 pid_t fork_worker(const std::filesystem::path& folder);
 
+// Registers a worker that a launcher started, which has `folder` in `folder_variable`. Any thread.
+void adopt_worker(pid_t worker, const std::filesystem::path& folder);
+
 // Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists,
 // also kills the children of this program that have the worker's folder in their environment, or that belong
 // to no worker while no other worker runs. Any thread.

@@ -48,9 +48,15 @@ ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Af
 
 class Team::Threads {
  public:
-  Threads(std::vector<ConversationPlan> plans, const ConversationWatch& watch)
+  Threads(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
+          std::optional<LaunchPlan> launch)
       : plans_(std::move(plans)), watch_(watch), results_(plans_.size()), asked_(plans_.size()) {
     if (!stop_) throw std::system_error(errno, std::generic_category(), "[worker] eventfd");
+    if (launch) launch_ = std::make_unique<Launch>(std::move(*launch));
+    for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
+      plans_[rank].worker.launch = launch_.get();
+      plans_[rank].worker.rank = static_cast<int>(rank);
+    }
     for (std::size_t rank = 0; rank < plans_.size(); ++rank)
       threads_.emplace_back([this, rank] { serve(rank); });
   }
@@ -79,6 +85,8 @@ class Team::Threads {
     }
     return answers;
   }
+
+  int nodes() const { return launch_ ? launch_->nodes() : 1; }
 
  private:
   std::vector<ConversationResult> ask(const std::vector<Command>& commands, Afterwards afterwards,
@@ -124,6 +132,7 @@ class Team::Threads {
 
   std::vector<ConversationPlan> plans_;
   ConversationWatch watch_;
+  std::unique_ptr<Launch> launch_;
   Descriptor stop_{::eventfd(0, EFD_CLOEXEC)};
   std::mutex
       mutex_;  // guards the members below; commands, afterwards and deadline change only while no rank talks
@@ -138,11 +147,12 @@ class Team::Threads {
   std::vector<std::jthread> threads_;  // the last member: joined before the others are destroyed
 };
 
-Team::Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch) {
+Team::Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
+           std::optional<LaunchPlan> launch) {
   if (plans.size() == 1)
     alone_ = std::make_unique<Worker>(plans.front(), watch);
   else
-    threads_ = std::make_unique<Threads>(std::move(plans), watch);
+    threads_ = std::make_unique<Threads>(std::move(plans), watch, std::move(launch));
 }
 Team::~Team() = default;
 Team::Team(Team&&) noexcept = default;
@@ -153,6 +163,8 @@ std::vector<ConversationResult> Team::converse(const std::vector<Command>& comma
   if (threads_) return threads_->converse(commands, afterwards, deadline);
   return {alone_->converse(commands, afterwards, deadline)};
 }
+
+int Team::nodes() const { return threads_ ? threads_->nodes() : 1; }
 
 std::string free_rendezvous() {
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -17,7 +17,9 @@ namespace assay {
 class Team {
  public:
   // Does not start the workers. Only rank 0 reports its progress to `watch`.
-  Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch);
+  // `launch`: by what the workers of several ranks are started; absent: by this process.
+  Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
+       std::optional<LaunchPlan> launch = {});
   ~Team();
   Team(Team&&) noexcept;
   Team& operator=(Team&&) noexcept;
@@ -28,6 +30,9 @@ class Team {
   std::vector<ConversationResult> converse(const std::vector<protocol::Command>& commands,
                                            Afterwards afterwards,
                                            std::optional<std::chrono::steady_clock::time_point> deadline);
+
+  // The number of machines that its workers are on.
+  int nodes() const;
 
  private:
   class Threads;

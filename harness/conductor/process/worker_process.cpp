@@ -1,10 +1,8 @@
 #include "harness/conductor/process/worker_process.hpp"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +19,6 @@
 
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/core/io/file.hpp"
-
-extern char** environ;
 
 namespace assay {
 namespace {
@@ -46,78 +42,6 @@ Pipe make_pipe() {
   return {std::move(high[0]), std::move(high[1])};
 }
 
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    if (!added.contains(text.substr(0, text.find('=')))) result.push_back(text);
-  }
-  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
-  return result;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-// Data for the child, made before fork(): between fork and exec only async-signal-safe calls are allowed.
-struct ChildPlan {
-  char* const* arguments;
-  char* const* environment;
-  const char* folder;
-  const cpu_set_t* cores;  // null: inherited
-  const ConfinementRules& rules;
-  int commands, events, log, failure;
-  pid_t conductor;
-};
-
-[[noreturn]] void run_child(const ChildPlan& plan) {
-  const auto fail = [&] {
-    const int error = errno;
-    [[maybe_unused]] const ssize_t ignored = ::write(plan.failure, &error, sizeof error);
-    ::_exit(127);
-  };
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.conductor) ::_exit(127);  // it died before prctl
-  for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.log, 2) < 0 ||
-      ::dup2(plan.commands, 3) < 0 || ::dup2(plan.events, 4) < 0 || ::chdir(plan.folder) < 0) {
-    fail();
-  }
-  // Closes all other descriptors, also inherited ones: a hanging worker would keep their locks after our end.
-  ::close_range(5, ~0U, CLOSE_RANGE_CLOEXEC);
-  if (plan.cores) ::sched_setaffinity(0, sizeof *plan.cores, plan.cores);
-  if (!plan.rules.enter()) fail();
-  ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
-  fail();
-  ::_exit(127);
-}
-
-WorkerExit exit_of(int status, const rusage& usage) {
-  WorkerExit exit;
-  if (WIFSIGNALED(status)) {
-    exit.signal = WTERMSIG(status);
-  } else {
-    exit.code = WEXITSTATUS(status);
-  }
-  exit.peak_rss = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  exit.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  return exit;
-}
-
 }  // namespace
 
 std::string to_string(const WorkerExit& exit) {
@@ -127,12 +51,27 @@ std::string to_string(const WorkerExit& exit) {
                      ::strsignal(exit.signal));
 }
 
-WorkerProcess::WorkerProcess(const WorkerStart& start) {
-  Pipe commands = make_pipe(), events = make_pipe(), log = make_pipe(), failure = make_pipe();
+WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), rank_(start.rank) {
+  Pipe commands = make_pipe(), events = make_pipe(), log = make_pipe();
   std::vector<std::string> argument_texts = start.command;
   argument_texts.push_back(start.cell_folder.string());
   std::map<std::string, std::string> variables = start.environment;
   variables[folder_variable] = start.cell_folder.string();
+  ConfinementRules rules(start.confinement);
+  log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
+  channel_ = std::make_unique<protocol::Channel>(events.read.release(), commands.write.release());
+  if (launch_) {
+    launch_->offer(rank_, {.command = std::move(argument_texts),
+                           .folder = start.cell_folder.string(),
+                           .cores = start.cores,
+                           .environment = std::move(variables),
+                           .commands = std::move(commands.read),
+                           .events = std::move(events.write),
+                           .log = std::move(log.write),
+                           .rules = rules.release()});
+    return;
+  }
+  Pipe failure = make_pipe();
   std::vector<std::string> environment_texts = environment_with(variables);
   const std::vector<char*> arguments = pointers_to(argument_texts);
   const std::vector<char*> environment = pointers_to(environment_texts);
@@ -140,18 +79,16 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   CPU_ZERO(&cores);
   for (const int core : start.cores) CPU_SET(static_cast<unsigned>(core), &cores);
   const std::string folder = start.cell_folder.string();
-  const ConfinementRules rules(start.confinement);
   const ChildPlan plan{.arguments = arguments.data(),
                        .environment = environment.data(),
                        .folder = folder.c_str(),
                        .cores = start.cores.empty() ? nullptr : &cores,
-                       .rules = rules,
+                       .rules = rules.descriptor(),
                        .commands = commands.read.get(),
                        .events = events.write.get(),
                        .log = log.write.get(),
                        .failure = failure.write.get(),
-                       .conductor = ::getpid()};
-  log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
+                       .parent = ::getpid()};
   pid_ = fork_worker(start.cell_folder);
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
   if (pid_ == 0) run_child(plan);
@@ -160,7 +97,6 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   events.write.reset();
   log.write.reset();
   failure.write.reset();
-  channel_ = std::make_unique<protocol::Channel>(events.read.release(), commands.write.release());
   int error = 0;
   ssize_t count;
   while ((count = ::read(failure.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
@@ -175,12 +111,30 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   }
 }
 
+pid_t WorkerProcess::pid() const { return launch_ ? launch_->process(rank_) : pid_; }
+
+void WorkerProcess::signal(int number) {
+  if (launch_)
+    launch_->signal(rank_, number);
+  else if (pid_ > 0)
+    ::kill(-pid_, number);
+}
+
+std::optional<WorkerEnding> WorkerProcess::launch_failure() const {
+  return launch_ ? launch_->failure(rank_) : std::nullopt;
+}
+
 WorkerProcess::~WorkerProcess() {
   if (!exit_) wait_or_kill(std::chrono::milliseconds(0));
 }
 
 std::optional<WorkerExit> WorkerProcess::ended() {
   if (exit_) return exit_;
+  if (launch_) {
+    exit_ = launch_->ended(rank_);
+    if (exit_) log_->drain();
+    return exit_;
+  }
   int status = 0;
   rusage usage{};
   const pid_t got = ::wait4(pid_, &status, WNOHANG, &usage);
@@ -203,11 +157,11 @@ WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
     }
     const auto now = Clock::now();
     if (now >= kill_at) {
-      ::kill(-pid_, SIGKILL);
+      signal(SIGKILL);
     } else if (now >= terminate_at && !terminated) {
       terminated = true;
-      ::kill(-pid_, SIGTERM);
-      ::kill(-pid_, SIGCONT);
+      signal(SIGTERM);
+      signal(SIGCONT);
     }
     pollfd log{log_->descriptor(), POLLIN, 0};
     ::poll(&log, 1, 5);
@@ -229,15 +183,14 @@ bool speaks_of_exhaustion(std::string_view log) {
   return false;
 }
 
-// The last line that is not blank: most runtimes print the cause there.
-std::string last_line(std::string_view log) {
+}  // namespace
+
+std::string last_line_of(std::string_view log) {
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
   const std::size_t newline = log.rfind('\n');
   if (newline != std::string_view::npos) log.remove_prefix(newline + 1);
   return std::string(log.substr(0, 300));
 }
-
-}  // namespace
 
 std::int64_t oom_kills() {
   std::ifstream file("/proc/vmstat");
@@ -252,7 +205,7 @@ std::int64_t oom_kills() {
 WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
                            bool oom_struck) {
   const std::string what = fmt::format("the worker {} {}", to_string(exit), doing);
-  const std::string said = last_line(log);
+  const std::string said = last_line_of(log);
   const std::string quote = said.empty() ? "" : fmt::format("; last line of its log: {}", said);
   if (exit.signal == SIGKILL && oom_struck) {
     return {ReasonCode::killed_out_of_memory,

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "harness/conductor/process/confinement.hpp"
+#include "harness/conductor/process/launch.hpp"
 #include "harness/conductor/process/worker_log.hpp"
+#include "harness/launch/child.hpp"
 #include "harness/protocol/channel.hpp"
 #include "harness/report/report.hpp"
 
@@ -27,21 +29,15 @@ struct WorkerStart {
   std::vector<int> cores;             // affinity; empty: inherited
   std::map<std::string, std::string> environment;  // overrides that of the conductor
   Confinement confinement{};
+  Launch* launch = nullptr;  // starts it; null: it is a child of the conductor
+  int rank = 0;              // its number there
 };
 
-// How a process ended, and its resource use including the children it waited for.
-struct WorkerExit {
-  int code = 0;
-  int signal = 0;             // not 0: the signal that killed it
-  std::int64_t peak_rss = 0;  // bytes
-  double cpu_seconds = 0;
-  bool outlasted = false;  // wait_or_kill() lost its patience, and its signal ended the process
-};
 // "exited with code 3", "died of SIGSEGV (Segmentation fault)"
 std::string to_string(const WorkerExit& exit);
 
-// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. The
-// destructor ends it and its group. Construct and use it from one thread, which must live as long as the
+// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. A launcher starts
+// it later than the constructor returns. The destructor ends it and its group. Construct and use it from one thread, which must live as long as the
 // worker.
 class WorkerProcess {
  public:
@@ -52,7 +48,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const;  // -1: the launcher has not started it yet
   protocol::Channel& channel() { return *channel_; }
   WorkerLog& log() { return *log_; }
 
@@ -61,19 +57,22 @@ class WorkerProcess {
   // Waits until it has ended by itself, and drains its log. Sends SIGTERM to the group after `patience`, and
   // SIGKILL a second later.
   WorkerExit wait_or_kill(std::chrono::milliseconds patience);
+  // To its process group.
+  void signal(int number);
+  // Why the launcher did not start it or ended it; nullopt otherwise.
+  std::optional<WorkerEnding> launch_failure() const;
 
  private:
-  pid_t pid_ = -1;
+  Launch* launch_;
+  int rank_;
+  pid_t pid_ = -1;  // without a launcher
   std::unique_ptr<protocol::Channel> channel_;
   std::unique_ptr<WorkerLog> log_;
   std::optional<WorkerExit> exit_;
 };
 
-// Why a conversation with a worker ended too early.
-struct WorkerEnding {
-  ReasonCode code = ReasonCode::worker_exited;
-  std::string reason;
-};
+// The last line that is not blank: most runtimes print the cause there.
+std::string last_line_of(std::string_view log);
 
 // Number of kills by the kernel's out-of-memory killer since boot; 0 if it cannot be read.
 std::int64_t oom_kills();

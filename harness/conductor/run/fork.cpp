@@ -493,7 +493,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       member.plan = plan_for(cell, *cell.backend, member.folder, {first, second}, context, member.place);
       plans.push_back(member.plan);
     }
-    if (!used) used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch)};
+    if (!used) {
+      std::optional<LaunchPlan> launch = launch_plan(cell, own->path(), context);
+      used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch, std::move(launch))};
+    }
     std::vector<ConversationResult> results;  // of the ranks
     const auto say = [&](const std::vector<Command>& commands, Afterwards afterwards) {
       results = used->team.converse(commands, afterwards, context.deadline);
@@ -516,6 +519,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       warn_of_compile_time(fork, result.compiled->seconds, spent.compile);
     take_over(fork, result);
     fork.settings["affinity"] = cores_of(members);
+    if (members.size() > 1) {
+      fork.settings["launcher"] = to_string(cell.launcher);
+      fork.settings["nodes"] = std::to_string(used->team.nodes());
+    }
     fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
     fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
     fork.variables = own_variables(members.front().plan.worker);

@@ -1,11 +1,14 @@
 #include "harness/conductor/run/worker_plan.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "harness/conductor/config/launchers.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
@@ -117,6 +120,23 @@ std::string wait_policy(const WorkerStart& worker) {
   return policy.empty() ? "the runtime's own" : policy;
 }
 
+std::optional<LaunchPlan> launch_plan(const Cell& cell, const fs::path& folder, const ForkContext& context) {
+  if (cell.axes.ranks() == 1 || cell.launcher == Launcher::fork) return std::nullopt;
+  const std::optional<fs::path> program = find_launcher(cell.launcher, *cell.backend);
+  if (!program) throw Error(launcher_refusal(cell).value().reason);
+  static std::atomic<int> number{0};
+  LaunchPlan plan;
+  plan.name = to_string(cell.launcher);
+  plan.world = cell.axes.ranks();
+  plan.folder = folder;
+  plan.socket = temporary_folder(context) / fmt::format("ranks-{}", ++number);
+  plan.command = launcher_command(
+      cell, *program, {rank_program().string(), plan.socket.string(), rank_variables(cell.launcher)});
+  plan.environment = launcher_environment(cell.launcher);
+  plan.environment["TMPDIR"] = temporary_folder(context).string();  // where the ranks may write, too
+  return plan;
+}
+
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
                           std::vector<Command> commands, const ForkContext& context, const RankPlace& place) {
   ConversationPlan plan;
@@ -131,6 +151,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
   add_place(plan.worker.environment, place);
+  if (place.world > 1) plan.worker.environment.merge(launched_environment(cell.launcher));
   plan.worker.confinement = confinement_of(cell, folder, context);
   // The oracle computes on the processor, even for a cell on a GPU.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/launch.hpp"
 #include "harness/conductor/run/fork_context.hpp"
 
 namespace assay {
@@ -18,6 +20,11 @@ namespace assay {
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
                           const std::filesystem::path& folder, std::vector<protocol::Command> commands,
                           const ForkContext& context, const RankPlace& place = {});
+
+// How the cell's ranks are started, if not by this process; `folder` is that of the cell. Throws Error if the launcher has
+// gone.
+std::optional<LaunchPlan> launch_plan(const Cell& cell, const std::filesystem::path& folder,
+                                      const ForkContext& context);
 
 // The variables that affect speed and differ from those of this process.
 std::map<std::string, std::string> own_variables(const WorkerStart& worker);

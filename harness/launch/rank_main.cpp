@@ -1,0 +1,173 @@
+// assay-rank SOCKET VARIABLES: a launcher such as mpirun starts it once for each rank. It takes its number from the
+// first of the environment variables VARIABLES (split at commas) that is set, gets a worker's command and descriptors
+// from the conductor at SOCKET, runs the worker, and reports how it ended. If the conductor closes the connection, it
+// ends the worker and itself.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "harness/core/process_tree.hpp"
+#include "harness/launch/messages.hpp"
+
+namespace assay::launch {
+namespace {
+
+// -1: no variable has a number.
+int own_rank(std::string_view variables) {
+  while (!variables.empty()) {
+    const std::string name(variables.substr(0, variables.find(',')));
+    variables.remove_prefix(std::min(name.size() + 1, variables.size()));
+    const std::string_view text = std::getenv(name.c_str()) ? std::getenv(name.c_str()) : "";
+    int rank = -1;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    if (error == std::errc() && rest == text.data() + text.size() && rank >= 0) return rank;
+  }
+  return -1;
+}
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// The worker's process; throws std::system_error if it cannot be started.
+pid_t start(const RankOrders& orders) {
+  std::vector<std::string> argument_texts = orders.command;
+  std::vector<std::string> environment_texts = environment_with(orders.environment);
+  const std::vector<char*> arguments = pointers_to(argument_texts);
+  const std::vector<char*> environment = pointers_to(environment_texts);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : orders.cores) CPU_SET(static_cast<unsigned>(core), &cores);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
+  const Descriptor read(ends[0]);
+  Descriptor write(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+  ::close(ends[1]);
+  const ChildPlan plan{.arguments = arguments.data(),
+                       .environment = environment.data(),
+                       .folder = orders.folder.c_str(),
+                       .cores = orders.cores.empty() ? nullptr : &cores,
+                       .rules = orders.rules.get(),
+                       .commands = orders.commands.get(),
+                       .events = orders.events.get(),
+                       .log = orders.log.get(),
+                       .failure = write.get(),
+                       .parent = ::getpid()};
+  const pid_t worker = ::fork();
+  if (worker < 0) throw std::system_error(errno, std::generic_category());
+  if (worker == 0) run_child(plan);
+  ::setpgid(worker, worker);
+  write.reset();
+  int error = 0;
+  ssize_t count;
+  while ((count = ::read(read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (count <= 0) return worker;
+  ::waitpid(worker, nullptr, 0);
+  throw std::system_error(error, std::generic_category());
+}
+
+// Kills what the worker left behind: its group, and all that became children of this process.
+void end_descendants(pid_t worker) {
+  ::kill(-worker, SIGKILL);
+  for (;;) {
+    std::vector<pid_t> children;
+    add_children("self", children);
+    bool any = false;
+    for (const pid_t child : children) {
+      if (child == worker) continue;  // not yet waited for, so that its number is not used again
+      ::kill(child, SIGKILL);
+      any = ::waitpid(child, nullptr, 0) == child || any;
+    }
+    if (!any) return;
+  }
+}
+
+// Waits for the end of the worker, or ends it if the conductor is gone.
+WorkerExit wait_for(pid_t worker, int socket) {
+  const Descriptor process(open_process(worker));
+  pollfd waits[] = {{process.get(), POLLIN, 0}, {socket, POLLIN, 0}};
+  while (waits[0].revents == 0) {
+    if (::poll(waits, 2, -1) < 0 && errno != EINTR) break;
+    if (waits[1].revents != 0) {  // the conductor says nothing more: this is the end of the connection
+      ::kill(-worker, SIGKILL);
+      waits[1].fd = -1;
+    }
+  }
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  end_descendants(worker);
+  int status = 0;
+  rusage usage{};
+  while (::wait4(worker, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  return exit_of(status, usage);
+}
+
+void wait_for_end_of(int socket) {
+  while (receive_report(socket)) {
+  }
+}
+
+int run(int rank, const char* place) {
+  const Descriptor socket = connect_to(place);
+  if (!send(socket.get(), RankHere{rank, own_host()})) return 1;
+  pid_t worker = 0;
+  int error = 0;
+  {  // the worker's end of the descriptors is closed at the end of the block
+    const std::optional<RankOrders> orders = receive_orders(socket.get());
+    if (!orders) return 1;  // the conductor has given up
+    try {
+      worker = start(*orders);
+    } catch (const std::system_error& failure) {
+      error = failure.code().value();
+    }
+  }
+  if (error != 0) {
+    send(socket.get(), WorkerNotStarted{error});
+    wait_for_end_of(socket.get());
+    return 1;
+  }
+  send(socket.get(), WorkerStarted{worker});
+  send(socket.get(), WorkerEnded{wait_for(worker, socket.get())});
+  wait_for_end_of(socket.get());
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay::launch
+
+int main(int count, char** arguments) try {
+  if (count != 3) {
+    std::fputs("usage: assay-rank SOCKET VARIABLES; the launcher of assay run --launcher calls it\n", stderr);
+    return 2;
+  }
+  // A launcher ends all ranks if one fails. The conductor decides about that; SIGKILL still ends rank and worker.
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) std::signal(number, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const int rank = assay::launch::own_rank(arguments[2]);
+  if (rank < 0) {
+    std::fprintf(stderr, "assay-rank: the launcher set none of %s\n", arguments[2]);
+    return 2;
+  }
+  return assay::launch::run(rank, arguments[1]);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "assay-rank: %s\n", error.what());
+  return 1;
+}
