@@ -111,278 +111,277 @@ class Launch::Server {
   };
 
   void wake() {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t ignored = ::write(wake_.get(), &one, sizeof one);
-    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t ignored = ::write(wake_.get(), &one, sizeof one);
+  }
 
-    // The functions below are called with the mutex locked.
+  // The functions below are called with the mutex locked.
 
-    // The rank must not run any more.
-    void end(Rank& rank) {
-      if (rank.exit) return;
-      rank.is_unwanted = true;
-      if (rank.process > 0) {
-        ::kill(-rank.process, SIGKILL);
-        if (!rank.killed_at) rank.killed_at = Clock::now();
-      } else if (!rank.has_orders) {
-        rank.exit = WorkerExit{};  // it never ran
-        rank.orders.reset();
-      } else if (!rank.killed_at) {
-        rank.killed_at = Clock::now();
-      }
-    }
-
-    // assay-rank is gone without a report: the kernel kills its worker.
-    void lose(Rank& rank) {
-      rank.connection.reset();
+  // The rank must not run any more.
+  void end(Rank& rank) {
+    if (rank.exit) return;
+    rank.is_unwanted = true;
+    if (rank.process > 0) {
+      ::kill(-rank.process, SIGKILL);
+      if (!rank.killed_at) rank.killed_at = Clock::now();
+    } else if (!rank.has_orders) {
+      rank.exit = WorkerExit{};  // it never ran
       rank.orders.reset();
-      if (rank.exit) return;
-      rank.exit = killed;
-      if (!rank.is_unwanted && !rank.failure)
-        rank.failure = {
-            ReasonCode::launcher_failed,
-            fmt::format("{} ended the rank, or assay-rank was killed{}", plan_.name, last_words())};
-      if (rank.process > 0) end_survivors(rank.process);
+    } else if (!rank.killed_at) {
+      rank.killed_at = Clock::now();
     }
+  }
 
-    // A rank that was killed and does not report it.
-    void lose_the_silent() {
-      for (Rank& rank : ranks_)
-        if (!rank.exit && rank.killed_at && Clock::now() > *rank.killed_at + report_patience) lose(rank);
+  // assay-rank is gone without a report: the kernel kills its worker.
+  void lose(Rank& rank) {
+    rank.connection.reset();
+    rank.orders.reset();
+    if (rank.exit) return;
+    rank.exit = killed;
+    if (!rank.is_unwanted && !rank.failure)
+      rank.failure = {ReasonCode::launcher_failed,
+                      fmt::format("{} ended the rank, or assay-rank was killed{}", plan_.name, last_words())};
+    if (rank.process > 0) end_survivors(rank.process);
+  }
+
+  // A rank that was killed and does not report it.
+  void lose_the_silent() {
+    for (Rank& rank : ranks_)
+      if (!rank.exit && rank.killed_at && Clock::now() > *rank.killed_at + report_patience) lose(rank);
+  }
+
+  void fail_all(const WorkerEnding& why) {
+    for (Rank& rank : ranks_) {
+      if (rank.exit) continue;
+      if (!rank.failure) rank.failure = why;
+      end(rank);
     }
+  }
 
-    void fail_all(const WorkerEnding& why) {
-      for (Rank& rank : ranks_) {
-        if (rank.exit) continue;
-        if (!rank.failure) rank.failure = why;
-        end(rank);
+  bool all_ended() const {
+    return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.exit.has_value(); });
+  }
+
+  std::string last_words() const {
+    const std::string text = log_ ? last_line_of(log_->tail()) : "";
+    return text.empty() ? "" : fmt::format("; last line of its log: {}", text);
+  }
+
+  void take(Rank& rank, const launch::Report& report) {
+    if (const auto* started = std::get_if<launch::WorkerStarted>(&report)) {
+      rank.process = started->process;
+      adopt_worker(rank.process, rank.folder);
+      if (rank.is_unwanted) ::kill(-rank.process, SIGKILL);
+    } else if (const auto* failed = std::get_if<launch::WorkerNotStarted>(&report)) {
+      rank.exit = WorkerExit{.code = 127};
+      rank.failure = {
+          ReasonCode::worker_not_started,
+          fmt::format("cannot start the worker: {}", std::generic_category().message(failed->error))};
+    } else if (const auto* ended = std::get_if<launch::WorkerEnded>(&report)) {
+      rank.exit = ended->exit;
+      end_survivors(rank.process);
+    }
+  }
+
+  void admit() {
+    Descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection) return;
+    const auto report = launch::receive_report(connection.get());
+    const auto* here = report ? std::get_if<launch::RankHere>(&*report) : nullptr;
+    if (!here) return;
+    if (here->rank < 0 || here->rank >= plan_.world ||
+        ranks_[static_cast<std::size_t>(here->rank)].connection) {
+      fail_all(
+          {ReasonCode::launcher_failed, fmt::format("{} started the rank {}, but there are {}, each once",
+                                                    plan_.name, here->rank, plan_.world)});
+      return;
+    }
+    Rank& rank = ranks_[static_cast<std::size_t>(here->rank)];
+    rank.host = here->host;
+    rank.connection = std::move(connection);
+  }
+
+  void start_offered() {
+    for (Rank& rank : ranks_) {
+      if (!rank.connection || !rank.orders || rank.exit) continue;
+      rank.has_orders = launch::send(rank.connection.get(), *rank.orders);
+      rank.orders.reset();
+      if (!rank.has_orders) lose(rank);
+    }
+  }
+
+  // The thread of the server.
+
+  void serve() {
+    try {
+      start();
+    } catch (const std::system_error& error) {
+      const std::lock_guard lock(mutex_);
+      fail_all({ReasonCode::launcher_failed, fmt::format("cannot start {}: {}", plan_.name, error.what())});
+    }
+    std::optional<Clock::time_point> all_ended_at;
+    bool was_terminated = false;
+    while (launcher_ > 0) {
+      poll_once();
+      const std::lock_guard lock(mutex_);
+      if (launcher_ > 0 && reaped()) {
+        launcher_ = -1;
+        fail_all({ReasonCode::launcher_failed,
+                  fmt::format("{} {}{}", plan_.name, to_string(launcher_exit_), last_words())});
+        break;
+      }
+      start_offered();
+      lose_the_silent();
+      if (!all_ended()) continue;
+      const auto now = Clock::now();
+      if (!all_ended_at) {
+        all_ended_at = now;
+        for (Rank& rank : ranks_) rank.connection.reset();  // assay-rank exits, and then the launcher
+        listener_.reset();
+      }
+      if (now > *all_ended_at + launcher_patience + launcher_last_patience) {
+        ::kill(-launcher_, SIGKILL);
+      } else if (now > *all_ended_at + launcher_patience && !was_terminated) {
+        was_terminated = true;
+        ::kill(-launcher_, SIGTERM);
       }
     }
+    wait_for_the_last();
+    if (started_ > 0) end_survivors(started_);
+    std::error_code ignored;
+    fs::remove(plan_.socket, ignored);
+    const std::lock_guard lock(mutex_);
+    if (log_) log_->finish();
+  }
 
-    bool all_ended() const {
-      return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.exit.has_value(); });
-    }
-
-    std::string last_words() const {
-      const std::string text = log_ ? last_line_of(log_->tail()) : "";
-      return text.empty() ? "" : fmt::format("; last line of its log: {}", text);
-    }
-
-    void take(Rank& rank, const launch::Report& report) {
-      if (const auto* started = std::get_if<launch::WorkerStarted>(&report)) {
-        rank.process = started->process;
-        adopt_worker(rank.process, rank.folder);
-        if (rank.is_unwanted) ::kill(-rank.process, SIGKILL);
-      } else if (const auto* failed = std::get_if<launch::WorkerNotStarted>(&report)) {
-        rank.exit = WorkerExit{.code = 127};
-        rank.failure = {
-            ReasonCode::worker_not_started,
-            fmt::format("cannot start the worker: {}", std::generic_category().message(failed->error))};
-      } else if (const auto* ended = std::get_if<launch::WorkerEnded>(&report)) {
-        rank.exit = ended->exit;
-        end_survivors(rank.process);
-      }
-    }
-
-    void admit() {
-      Descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!connection) return;
-      const auto report = launch::receive_report(connection.get());
-      const auto* here = report ? std::get_if<launch::RankHere>(&*report) : nullptr;
-      if (!here) return;
-      if (here->rank < 0 || here->rank >= plan_.world ||
-          ranks_[static_cast<std::size_t>(here->rank)].connection) {
-        fail_all(
-            {ReasonCode::launcher_failed, fmt::format("{} started the rank {}, but there are {}, each once",
-                                                      plan_.name, here->rank, plan_.world)});
-        return;
-      }
-      Rank& rank = ranks_[static_cast<std::size_t>(here->rank)];
-      rank.host = here->host;
-      rank.connection = std::move(connection);
-    }
-
-    void start_offered() {
-      for (Rank& rank : ranks_) {
-        if (!rank.connection || !rank.orders || rank.exit) continue;
-        rank.has_orders = launch::send(rank.connection.get(), *rank.orders);
-        rank.orders.reset();
-        if (!rank.has_orders) lose(rank);
-      }
-    }
-
-    // The thread of the server.
-
-    void serve() {
-      try {
-        start();
-      } catch (const std::system_error& error) {
+  // The launcher is gone: its ranks were killed, and assay-rank reports it.
+  void wait_for_the_last() {
+    for (;;) {
+      {
         const std::lock_guard lock(mutex_);
-        fail_all({ReasonCode::launcher_failed, fmt::format("cannot start {}: {}", plan_.name, error.what())});
-      }
-      std::optional<Clock::time_point> all_ended_at;
-      bool was_terminated = false;
-      while (launcher_ > 0) {
-        poll_once();
-        const std::lock_guard lock(mutex_);
-        if (launcher_ > 0 && reaped()) {
-          launcher_ = -1;
-          fail_all({ReasonCode::launcher_failed,
-                    fmt::format("{} {}{}", plan_.name, to_string(launcher_exit_), last_words())});
-          break;
-        }
-        start_offered();
+        for (Rank& rank : ranks_)
+          if (!rank.connection) lose(rank);
         lose_the_silent();
-        if (!all_ended()) continue;
-        const auto now = Clock::now();
-        if (!all_ended_at) {
-          all_ended_at = now;
-          for (Rank& rank : ranks_) rank.connection.reset();  // assay-rank exits, and then the launcher
-          listener_.reset();
-        }
-        if (now > *all_ended_at + launcher_patience + launcher_last_patience) {
-          ::kill(-launcher_, SIGKILL);
-        } else if (now > *all_ended_at + launcher_patience && !was_terminated) {
-          was_terminated = true;
-          ::kill(-launcher_, SIGTERM);
-        }
+        if (all_ended()) break;
       }
-      wait_for_the_last();
-      if (started_ > 0) end_survivors(started_);
-      std::error_code ignored;
-      fs::remove(plan_.socket, ignored);
-      const std::lock_guard lock(mutex_);
-      if (log_) log_->finish();
+      poll_once();
     }
-
-    // The launcher is gone: its ranks were killed, and assay-rank reports it.
-    void wait_for_the_last() {
-      for (;;) {
-        {
-          const std::lock_guard lock(mutex_);
-          for (Rank& rank : ranks_)
-            if (!rank.connection) lose(rank);
-          lose_the_silent();
-          if (all_ended()) break;
-        }
-        poll_once();
-      }
-      const std::lock_guard lock(mutex_);
-      for (Rank& rank : ranks_) rank.connection.reset();
-    }
-
-    void start() {
-      listener_ = launch::listen_at(plan_.socket);
-      int ends[2], failure[2];
-      if (::pipe2(ends, O_CLOEXEC) != 0 || ::pipe2(failure, O_CLOEXEC) != 0)
-        throw std::system_error(errno, std::generic_category(), "pipe2");
-      const Descriptor log_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
-      ::close(ends[1]);
-      Descriptor failure_end(::fcntl(failure[1], F_DUPFD_CLOEXEC, 10));
-      ::close(failure[1]);
-      const Descriptor failure_read(failure[0]);
-      {
-        const std::lock_guard lock(mutex_);
-        log_ = std::make_unique<WorkerLog>(ends[0], plan_.folder / "launcher.log");
-      }
-      std::map<std::string, std::string> variables = plan_.environment;
-      variables[folder_variable] = plan_.folder.string();
-      std::vector<std::string> environment_texts = environment_with(variables);
-      const std::vector<char*> arguments = pointers_to(plan_.command);
-      const std::vector<char*> environment = pointers_to(environment_texts);
-      const std::string folder = plan_.folder.string();
-      const ChildPlan plan{.arguments = arguments.data(),
-                           .environment = environment.data(),
-                           .folder = folder.c_str(),
-                           .cores = nullptr,
-                           .rules = -1,
-                           .commands = -1,
-                           .events = -1,
-                           .log = log_end.get(),
-                           .failure = failure_end.get(),
-                           .parent = ::getpid()};
-      const pid_t launcher = fork_worker(plan_.folder);
-      if (launcher < 0) throw std::system_error(errno, std::generic_category(), "fork");
-      if (launcher == 0) run_child(plan);
-      ::setpgid(launcher, launcher);
-      started_ = launcher;
-      failure_end.reset();
-      int error = 0;
-      ssize_t count;
-      while ((count = ::read(failure_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-      }
-      if (count > 0) {
-        ::waitpid(launcher, nullptr, 0);
-        throw std::system_error(error, std::generic_category(), plan_.command.front());
-      }
-      launcher_ = launcher;
-      ending_ = Descriptor(open_process(launcher));
-    }
-
-    bool reaped() {
-      int status = 0;
-      rusage usage{};
-      if (::wait4(launcher_, &status, WNOHANG, &usage) != launcher_) return false;
-      launcher_exit_ = exit_of(status, usage);
-      ending_.reset();
-      if (log_) log_->drain();
-      return true;
-    }
-
-    void poll_once() {
-      std::vector<pollfd> waits = {
-          {wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {ending_.get(), POLLIN, 0}};
-      waits.push_back({log_ ? log_->descriptor() : -1, POLLIN, 0});
-      const std::size_t first = waits.size();
-      {
-        const std::lock_guard lock(mutex_);
-        for (const Rank& rank : ranks_) waits.push_back({rank.connection.get(), POLLIN, 0});
-      }
-      constexpr int longest_ms = 200;  // the limits above need a look from time to time
-      ::poll(waits.data(), waits.size(), longest_ms);
-      const std::lock_guard lock(mutex_);
-      if (waits[0].revents != 0) {
-        std::uint64_t count;
-        [[maybe_unused]] const ssize_t ignored = ::read(wake_.get(), &count, sizeof count);
-      }
-      if (waits[1].revents != 0) admit();
-      if (waits[3].revents != 0) log_->drain();
-      for (std::size_t i = 0; i < ranks_.size(); ++i) {
-        Rank& rank = ranks_[i];
-        if (waits[first + i].revents == 0 || !rank.connection) continue;
-        if (const auto report = launch::receive_report(rank.connection.get()))
-          take(rank, *report);
-        else
-          lose(rank);
-      }
-    }
-
-    LaunchPlan plan_;
-    mutable std::mutex mutex_;  // guards the ranks and the log
-    std::vector<Rank> ranks_;
-    std::unique_ptr<WorkerLog> log_;
-    Descriptor wake_;
-    // Only of the thread:
-    Descriptor listener_, ending_;
-    pid_t started_ = -1, launcher_ = -1;  // -1: not started; has ended
-    WorkerExit launcher_exit_;
-    std::jthread thread_;  // the last member: joined before the others are destroyed
-  };
-
-  Launch::Launch(LaunchPlan plan) : server_(std::make_unique<Server>(std::move(plan))) {}
-  Launch::~Launch() = default;
-
-  void Launch::offer(int rank, launch::RankOrders orders) {
-    server_->offer(static_cast<std::size_t>(rank), std::move(orders));
+    const std::lock_guard lock(mutex_);
+    for (Rank& rank : ranks_) rank.connection.reset();
   }
-  pid_t Launch::process(int rank) const { return server_->process(static_cast<std::size_t>(rank)); }
-  std::optional<WorkerExit> Launch::ended(int rank) const {
-    return server_->ended(static_cast<std::size_t>(rank));
+
+  void start() {
+    listener_ = launch::listen_at(plan_.socket);
+    int ends[2], failure[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0 || ::pipe2(failure, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "pipe2");
+    const Descriptor log_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+    ::close(ends[1]);
+    Descriptor failure_end(::fcntl(failure[1], F_DUPFD_CLOEXEC, 10));
+    ::close(failure[1]);
+    const Descriptor failure_read(failure[0]);
+    {
+      const std::lock_guard lock(mutex_);
+      log_ = std::make_unique<WorkerLog>(ends[0], plan_.folder / "launcher.log");
+    }
+    std::map<std::string, std::string> variables = plan_.environment;
+    variables[folder_variable] = plan_.folder.string();
+    std::vector<std::string> environment_texts = environment_with(variables);
+    const std::vector<char*> arguments = pointers_to(plan_.command);
+    const std::vector<char*> environment = pointers_to(environment_texts);
+    const std::string folder = plan_.folder.string();
+    const ChildPlan plan{.arguments = arguments.data(),
+                         .environment = environment.data(),
+                         .folder = folder.c_str(),
+                         .cores = nullptr,
+                         .rules = -1,
+                         .commands = -1,
+                         .events = -1,
+                         .log = log_end.get(),
+                         .failure = failure_end.get(),
+                         .parent = ::getpid()};
+    const pid_t launcher = fork_worker(plan_.folder);
+    if (launcher < 0) throw std::system_error(errno, std::generic_category(), "fork");
+    if (launcher == 0) run_child(plan);
+    ::setpgid(launcher, launcher);
+    started_ = launcher;
+    failure_end.reset();
+    int error = 0;
+    ssize_t count;
+    while ((count = ::read(failure_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+    }
+    if (count > 0) {
+      ::waitpid(launcher, nullptr, 0);
+      throw std::system_error(error, std::generic_category(), plan_.command.front());
+    }
+    launcher_ = launcher;
+    ending_ = Descriptor(open_process(launcher));
   }
-  std::optional<WorkerEnding> Launch::failure(int rank) const {
-    return server_->failure(static_cast<std::size_t>(rank));
+
+  bool reaped() {
+    int status = 0;
+    rusage usage{};
+    if (::wait4(launcher_, &status, WNOHANG, &usage) != launcher_) return false;
+    launcher_exit_ = exit_of(status, usage);
+    ending_.reset();
+    if (log_) log_->drain();
+    return true;
   }
-  void Launch::signal(int rank, int number) { server_->signal(static_cast<std::size_t>(rank), number); }
-  int Launch::nodes() const { return server_->nodes(); }
+
+  void poll_once() {
+    std::vector<pollfd> waits = {
+        {wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {ending_.get(), POLLIN, 0}};
+    waits.push_back({log_ ? log_->descriptor() : -1, POLLIN, 0});
+    const std::size_t first = waits.size();
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Rank& rank : ranks_) waits.push_back({rank.connection.get(), POLLIN, 0});
+    }
+    constexpr int longest_ms = 200;  // the limits above need a look from time to time
+    ::poll(waits.data(), waits.size(), longest_ms);
+    const std::lock_guard lock(mutex_);
+    if (waits[0].revents != 0) {
+      std::uint64_t count;
+      [[maybe_unused]] const ssize_t ignored = ::read(wake_.get(), &count, sizeof count);
+    }
+    if (waits[1].revents != 0) admit();
+    if (waits[3].revents != 0) log_->drain();
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      Rank& rank = ranks_[i];
+      if (waits[first + i].revents == 0 || !rank.connection) continue;
+      if (const auto report = launch::receive_report(rank.connection.get()))
+        take(rank, *report);
+      else
+        lose(rank);
+    }
+  }
+
+  LaunchPlan plan_;
+  mutable std::mutex mutex_;  // guards the ranks and the log
+  std::vector<Rank> ranks_;
+  std::unique_ptr<WorkerLog> log_;
+  Descriptor wake_;
+  // Only of the thread:
+  Descriptor listener_, ending_;
+  pid_t started_ = -1, launcher_ = -1;  // -1: not started; has ended
+  WorkerExit launcher_exit_;
+  std::jthread thread_;  // the last member: joined before the others are destroyed
+};
+
+Launch::Launch(LaunchPlan plan) : server_(std::make_unique<Server>(std::move(plan))) {}
+Launch::~Launch() = default;
+
+void Launch::offer(int rank, launch::RankOrders orders) {
+  server_->offer(static_cast<std::size_t>(rank), std::move(orders));
+}
+pid_t Launch::process(int rank) const { return server_->process(static_cast<std::size_t>(rank)); }
+std::optional<WorkerExit> Launch::ended(int rank) const {
+  return server_->ended(static_cast<std::size_t>(rank));
+}
+std::optional<WorkerEnding> Launch::failure(int rank) const {
+  return server_->failure(static_cast<std::size_t>(rank));
+}
+void Launch::signal(int rank, int number) { server_->signal(static_cast<std::size_t>(rank), number); }
+int Launch::nodes() const { return server_->nodes(); }
 
 }  // namespace assay
