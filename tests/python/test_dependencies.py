@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from worker_under_test import ROOT
 
-SHARED = {"core", "graph", "protocol", "batch", "machine", "report", "workloads"}
+SHARED = {"core", "graph", "protocol", "batch", "machine", "report", "launch", "workloads"}
 CONDUCTOR = [
     f"conductor/{room}"
     for room in ("backends", "data", "config", "process", "check", "run", "print", "compare", "docs", "cli")
@@ -27,6 +27,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "batch": {"core", "protocol"},
     "machine": {"core"},
     "report": {"core", "machine", "protocol"},
+    "launch": {"core"},
     "workloads": {"core", "graph"},
     "worker": {"core", "graph", "protocol", "batch"},
     "engine": {"core", "graph", "worker"},
