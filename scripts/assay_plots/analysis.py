@@ -34,6 +34,7 @@ from assay_plots.report import (
     Published,
     Ratio,
     Report,
+    Scaling,
     Study,
     Tensor,
     Timeline,
@@ -304,6 +305,11 @@ def _study(head: Json, cells: list[Cell]) -> Study:
         {row.name: row for row in metrics},
         list(dict.fromkeys(cell.series for cell in cells)),
         cells,
+        [
+            Scaling(of["cell"], of["base"], of["kind"], efficiency)
+            for of in head["scaling"]
+            if (efficiency := _ratio(of["efficiency"])) is not None
+        ],
     )
 
 

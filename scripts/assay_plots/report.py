@@ -222,6 +222,16 @@ class Growth:
     doubling: float  # the factor of the time when the size doubles
 
 
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """The efficiency of a cell with several ranks; cells by their places in Study.all_cells."""
+
+    cell: int
+    base: int  # with one rank
+    kind: str  # "strong", "weak"
+    efficiency: Ratio
+
+
 @dataclass(slots=True)
 class Family:
     """Groups that differ only in the batch, or in the size of an op."""
@@ -263,6 +273,7 @@ class Study:
     metrics: dict[str, MetricRow]
     series: list[str]
     all_cells: list[Cell] = field(default_factory=list)  # by index
+    scaling: list[Scaling] = field(default_factory=list)
 
     @property
     def networks(self) -> list[Group]:

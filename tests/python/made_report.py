@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from report_form import version_2
+from report_form import columns, version_2
 
 Json = dict[str, Any]
 SECOND = 1_000_000_000
@@ -80,6 +80,19 @@ class Maker:
             made = [self.block("warm_up", here * 1.2, 20)]
             made += [self.block("timed", here * self.random.uniform(0.98, 1.02), 20) for _ in range(blocks)]
             forks.append(self.fork(number, made, flags))
+        return forks
+
+    def ranks_forks(self, step: float, count: int, ranks: int) -> list[Json]:
+        """Forks of several ranks, which are equally slow."""
+        forks = self.steps_forks(step, count, 3)
+        for fork in forks:
+            rows = fork["blocks"]
+            own = [row | {"cpu_ns": row["cpu_ns"] // ranks} for row in rows]
+            for row, part in zip(rows, own, strict=True):
+                row["cpu_ns"] = ranks * part["cpu_ns"]
+            record: Json = {"cores": "0", "blocks": columns(own), "compile_seconds": 0.25}
+            record["host_peak_rss"] = 90_000_000
+            fork["ranks"] = [{"rank": rank} | record for rank in range(ranks)]
         return forks
 
     def epoch_forks(self, step: float, count: int, epochs: int) -> list[Json]:
@@ -223,6 +236,23 @@ class Maker:
         return self.cell(backend, mode, kind, forks, **axes, size=size, cache="warm", work=work)
 
 
+def in_ranks(m: Maker) -> list[Json]:
+    """Make cells of 1, 2 and 4 ranks."""
+    cells: list[Json] = []
+    for backend, mode in (("torch", "eager"), ("jax", "jit")):
+        for ranks in (1, 2, 4):
+            step, axes = 1e-2 / ranks**0.8, {"workload": "mlp", "batch": 512, "threads": 1}
+            if ranks == 1:
+                cells.append(m.cell(backend, mode, "framework", m.steps_forks(step, WIDE, 3), **axes))
+                continue
+            forks = m.ranks_forks(step, WIDE, ranks)
+            cell = m.cell(backend, mode, "framework", forks, **axes)
+            cell |= {"variant": {"ranks": str(ranks)}}
+            cell["id"] = cell["id"].replace("/steps", f"/ranks={ranks}/steps")
+            cells.append(cell)
+    return cells
+
+
 def unrun(cell: Json, status: str, reason: str) -> Json:
     """Make the cell one that was not timed."""
     checked = status == "wrong_result"
@@ -319,6 +349,7 @@ def studies() -> Json:
                 cell |= {"id": name, "variant": {"sequence-length": length}}
             cells.append(cell)
     cells.append(m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, WIDE, 5), workload="mlp", batch=32))
+    cells += in_ranks(m)
     for schedule in ("", "every:2x0.9"):
         for backend in ("torch", "mxnet"):
             forks = m.epoch_forks(2e-3, WIDE, 4)

@@ -70,7 +70,7 @@ def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study_at(path)
 
 
-OF_STUDIES = ("networks", "speedup", "latency", "profile", "schedules", "plans")
+OF_STUDIES = ("networks", "speedup", "ranks", "latency", "profile", "schedules", "plans")
 
 
 def drawn(study: Study, name: str) -> Figure:
@@ -102,7 +102,8 @@ def test_every_picture_is_drawn_of_a_report_that_has_everything(
     assert root.tag.endswith("svg")
     texts = "".join(root.itertext())
     assert plot.title in texts
-    assert {"memory": "naive", "plans": "naive", "schedules": "mxnet"}.get(plot.name, "onednn") in texts
+    shown_by = {"memory": "naive", "plans": "naive", "schedules": "mxnet", "ranks": "torch"}
+    assert shown_by.get(plot.name, "onednn") in texts
 
 
 def test_bars_show_the_metric_and_its_interval(everything: Study) -> None:
@@ -209,6 +210,30 @@ def test_a_speed_up_is_over_the_fewest_threads(of_studies: Study) -> None:
     assert [row["speedup"] for row in rows] == pytest.approx(
         [rate / (rates[0] or 1) for rate in rates[:3] if rate]
     )
+
+
+def test_a_speed_up_over_ranks_is_over_one_rank(of_studies: Study) -> None:
+    figure = drawn(of_studies, "ranks")
+    assert [panel.heading.title for panel in figure.panels] == [
+        "Speed-up: mlp, training, batch 512, strong scaling",
+        "Efficiency: mlp, training, batch 512, strong scaling",
+    ]
+    both = [row for row in rows_of(figure, "times") if row["series"] == "torch eager"]
+    rows = both[:3]
+    assert both[3:] == rows, "both panels have the same numbers"
+    assert [row["ranks"] for row in rows] == [1, 2, 4]
+    rates = [
+        cell.value("samples_per_second")
+        for cell in of_studies.cells
+        if cell.series == "torch eager" and cell.batch == 512
+    ]
+    expected = [rate / (rates[0] or 1) for rate in rates if rate]
+    assert [row["speedup"] for row in rows] == pytest.approx(expected, rel=0.05), "paired, so not quite"
+    assert [row["efficiency"] * row["ranks"] for row in rows] == pytest.approx([r["speedup"] for r in rows])
+    ideal = [row for row in rows_of(figure, "speedup") if "series" not in row]
+    assert [row["speedup"] for row in ideal] == [1, 2, 4]
+    whole = [row["efficiency"] for row in rows_of(figure, "efficiency") if "series" not in row]
+    assert whole == [1, 1, 1]
 
 
 def test_bars_are_grouped_over_the_axis(everything: Study, of_studies: Study) -> None:
