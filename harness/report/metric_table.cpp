@@ -75,6 +75,9 @@ std::span<const MetricRow> metric_table() {
     {"page_faults", "1", Hint::number, lower, others, "page faults", "",
      "median over the blocks of step_time of the page faults that no disk served / steps: pages of memory that"
      " a step had to ask the system for (see --allocator)"},
+    {"rank_imbalance", "1", Hint::ratio, lower, others, "imbalance", "",
+     "with several ranks: median over the blocks of step_time of the slowest rank's seconds over the mean of all ranks';"
+     " near 1 where ranks wait for each other within a step"},
     {"gpu_utilisation", "1", Hint::percentage, neither, others, "GPU", "",
      "mean of the samples in the timed blocks"},
     {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",

@@ -14,6 +14,7 @@
 #include "harness/report/gpu_metrics.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/operator_times.hpp"
+#include "harness/report/rank_blocks.hpp"
 
 namespace assay {
 namespace {
@@ -184,6 +185,12 @@ Sample enqueue_time(const Fork& fork) {
   return over_blocks(fork, enqueue_of);
 }
 
+Sample imbalance(const Fork& fork) {
+  if (fork.ranks.empty()) return {{}, "the cell has one rank"};
+  const auto ratio = rank_imbalance(fork);
+  return {ratio, ratio ? "" : "no block was timed"};
+}
+
 Sample start_rss(const Fork& fork) {
   if (fork.host_start_rss == 0) return {{}, "the report has no such value"};
   return {static_cast<double>(fork.host_start_rss), ""};
@@ -281,6 +288,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"time_outside_blocks", time_outside_blocks},
       {"enqueue_time", enqueue_time},
       {"page_faults", page_faults},
+      {"rank_imbalance", imbalance},
       {"step_cpu_time", [](const Fork& fork) { return over_blocks(fork, cpu_of); }},
       {"loader_wait",
        [=](const Fork& fork) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -66,6 +67,21 @@ std::vector<Block> joined_blocks(std::span<const RankRecord> ranks) {
   for (std::size_t i = 0; !ranks.empty() && i < ranks.front().blocks.size(); ++i)
     blocks.push_back(joined_block(ranks, i));
   return blocks;
+}
+
+std::optional<double> rank_imbalance(const Fork& fork) {
+  std::vector<double> ratios;
+  for (const Block* block : steady_blocks(fork)) {
+    const auto number = static_cast<std::size_t>(block - fork.blocks.data());
+    double sum = 0;
+    for (const RankRecord& rank : fork.ranks) {
+      if (rank.blocks.size() != fork.blocks.size()) return std::nullopt;
+      sum += block_seconds(rank.blocks[number]);
+    }
+    if (sum > 0) ratios.push_back(block_seconds(*block) * static_cast<double>(fork.ranks.size()) / sum);
+  }
+  if (ratios.empty()) return std::nullopt;
+  return median(ratios);
 }
 
 std::optional<Disturbance> joined_disturbance(std::span<const RankRecord> ranks) {

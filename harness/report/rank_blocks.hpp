@@ -18,6 +18,10 @@ std::string unlike_blocks(std::span<const RankRecord> ranks);
 // faults and stolen times are summed. Precondition: no unlike_blocks().
 std::vector<Block> joined_blocks(std::span<const RankRecord> ranks);
 
+// How much longer the slowest rank took for a step than the mean of all: the median over steady_blocks() of the one over
+// the other. Nothing if the fork has no ranks, or no steady block. Precondition: its blocks are joined_blocks().
+std::optional<double> rank_imbalance(const Fork& fork);
+
 // The sums of the ranks, over the longest window; absent if one of them is unknown. Ranks that share a processor are other
 // processes for each other.
 std::optional<Disturbance> joined_disturbance(std::span<const RankRecord> ranks);

@@ -50,6 +50,27 @@ TEST(RankBlocks, AreRefusedIfTheRanksTookOtherSteps) {
   EXPECT_THAT(unlike_blocks(ranks), HasSubstr("rank 1 has 1"));
 }
 
+TEST(RankImbalance, IsTheMedianOfTheSlowestOverTheMean) {
+  Fork fork{.ranks = two_ranks()};
+  for (RankRecord& rank : fork.ranks)
+    for (Block& block : rank.blocks) block.kind = BlockKind::timed;
+  fork.blocks = joined_blocks(fork.ranks);
+  EXPECT_DOUBLE_EQ(rank_imbalance(fork).value(), (110 / 105.0 + 150 / 145.0) / 2);
+  for (RankRecord& rank : fork.ranks) rank.blocks[0].kind = BlockKind::warm_up;
+  fork.blocks = joined_blocks(fork.ranks);
+  EXPECT_DOUBLE_EQ(rank_imbalance(fork).value(), 150 / 145.0) << "without the warm-up";
+}
+
+TEST(RankImbalance, NeedsRanksAndTimedBlocks) {
+  Fork fork{.ranks = two_ranks()};
+  for (RankRecord& rank : fork.ranks)
+    for (Block& block : rank.blocks) block.kind = BlockKind::warm_up;
+  fork.blocks = joined_blocks(fork.ranks);
+  EXPECT_FALSE(rank_imbalance(fork));
+  fork.ranks.clear();
+  EXPECT_FALSE(rank_imbalance(fork));
+}
+
 TEST(RankBlocks, SumTheDisturbancesOverTheLongestWindow) {
   std::vector<RankRecord> ranks = two_ranks();
   EXPECT_FALSE(joined_disturbance(ranks));
