@@ -305,3 +305,25 @@ def test_the_compatibility_page_has_every_exit_code() -> None:
     assert len(codes) == 7
     for code in codes:
         assert re.search(rf"^\| {code} \|", page, re.MULTILINE)
+
+
+def exams_of_texts() -> Iterator[tuple[str, int]]:
+    """The number of texts in an exam of each row of a config that computes logits of padded texts."""
+    for path in sorted((ROOT / "configs").glob("*.json")):
+        config = json.loads(path.read_text())
+        for row in config.get("cells", [{}]):
+            asked = config | row
+            networks = asked.get("workload", [])
+            padded = {"minilm", "bert-base"} & {*([networks] if isinstance(networks, str) else networks)}
+            if not padded or asked.get("task") != "infer":
+                continue
+            batches = asked.get("batch", 32)
+            smallest = min(batches) if isinstance(batches, list) else batches
+            yield path.stem, asked.get("resident-batches", 8) * min(smallest, asked.get("distinct", 4))
+
+
+def test_each_exam_of_padded_texts_has_one_that_is_padded_in_part() -> None:
+    """Of an exam's texts the first is full and the second has one token."""
+    found = [*exams_of_texts()]
+    assert {name for name, _ in found} >= {"transformers", "inference-latency"}
+    assert [name for name, texts in found if texts < 3] == []
