@@ -19,6 +19,8 @@ OTHER_NETWORKS = (
     *("cifar10-cnn", "resnet50", "alexnet", "overfeat", "vgg_a", "googlenet"),
     *("vit-tiny", "minilm", "nanogpt"),
 )
+# Of the loops: a framework that is not named has fp32 only.
+PRECISIONS = {"torch": ("fp32", "bf16"), "tensorflow": ("fp32", "bf16")}
 TASKS = ("train", "infer")
 LOADERS = ("resident", "harness", "native")
 LOADED = "lenet5"  # the network that is also trained through loaders

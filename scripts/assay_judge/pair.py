@@ -48,6 +48,7 @@ class Conditions:
     # So small that neither side learns its few batches by heart: moments of gradients that vanish become
     # subnormal numbers, with which a processor needs longer, and the two sides have different data.
     learning_rate: float = 1e-6
+    precision: str = "fp32"
 
     @property
     def block_seconds(self) -> float:
@@ -60,7 +61,10 @@ class Conditions:
 
     def as_json(self) -> dict[str, Any]:
         own = {"loop_environment": dict(self.loop_environment), "loop_python": dict(self.loop_python)}
-        return asdict(self) | own
+        found = asdict(self) | own
+        if self.precision == "fp32":
+            del found["precision"]  # as in files from before there was a choice
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,8 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
         command += ["--learning-rate", f"{conditions.learning_rate:g}"]
     if conditions.batch:
         command += ["--batch", conditions.batch]
+    if conditions.precision != "fp32":
+        command += ["--precision", conditions.precision]
     # Compiled programs are reused, as in the loop: no clock includes compiling.
     if cell.framework in KEEPS_COMPILED:
         command += ["--compile-cache", "warm"]
@@ -128,6 +134,8 @@ def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[objec
         "--learning-rate",
         f"{conditions.learning_rate:g}",
     ]
+    if conditions.precision != "fp32":
+        command += ["--precision", conditions.precision]
     return [*command, *(("--batch", conditions.batch) if conditions.batch else ())]
 
 

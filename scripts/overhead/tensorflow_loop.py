@@ -75,7 +75,9 @@ class Training(TensorflowLoop):
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
-                logits = model(inputs, training=True)
+                logits = tf.cast(
+                    model(inputs, training=True), tf.float32
+                )  # as Keras's guide to mixed precision
                 loss = loss_fn(labels, logits)
             gradients = tape.gradient(loss, model.trainable_variables)
             optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
@@ -103,8 +105,10 @@ class Inference(TensorflowLoop):
 class TensorFlow(Framework):
     version = tf.__version__
     modes = ("eager", "graph", "xla")
+    precisions = ("fp32", "bf16")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        keras.mixed_precision.set_global_policy("mixed_bfloat16" if self.precision == "bf16" else "float32")
         model = build(name, network)
         held = cycle([(tf.constant(images_last(x)), tf.constant(y)) for x, y in batches])
         if task == "infer":

@@ -121,8 +121,11 @@ class Captured(Training):
 
 
 class Inference(TorchLoop):
-    def __init__(self, model: nn.Module, mode: str, batches: Iterator[tuple[Tensor, Tensor]]) -> None:
+    def __init__(
+        self, model: nn.Module, mode: str, batches: Iterator[tuple[Tensor, Tensor]], precision: str = "fp32"
+    ) -> None:
         super().__init__(model.eval(), batches)
+        self.precision = precision
         if mode == "freeze":
             from torch._inductor import config
 
@@ -132,7 +135,11 @@ class Inference(TorchLoop):
     def run(self, steps: int) -> float:
         with torch.inference_mode():
             for inputs, _ in islice(self.batches, steps):
-                logits = self.forward(inputs)
+                if self.precision == "bf16":
+                    with torch.autocast(inputs.device.type, torch.bfloat16):
+                        logits = self.forward(inputs)
+                else:
+                    logits = self.forward(inputs)
         return float(logits.sum())
 
 
@@ -165,7 +172,7 @@ class Torch(Framework):
             for x, y in batches
         ]
         if task == "infer":
-            return Inference(model, mode, cycle(held))
+            return Inference(model, mode, cycle(held), self.precision)
         kind = Captured if mode == "cudagraph" else Training
         return kind(model, network, mode, cycle(held), self.precision)
 

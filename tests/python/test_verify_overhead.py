@@ -343,6 +343,18 @@ def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
     assert "--block-seconds 0.05" in arguments
 
 
+def test_both_sides_have_the_precision_that_was_asked_for(fake: Fake) -> None:
+    fake.judge("--pairs", 1, "--precision", "bf16")
+    for side in ("adapter", "loop"):
+        assert "--precision bf16" in (fake.folder / f"{side}-arguments").read_text()
+    done = fake.judge("--pairs", 2)
+    assert done.returncode == 2
+    assert "conditions" in done.stderr
+    done = fake.judge("--precision", "bf16", "--only", "torch,jax")
+    assert done.returncode == 2
+    assert "the loops of jax do not have it" in done.stderr
+
+
 def test_the_loop_runs_in_the_python_that_was_named(fake: Fake) -> None:
     other = fake.folder / "other/bin/python"
     other.parent.mkdir(parents=True)
