@@ -70,7 +70,7 @@ def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study_at(path)
 
 
-OF_STUDIES = ("networks", "speedup", "ranks", "latency", "profile", "schedules", "plans")
+OF_STUDIES = ("networks", "speedup", "ranks", "latency", "decoding", "profile", "schedules", "plans")
 
 
 def drawn(study: Study, name: str) -> Figure:
@@ -273,6 +273,20 @@ def test_latencies_rise_from_the_median_to_the_slowest(of_studies: Study) -> Non
     for rows in found:
         seconds = [row["seconds"] for row in rows]
         assert seconds == sorted(seconds)
+
+
+def test_prompts_and_tokens_are_drawn(of_studies: Study) -> None:
+    cells = [cell for cell in of_studies.cells if cell.axes["task"] == "decode"]
+    found = [
+        (row["measure"], row["series"], row["value"])
+        for panel in drawn(of_studies, "decoding").panels
+        for rows in spec_of(panel)["datasets"].values()
+        for row in rows
+    ]
+    names = ("prefill_time", "tokens_per_second")
+    expected = [(name, cell.series, cell.metrics[name].value) for cell in cells for name in names]
+    assert sorted(found) == sorted(expected)
+    assert expected
 
 
 def test_both_schedules_are_in_one_panel(of_studies: Study) -> None:
