@@ -137,10 +137,11 @@ def test_other_loops_compute_with_the_masks_that_they_draw(make_cell: Any, mode:
     assert_same(answers, expected, 1e-3, 1e-3)
 
 
-def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: Any) -> None:
+@pytest.mark.parametrize("network", ["convolutional", "encoder"])
+def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: Any, network: str) -> None:
     if "bf16" not in framework.precisions:
         pytest.skip(f"{framework.name} has no bf16 here")
-    folder = make_cell("convolutional")
+    folder = make_cell(network)
     exact, _ = framework.ask(folder)
     request = json.loads((folder / "request.json").read_text())
     (folder / "request.json").write_text(json.dumps(request | {"precision": "bf16"}))
