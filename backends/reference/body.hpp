@@ -64,6 +64,7 @@ struct OpEntry {
 
 // One list per file of ops.
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> all_reduce_ops();
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> clip_ops();
 std::span<const OpEntry> row_norm_ops();

@@ -1,5 +1,6 @@
 #include "harness/engine/lowered_graph.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -88,9 +89,16 @@ class Formats {
            graph_.value(v).type.shape == graph_.value(parameter).type.shape) {
       like_[index(v)] = parameter;
       const Node& producer = graph_.node(graph_.value(v).producer);
-      const bool passes = producer.op->name() == "cast" || producer.op->name() == "clip";
-      v = passes ? producer.inputs[0] : none;
+      v = same_gradient(producer, v);
     }
+  }
+
+  // The operand from which a node makes the gradient `v`, element by element; `none` if it computes the gradient.
+  static ValueId same_gradient(const Node& producer, ValueId v) {
+    if (producer.op->name() == "cast" || producer.op->name() == "clip") return producer.inputs[0];
+    if (producer.op->name() != "all_reduce_wait") return none;
+    const auto place = std::ranges::find(producer.outputs, v) - producer.outputs.begin();
+    return producer.inputs[index(1 + place)];
   }
 
   Format wish(ValueId v) const {

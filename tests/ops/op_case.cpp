@@ -55,7 +55,7 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
   for (std::size_t i = 0; i < row.operands.size(); ++i) {
     const OpCase::Operand& given = row.operands[i];
     const Operand& operand = operand_at(op, operands, i);
-    if (given.fill == Fill::absent) {
+    if (given.fill == Fill::absent || given.fill == Fill::bucket) {
       inputs.push_back(none);
       continue;
     }
@@ -81,12 +81,21 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       value = builder.apply("lstm", {inputs[0], inputs[1], inputs[2], value}, row.attributes, "forward")[1];
     inputs.push_back(value);
   }
+  if (row.operands.front().fill == Fill::bucket) {
+    const NodeId start =
+        graph.add_node(find_op("all_reduce_start"), "start", std::span(inputs).subspan(1), {});
+    inputs[0] = graph.node(start).outputs[0];
+  }
   Attributes attributes = row.attributes;
   const bool typed = attributes.has("dtype") || row.op == "padding_mask" || row.op == "cache_mask";
   if (precision.master == DType::f64 && typed) attributes.set("dtype", std::string("f64"));
   std::vector<bool> wanted;
   if (row.op == "sgd" && inputs.back() == none) wanted = {true, false};
-  const NodeId node = graph.add_node(op, "node", inputs, attributes, wanted);
+  NodeId node = graph.add_node(op, "node", inputs, attributes, wanted);
+  if (row.op == "all_reduce_start") {  // its only result is opaque
+    inputs.insert(inputs.begin(), graph.node(node).outputs[0]);
+    node = graph.add_node(find_op("all_reduce_wait"), "wait", inputs);
+  }
   for (std::size_t o = 0; o < graph.node(node).outputs.size(); ++o) {
     const ValueId value = graph.node(node).outputs[o];
     if (value != none && !graph.value(value).opaque) graph.add_output(fmt::format("result{}", o), value);
@@ -167,6 +176,7 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::attended:
       case Fill::zero:
       case Fill::no_seed:
+      case Fill::bucket:
       case Fill::absent:
         break;
     }

@@ -40,6 +40,7 @@ enum class Fill : std::uint8_t {
   schedule,  // learning rate 0.01, step 3
   kept,      // a dropout mask, u8: one in four is 0
   no_seed,   // a seed of 0: masks are supplied
+  bucket,    // what all_reduce_start makes of the other operands; the shape is not given
   absent,
 };
 

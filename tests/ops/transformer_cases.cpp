@@ -228,6 +228,14 @@ void more_dimensions(std::vector<OpCase>& rows) {
                   8});
 }
 
+// With one rank, which changes no bit.
+void all_reduce(std::vector<OpCase>& rows) {
+  rows.push_back({"all_reduce_start", "one", {{R, {41, 1021}}}});
+  rows.push_back({"all_reduce_start", "three", {{I, {5, 3}}, {R, {7}}, {I, {2, 3, 4}}}});
+  rows.push_back({"all_reduce_wait", "one", {{Fill::bucket}, {R, {37}}}});
+  rows.push_back({"all_reduce_wait", "three", {{Fill::bucket}, {R, {300, 257}}, {I, {1000}}, {P, {}}}});
+}
+
 void clipping(std::vector<OpCase>& rows) {
   rows.push_back({"global_norm", "one", {{I, {37}}}, {}, 2});
   rows.push_back({"global_norm", "scalar", {{P, {}}}, {}, 2});
@@ -253,6 +261,7 @@ void add_transformer_cases(std::vector<OpCase>& rows) {
   decoding(rows);
   more_dimensions(rows);
   clipping(rows);
+  all_reduce(rows);
 }
 
 }  // namespace assay::ops

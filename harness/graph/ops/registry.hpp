@@ -75,6 +75,8 @@
   X(lstm_gradient)                  \
   X(from_array)                     \
   X(from_list)                      \
+  X(all_reduce_start)               \
+  X(all_reduce_wait)                \
   X(global_norm)                    \
   X(clip)                           \
   X(sgd)                            \

@@ -113,6 +113,20 @@ ValueId dense(Graph& graph, const Gradient& gradient, ValueId parameter) {
   return graph.node(graph.add_node(dense_rows_op(), name, inputs, {{"rows", rows}})).outputs[0];
 }
 
+// Replaces all gradients by their means over the ranks.
+void average(Graph& graph, const BucketLimits& limits, const std::vector<ValueId>& parameters,
+             std::vector<Gradient>& gradients) {
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].touched != none)
+      throw GraphError(fmt::format("graph '{}': the gradient of {} is row-sparse and has no mean over ranks",
+                                   graph.name(), graph.value(parameters[i]).name));
+    values.push_back(gradients[i].value);
+  }
+  const std::vector<ValueId> means = add_all_reduce(graph, values, limits);
+  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].value = means[i];
+}
+
 // Scales all gradients down to the norm `limit`. The norm of a row-sparse gradient is that of its values, since
 // each row occurs once, so it stays row-sparse.
 void clip(Graph& graph, double limit, const std::vector<ValueId>& parameters,
@@ -200,6 +214,7 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
       graph.add_output("gradient/" + graph.value(parameters[i]).name,
                        dense(graph, gradients[i], parameters[i]));
   }
+  if (options.mean_over_ranks) average(graph, *options.mean_over_ranks, parameters, gradients);
   if (program.optimizer.clip_norm > 0) clip(graph, program.optimizer.clip_norm, parameters, gradients);
   const ValueId drawn_by = graph.find("schedule");
   const ValueId schedule =
@@ -210,8 +225,9 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
     for (const Graph::Output& output : program.training.outputs())
       if (output.name != "loss") graph.remove_output(output.name);
   }
-  return apply_precision(with_recomputation(graph.pruned(), program.training, program.segments),
-                         options.precision);
+  const Graph step = apply_precision(with_recomputation(graph.pruned(), program.training, program.segments),
+                                     options.precision);
+  return options.mean_over_ranks ? with_overlap(step) : step;
 }
 
 Graph inference_step(const Program& program, const Precision& precision) {

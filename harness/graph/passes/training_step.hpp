@@ -2,7 +2,10 @@
 // mask that it reads; a training step must also name the source of the mask.
 #pragma once
 
+#include <optional>
+
 #include "harness/graph/graph.hpp"
+#include "harness/graph/passes/all_reduce.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
 
@@ -18,10 +21,12 @@ struct TrainingStepOptions {
   Precision precision = {};
   bool gradients_as_outputs = false;  // the check: outputs "gradient/<parameter>"
   bool network_outputs = false;  // the check: "logits", and all other outputs of the network next to the loss
+  std::optional<BucketLimits> mean_over_ranks = {};  // each gradient becomes its mean over the ranks
 };
 
 // Forward, loss, backward and optimizer with the casts of the precision policy, and with the recomputation of
-// the program's segments. Always has the output "loss";
+// the program's segments. With several ranks, gradients become their means before they are clipped and read by the
+// optimizer (all_reduce.hpp); then throws GraphError if one of them is row-sparse. Always has the output "loss";
 // the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
 // program, "schedule" f32 (2), and "seed" i32 (2) if the program has masks. For a single op: its results, and
 // "gradient/<input>" for each of differentiated_inputs(); it has "schedule" and "seed" if it has masks, and

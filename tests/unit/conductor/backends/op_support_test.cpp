@@ -36,8 +36,8 @@ TEST(OpSupport, a_framework_has_its_own_gradients) {
 TEST(OpSupport, no_network_has_optimizers_casts_or_gradients) {
   for (const char* op : {"concat", "matmul", "softmax", "convolution"})
     EXPECT_TRUE(in_networks(find_op(op))) << op;
-  for (const char* op : {"adam", "sgd", "cast", "clip", "constant", "global_norm", "softmax_gradient",
-                         "convolution_weight_gradient"})
+  for (const char* op : {"adam", "sgd", "all_reduce_start", "all_reduce_wait", "cast", "clip", "constant",
+                         "global_norm", "softmax_gradient", "convolution_weight_gradient"})
     EXPECT_FALSE(in_networks(find_op(op))) << op;
 }
 
