@@ -73,6 +73,11 @@ BackendInfo OnednnBackend::info() const {
                    {"instruction_set", isa_name(dnnl_get_effective_cpu_isa())},
                    {"own_loops", loops().name},
                    {"math_mode", "strict"}};
+  if (exchange_) {
+    info.settings["collectives"] = "mpi: " + exchange_->library();
+    info.settings["all_reduce"] =
+        exchange_->progress() == collectives::Progress::thread ? "in a thread" : "in the step";
+  }
   if (!outside_of_library_.empty()) info.settings["outside_of_library"] = outside_of_library_;
   return info;
 }
@@ -92,13 +97,29 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
     return fmt::format("precision 'bf16': this CPU has {} at best, bf16 needs AVX-512 BF16 or AMX",
                        isa_name(dnnl_get_effective_cpu_isa()));
   }
+  if (options.world > 1) {
+    if (options.task != Task::train || program.is_op())
+      return "[ranks] ranks share only the training of a network; use --ranks 1";
+    for (const Node& node : program.training.nodes()) {
+      if (node.attributes.get_or("sparse_gradient", false))
+        return "[ranks] row-sparse gradients are not exchanged; use --embedding-gradient dense";
+    }
+  }
   return first_unsupported(program, options, *make_kernel_library(options));
 }
 
 std::unique_ptr<Executable> OnednnBackend::compile(const Program& program, const CompileOptions& options) {
   const auto is_outside = [](const Node& node) { return primitives::is_outside_of_library(node.op->name()); };
   outside_of_library_ = options.mode == primitives_mode ? ops_of_step(program, options, is_outside) : "";
-  return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
+  if (options.world > 1 && !exchange_) {
+    try {
+      exchange_ = std::make_shared<collectives::Exchange>(join_(options.rank, options.world));
+    } catch (const collectives::NoMpi& error) {
+      throw Unavailable(error.what());
+    }
+  }
+  return std::make_unique<KernelExecutable>(
+      program, options, make_kernel_library(options, options.world > 1 ? exchange_ : nullptr));
 }
 
 }  // namespace assay::onednn

@@ -12,10 +12,12 @@
 
 namespace assay::onednn {
 
-OnednnLibrary::OnednnLibrary(int threads) {
+OnednnLibrary::OnednnLibrary(int threads, std::shared_ptr<collectives::Exchange> exchange)
+    : exchange_(std::move(exchange)) {
   omp_set_num_threads(threads);
   omp_set_dynamic(0);
   context_.threads = threads;
+  context_.exchange = exchange_.get();
 }
 
 Graph OnednnLibrary::fuse(Graph graph) const {
@@ -99,9 +101,11 @@ std::string PrimitivesLibrary::unsupported(const Graph& graph, const Node& node)
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
 
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
-  if (options.mode == primitives_mode) return std::make_unique<PrimitivesLibrary>(options.threads);
-  return std::make_unique<OnednnLibrary>(options.threads);
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
+                                                   std::shared_ptr<collectives::Exchange> exchange) {
+  if (options.mode == primitives_mode)
+    return std::make_unique<PrimitivesLibrary>(options.threads, std::move(exchange));
+  return std::make_unique<OnednnLibrary>(options.threads, std::move(exchange));
 }
 
 bool has_bf16() { return dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16; }

@@ -1,6 +1,9 @@
 // oneDNN as a kernel library for the shared executor.
 #pragma once
 
+#include <memory>
+
+#include "backends/collectives/exchange.hpp"
 #include "backends/onednn/lowering.hpp"
 #include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
@@ -13,7 +16,8 @@ inline constexpr const char* primitives_mode = "primitives";
 class OnednnLibrary : public KernelLibrary {
  public:
   // Sets the size of the OpenMP team of this process: oneDNN has no other setting for its threads.
-  explicit OnednnLibrary(int threads);
+  // `exchange`: with the other ranks; null: there are none.
+  explicit OnednnLibrary(int threads, std::shared_ptr<collectives::Exchange> exchange = nullptr);
 
   Graph fuse(Graph graph) const override;
   std::string unsupported(const Graph& graph, const Node& node) const override;
@@ -23,12 +27,14 @@ class OnednnLibrary : public KernelLibrary {
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
   bool keeps_constants() const override { return true; }
+  std::int64_t agree(std::int64_t value) override { return exchange_ ? exchange_->agree(value) : value; }
 
  protected:
   // Null if the mode does not have the op.
   virtual const OpEntry* entry(std::string_view op) const;
 
  private:
+  std::shared_ptr<collectives::Exchange> exchange_;
   Context context_;
 };
 
@@ -50,7 +56,8 @@ class PrimitivesLibrary final : public OnednnLibrary {
 
 // The library of options.mode. The backend uses it, and so do the conformance suite and the benchmarks of
 // ops.
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
+                                                   std::shared_ptr<collectives::Exchange> exchange = nullptr);
 
 // Whether this CPU multiplies bf16 in hardware.
 bool has_bf16();

@@ -79,7 +79,8 @@ const OpEntry* find_entry(std::string_view op) {
        {convolution_ops(), linear_ops(),     pool_ops(),      pointwise_ops(), dropout_ops(),
         norm_ops(),        loss_ops(),       embedding_ops(), lstm_ops(),      lazy_adam_ops(),
         optimizer_ops(),   activation_ops(), move_ops(),      product_ops(),   reduce_ops(),
-        softmax_ops(),     attention_ops(),  clip_ops(),      row_norm_ops(),  sequence_ops()}) {
+        softmax_ops(),     attention_ops(),  clip_ops(),      row_norm_ops(),  sequence_ops(),
+        all_reduce_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -85,6 +85,7 @@ struct OpEntry {
 };
 
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> all_reduce_ops();
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> clip_ops();
 std::span<const OpEntry> convolution_ops();

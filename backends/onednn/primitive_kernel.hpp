@@ -8,6 +8,10 @@
 #include "backends/onednn/layout.hpp"
 #include "harness/engine/kernel_library.hpp"
 
+namespace assay::collectives {
+class Exchange;
+}
+
 namespace assay::onednn {
 
 // The engine and stream of a library. A CPU stream runs each primitive to its end.
@@ -15,6 +19,7 @@ struct Context {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   int threads = 1;
+  collectives::Exchange* exchange = nullptr;  // with the other ranks; null: there are none
 };
 
 // The memory objects and the array of arguments are made once; bind() only sets data handles, run() only

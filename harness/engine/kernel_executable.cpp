@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -35,7 +36,8 @@ Graph gradient_graph(const Program& program, const Precision& precision) {
 Graph timed_step(const Program& program, const CompileOptions& options) {
   switch (options.task) {
     case Task::train:
-      return training_step(program, {options.precision, false, false});
+      return training_step(program, {options.precision, false, false,
+                                     options.world > 1 ? std::optional(options.buckets) : std::nullopt});
     case Task::infer:
       break;
     case Task::decode:

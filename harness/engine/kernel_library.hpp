@@ -133,6 +133,8 @@ class KernelLibrary {
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
+  // Executable::agree().
+  virtual std::int64_t agree(std::int64_t value) { return value; }
 };
 
 }  // namespace assay

@@ -13,6 +13,7 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/tensor.hpp"
+#include "harness/graph/passes/all_reduce.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/message.hpp"
@@ -65,6 +66,8 @@ struct CompileOptions {
   std::int64_t memory_cap = 0;  // the same limit in bytes
   bool gradients = false;       // for the oracle: gradients() will be called
   bool profile = false;         // operator_times() will be called
+  int rank = 0, world = 1;      // its place among the workers that train one model together
+  BucketLimits buckets = {};    // of the gradients that these exchange
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 if the program's inputs are tokens; labels: i32 (B), or
@@ -129,6 +132,10 @@ class Executable {
     throw std::logic_error("[gradients] this backend is not an oracle");
   }
 
+  // With several ranks: rank 0's value, once all ranks have called this. Never within a timed block. Values are 0 or
+  // more.
+  virtual std::int64_t agree(std::int64_t value) { return value; }
+
   // Bytes by name: "planned_arena", "persistent", ...
   virtual std::map<std::string, std::int64_t> memory() const = 0;
   virtual std::vector<OperatorTime> operator_times() const { return {}; }
@@ -138,6 +145,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual BackendInfo info() const = 0;
+  // Whether several of its workers can train one model together: each step then trains with the means of the
+  // gradients over the ranks, and Executable::agree() is implemented.
+  virtual bool has_ranks() const { return false; }
   // Empty if compile() will work; otherwise the reason for the status `unsupported`.
   virtual std::string unsupported(const Program& program, const CompileOptions& options) const = 0;
   virtual std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) = 0;

@@ -58,7 +58,7 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   const auto begin = std::chrono::steady_clock::now();
   enqueue(0);
   executable.synchronize();
-  const std::int64_t steps = asked.steps(seconds_since(begin));
+  const std::int64_t steps = executable.agree(asked.steps(seconds_since(begin)));
 
   const State before = executable.state();
   for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
@@ -83,7 +83,8 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
     equal = equal && answers.back().as<float>()[0] == 0;
   }
   without_pause.clear();
-  for (int run = 0; !equal && run < spread_runs; ++run) {
+  const bool all_equal = executable.agree(equal ? 1 : 0) == 1;
+  for (int run = 0; !all_equal && run < spread_runs; ++run) {
     const State again = run_with_pauses();
     for (std::size_t i = 0; i < again.size(); ++i) {
       float& spread = answers[1 + i].as<float>()[4];
@@ -118,7 +119,7 @@ HostTensor replay_run(Executable& executable, const ExamReplay& asked,
     return losses;
   };
   std::vector<double> losses = replay();
-  const std::int64_t replays = asked.agrees(losses) ? 1 : 2;
+  const std::int64_t replays = executable.agree(asked.agrees(losses) ? 1 : 2);
   if (replays == 2) std::ranges::copy(replay(), std::back_inserter(losses));
   HostTensor answer = HostTensor::zeros(
       "replay/losses", {DType::f32, {replays, static_cast<std::int64_t>(asked.steps.size())}});

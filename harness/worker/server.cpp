@@ -45,7 +45,9 @@ CompileOptions compile_options(const CellRequest& request) {
           .deterministic = request.deterministic,
           .memory_fraction = request.memory_fraction.value_or(0),
           .memory_cap = request.memory_cap_bytes.value_or(0),
-          .profile = request.profile};
+          .profile = request.profile,
+          .rank = request.rank,
+          .world = request.world};
 }
 
 OracleOptions oracle_options(const OracleRequest& request) {
@@ -66,6 +68,17 @@ protocol::Hello hello(const BackendInfo& info) {
 
 protocol::Error failure(protocol::ErrorKind kind, const std::exception& error) {
   return {kind, error.what()};
+}
+
+// Without the running statistics if there are several ranks: each has its own.
+std::vector<HostTensor> common_state(std::vector<HostTensor> state, const Program& program, int world) {
+  if (world > 1) {
+    std::erase_if(state, [&](const HostTensor& tensor) {
+      const ValueId value = program.training.find(tensor.name);
+      return value != none && program.training.value(value).role == Role::state;
+    });
+  }
+  return state;
 }
 
 std::string digest(std::vector<HostTensor> state) {
@@ -146,6 +159,8 @@ void Server::prepare() {
 protocol::Event Server::compile() {
   prepare();
   parameters_ = read_safetensors(folder_ / "parameters.safetensors");
+  if (options_.world > 1 && !backend_.has_ranks())
+    throw Unsupported("[ranks] this backend trains alone; use --ranks 1");
   if (std::string reason = backend_.unsupported(*program_, options_); !reason.empty())
     throw Unsupported(reason);
   const auto start = Clock::now();
@@ -188,6 +203,7 @@ Timed Server::timed() const {
 protocol::Event Server::run() {
   require_compiled();
   Session session(folder_);
+  if (options_.world > 1) session.set_agree([this](std::int64_t value) { return executable_->agree(value); });
   // Sends a few messages each second, however short the blocks are.
   Clock::time_point told;
   const auto tell = [this, &told](std::int64_t done, std::int64_t planned) {
@@ -199,10 +215,12 @@ protocol::Event Server::run() {
   last_step_ = train(*executable_, session, timed(), tell, program_->generated());
   session.close();
   // The results of a single op are the state after a run: read them here, so that no caller can skip it.
-  protocol::Ran ran{executable_->memory(),
-                    backend_.info().settings,
-                    {},
-                    digest(program_->is_op() ? executable_->results() : executable_->state())};
+  protocol::Ran ran{
+      executable_->memory(),
+      backend_.info().settings,
+      {},
+      digest(program_->is_op() ? executable_->results()
+                               : common_state(executable_->state(), *program_, options_.world))};
   if (options_.profile) ran.operators = executable_->operator_times();
   return ran;
 }

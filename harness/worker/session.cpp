@@ -41,13 +41,33 @@ std::int64_t Session::next_batch(void* inputs, std::int32_t* labels) {
   return must(assay_next_batch(session_.get(), inputs, labels));
 }
 
+std::int64_t Session::call_agree(void* context, std::int64_t value) {
+  Session& session = *static_cast<Session*>(context);
+  try {
+    return session.agree_(value);
+  } catch (...) {  // must not pass the library, which is called from C
+    session.error_ = std::current_exception();
+    return -1;
+  }
+}
+
+void Session::set_agree(std::function<std::int64_t(std::int64_t)> agree) {
+  agree_ = std::move(agree);
+  must(assay_set_agree(session_.get(), &Session::call_agree, this));
+}
+
 assay_block Session::next_block() {
   assay_block block{};
-  must(assay_next_block(session_.get(), &block));
+  block_must(assay_next_block(session_.get(), &block));
   return block;
 }
 
-void Session::end_block(double loss) { must(assay_end_block(session_.get(), loss)); }
+void Session::end_block(double loss) { block_must(assay_end_block(session_.get(), loss)); }
+
+void Session::block_must(int result) {
+  if (error_) std::rethrow_exception(error_);
+  must(result);
+}
 
 void Session::enqueued() { must(assay_enqueued(session_.get())); }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "harness/batch/c_api.h"
@@ -14,11 +16,16 @@ namespace assay {
 class Session {
  public:
   explicit Session(const std::filesystem::path& cell_folder);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   const assay_layout& layout() const { return layout_; }
   double learning_rate(std::int64_t row) const { return schedule_[2 * row]; }
   std::int64_t step(std::int64_t row) const { return static_cast<std::int64_t>(schedule_[2 * row + 1]); }
 
+  // For several ranks, before the first block: assay_set_agree. What `agree` throws, the call for which it was called
+  // throws.
+  void set_agree(std::function<std::int64_t(std::int64_t)> agree);
   void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels);
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
@@ -35,6 +42,11 @@ class Session {
   struct Close {
     void operator()(assay_session* session) const { assay_close(session); }
   };
+  static std::int64_t call_agree(void* context, std::int64_t value);
+  void block_must(int result);
+
+  std::function<std::int64_t(std::int64_t)> agree_;
+  std::exception_ptr error_;  // of agree_
   std::unique_ptr<assay_session, Close> session_;
   assay_layout layout_{};
   const double* schedule_ = nullptr;

@@ -34,6 +34,8 @@ constexpr std::array shared{"add",
 // gradient, only the choice of a row's label is a loop; see loss.cpp. In attention and its gradient, only a
 // pass over the rows of scores is; see attention.cpp.
 constexpr std::array outside{"advance",
+                             "all_reduce_start",
+                             "all_reduce_wait",
                              "attention",
                              "attention_gradient",
                              "cache_mask",
