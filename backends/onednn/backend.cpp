@@ -119,7 +119,7 @@ std::unique_ptr<Executable> OnednnBackend::compile(const Program& program, const
     }
   }
   return std::make_unique<KernelExecutable>(
-      program, options, make_kernel_library(options, options.world > 1 ? exchange_ : nullptr));
+      program, options, make_kernel_library_of_ranks(options, options.world > 1 ? exchange_ : nullptr));
 }
 
 }  // namespace assay::onednn

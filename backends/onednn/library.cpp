@@ -101,8 +101,12 @@ std::string PrimitivesLibrary::unsupported(const Graph& graph, const Node& node)
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
 
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<collectives::Exchange> exchange) {
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
+  return make_kernel_library_of_ranks(options, nullptr);
+}
+
+std::unique_ptr<KernelLibrary> make_kernel_library_of_ranks(const CompileOptions& options,
+                                                            std::shared_ptr<collectives::Exchange> exchange) {
   if (options.mode == primitives_mode)
     return std::make_unique<PrimitivesLibrary>(options.threads, std::move(exchange));
   return std::make_unique<OnednnLibrary>(options.threads, std::move(exchange));

@@ -56,8 +56,10 @@ class PrimitivesLibrary final : public OnednnLibrary {
 
 // The library of options.mode. The backend uses it, and so do the conformance suite and the benchmarks of
 // ops.
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<collectives::Exchange> exchange = nullptr);
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+// For a program of several ranks, whose gradients go through `exchange`.
+std::unique_ptr<KernelLibrary> make_kernel_library_of_ranks(const CompileOptions& options,
+                                                            std::shared_ptr<collectives::Exchange> exchange);
 
 // Whether this CPU multiplies bf16 in hardware.
 bool has_bf16();

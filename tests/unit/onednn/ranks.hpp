@@ -59,7 +59,7 @@ inline Trained train(const Case& c, std::shared_ptr<Exchange> exchange) {
   options.world = world;
   options.buckets = buckets;
   const Program whole = program_of(c, c.batch), own = program_of(c, c.batch / world);
-  KernelExecutable executable(own, options, make_kernel_library(options, exchange));
+  KernelExecutable executable(own, options, make_kernel_library_of_ranks(options, exchange));
   executable.set_state(assay::testing::parameters(own, 1));
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const assay::testing::Batch all = assay::testing::batch(whole, static_cast<std::uint64_t>(slot));
