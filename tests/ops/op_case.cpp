@@ -81,7 +81,7 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       value = builder.apply("lstm", {inputs[0], inputs[1], inputs[2], value}, row.attributes, "forward")[1];
     inputs.push_back(value);
   }
-  if (row.operands.front().fill == Fill::bucket) {
+  if (!row.operands.empty() && row.operands.front().fill == Fill::bucket) {
     const NodeId start =
         graph.add_node(find_op("all_reduce_start"), "start", std::span(inputs).subspan(1), {});
     inputs[0] = graph.node(start).outputs[0];
