@@ -51,6 +51,7 @@ def test_the_wheel_has_packages_and_commands_that_exist(settings: dict[str, Any]
 def test_the_wheel_is_built_with_options_and_a_component_of_the_build(settings: dict[str, Any]) -> None:
     build = settings["tool"]["scikit-build"]
     sources = [ROOT / "CMakeLists.txt", *(ROOT / "harness/cmake").glob("*.cmake")]
+    sources += (ROOT / "backends").glob("*/CMakeLists.txt")
     text = "\n".join(source.read_text() for source in sources)
     for option in build["cmake"]["define"]:
         assert re.search(rf"\b{re.sub('_BACKEND_.*', '_BACKEND_', option)}", text), option
