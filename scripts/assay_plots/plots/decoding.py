@@ -7,6 +7,7 @@ import altair as alt
 from assay_plots.figure import (
     PLAIN,
     SECONDS,
+    Chart,
     LeftOut,
     Panel,
     Plot,
@@ -40,7 +41,7 @@ def rows_of(cells: list[Cell], name: str) -> list[Row]:
     return rows
 
 
-def bars(study: Study, rows: list[Row], title: str, ticks: str) -> alt.LayerChart:
+def bars(study: Study, rows: list[Row], title: str, ticks: str) -> Chart:
     x = alt.X("value:Q", axis=alt.Axis(labelExpr=ticks, tickCount=4, title=title))
     y = alt.Y("series:N", sort=[row["series"] for row in rows], title=None)
     about = tips(("series", "backend, mode"), ("text", title), ("n", "forks"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from assay_plots.figure import (
+    Chart,
     LeftOut,
     Panel,
     Plot,
@@ -53,7 +54,7 @@ def rows_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
     return rows
 
 
-def chart(study: Study, rows: list[Row], field: str, title: str, bounds: tuple[str, str]) -> alt.LayerChart:
+def chart(study: Study, rows: list[Row], field: str, title: str, bounds: tuple[str, str]) -> Chart:
     counts = sorted({row["ranks"] for row in rows})
     axis = alt.Axis(format="%" if field == "efficiency" else "~g")
     x = alt.X("ranks:Q", title="ranks", axis=alt.Axis(values=counts, format="d"), scale=alt.Scale(nice=False))
