@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <system_error>
+#include <utility>
 
 extern char** environ;
 
@@ -30,11 +33,21 @@ WorkerExit exit_of(int status, const rusage& usage) {
   return exit;
 }
 
-bool confine_by(int rules) {
-  if (rules < 0) return true;
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "[worker] pipe2");
+  Descriptor high[2];
+  for (int i = 0; i < 2; ++i) {
+    high[i] = Descriptor(::fcntl(ends[i], F_DUPFD_CLOEXEC, 10));
+    ::close(ends[i]);
+  }
+  if (!high[0] || !high[1])
+    throw std::system_error(errno, std::generic_category(), "[worker] no descriptors are left");
+  return {std::move(high[0]), std::move(high[1])};
 }
+
+namespace {
 
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
   std::vector<std::string> result;
@@ -53,7 +66,26 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return result;
 }
 
-void run_child(const ChildPlan& plan) {
+// Confines this process and its children permanently to a Landlock rule set; async-signal-safe. -1: no rules.
+// False with errno set if the kernel refuses.
+bool confine_by(int rules) {
+  if (rules < 0) return true;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+}
+
+// Data for the child, made before fork(): between fork and exec only async-signal-safe calls are allowed.
+struct ChildPlan {
+  char* const* arguments;
+  char* const* environment;
+  const char* folder;
+  const cpu_set_t* cores;  // null: inherited
+  int rules, commands, events, log;
+  int failure;  // gets errno if exec() fails
+  pid_t parent;
+};
+
+[[noreturn]] void run_child(const ChildPlan& plan) {
   const auto fail = [&] {
     const int error = errno;
     [[maybe_unused]] const ssize_t ignored = ::write(plan.failure, &error, sizeof error);
@@ -81,6 +113,40 @@ void run_child(const ChildPlan& plan) {
   ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
   fail();
   ::_exit(127);
+}
+
+}  // namespace
+
+StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
+  Pipe failure = make_pipe();
+  std::vector<std::string> variables = environment_with(start.environment);
+  const std::vector<char*> arguments = pointers_to(start.command);
+  const std::vector<char*> environment = pointers_to(variables);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : start.cores) CPU_SET(static_cast<unsigned>(core), &cores);
+  const ChildPlan plan{.arguments = arguments.data(),
+                       .environment = environment.data(),
+                       .folder = start.folder.c_str(),
+                       .cores = start.cores.empty() ? nullptr : &cores,
+                       .rules = start.rules,
+                       .commands = start.commands,
+                       .events = start.events,
+                       .log = start.log,
+                       .failure = failure.write.get(),
+                       .parent = ::getpid()};
+  StartedChild started{.process = fork()};
+  if (started.process < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
+  if (started.process == 0) run_child(plan);
+  ::setpgid(started.process, started.process);  // parent and child both call it, because either may run first
+  failure.write.reset();
+  ssize_t count;
+  while ((count = ::read(failure.read.get(), &started.error, sizeof started.error)) < 0 && errno == EINTR) {
+  }
+  if (count <= 0) return started;
+  while (::waitpid(started.process, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return started;
 }
 
 // glibc 2.36 declares pidfd_open() without extern "C".

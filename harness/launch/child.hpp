@@ -1,14 +1,16 @@
-// What a process does between fork() and exec() to become a worker.
+// Starts a child process: a worker, or the launcher of several.
 #pragma once
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 
@@ -23,29 +25,31 @@ struct WorkerExit {
 // Of the results of wait4(2).
 WorkerExit exit_of(int status, const rusage& usage);
 
-// Confines this process and its children permanently to a Landlock rule set; async-signal-safe. -1: no rules.
-// False with errno set if the kernel refuses.
-bool confine_by(int rules);
+// Both ends are 10 or above, so that a child can move them to its own descriptors, and are closed by exec(). Throws
+// std::system_error.
+struct Pipe {
+  Descriptor read, write;
+};
+Pipe make_pipe();
 
-// The environment of this process with added variables, and the pointers that exec() takes.
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& added);
-std::vector<char*> pointers_to(std::vector<std::string>& texts);
-
-// Data for the child, made before fork(): between fork and exec only async-signal-safe calls are allowed.
-// Descriptors are 10 or above, so that the child's own do not replace them.
-struct ChildPlan {
-  char* const* arguments;
-  char* const* environment;
-  const char* folder;      // its working directory
-  const cpu_set_t* cores;  // null: inherited
-  int rules;               // confine_by()
-  int commands, events;    // become the descriptors 3 and 4; -1: it has none
-  int log, failure;        // standard output and error; gets errno if exec() fails
-  pid_t parent;            // it is killed when this process dies
+// Descriptors are 10 or above and stay the caller's.
+struct ChildStart {
+  std::vector<std::string> command;                // looked up in PATH
+  std::map<std::string, std::string> environment;  // added to that of this process
+  std::string folder;                              // its working directory
+  std::vector<int> cores{};                        // empty: inherited
+  int rules = -1;                                  // of Landlock; -1: not confined
+  int commands = -1, events = -1;                  // become the descriptors 3 and 4; -1: it has none
+  int log = -1;                                    // becomes its standard output and error
+};
+struct StartedChild {
+  pid_t process = -1;
+  int error = 0;  // not 0: exec() or a step before it failed with this errno, and the child was waited for
 };
 
-// The child leads its own process group, leaves no core file, and keeps no other descriptor.
-[[noreturn]] void run_child(const ChildPlan& plan);
+// The child leads its own process group, leaves no core file, keeps no other descriptor, and is killed when this
+// process dies. `fork` does what fork(2) does. Throws std::system_error if there is no child.
+StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork);
 
 // A descriptor that is readable when the process has ended; -1 if there is no such process.
 int open_process(pid_t process);

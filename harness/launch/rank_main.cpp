@@ -2,7 +2,6 @@
 // first of the environment variables VARIABLES (split at commas) that is set, gets a worker's command and descriptors
 // from the conductor at SOCKET, runs the worker, and reports how it ended. If the conductor closes the connection, it
 // ends the worker and itself.
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -42,44 +41,6 @@ std::string own_host() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-// The worker's process; throws std::system_error if it cannot be started.
-pid_t start(const RankOrders& orders) {
-  std::vector<std::string> argument_texts = orders.command;
-  std::vector<std::string> environment_texts = environment_with(orders.environment);
-  const std::vector<char*> arguments = pointers_to(argument_texts);
-  const std::vector<char*> environment = pointers_to(environment_texts);
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (const int core : orders.cores) CPU_SET(static_cast<unsigned>(core), &cores);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
-  const Descriptor read(ends[0]);
-  Descriptor write(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
-  ::close(ends[1]);
-  const ChildPlan plan{.arguments = arguments.data(),
-                       .environment = environment.data(),
-                       .folder = orders.folder.c_str(),
-                       .cores = orders.cores.empty() ? nullptr : &cores,
-                       .rules = orders.rules.get(),
-                       .commands = orders.commands.get(),
-                       .events = orders.events.get(),
-                       .log = orders.log.get(),
-                       .failure = write.get(),
-                       .parent = ::getpid()};
-  const pid_t worker = ::fork();
-  if (worker < 0) throw std::system_error(errno, std::generic_category());
-  if (worker == 0) run_child(plan);
-  ::setpgid(worker, worker);
-  write.reset();
-  int error = 0;
-  ssize_t count;
-  while ((count = ::read(read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-  }
-  if (count <= 0) return worker;
-  ::waitpid(worker, nullptr, 0);
-  throw std::system_error(error, std::generic_category());
 }
 
 // Kills what the worker left behind: its group, and all that became children of this process.
@@ -134,7 +95,17 @@ int run(int rank, const char* place) {
     const std::optional<RankOrders> orders = receive_orders(socket.get());
     if (!orders) return 1;  // the conductor has given up
     try {
-      worker = start(*orders);
+      const StartedChild child = start_child({.command = orders->command,
+                                              .environment = orders->environment,
+                                              .folder = orders->folder,
+                                              .cores = orders->cores,
+                                              .rules = orders->rules.get(),
+                                              .commands = orders->commands.get(),
+                                              .events = orders->events.get(),
+                                              .log = orders->log.get()},
+                                             ::fork);
+      worker = child.process;
+      error = child.error;
     } catch (const std::system_error& failure) {
       error = failure.code().value();
     }

@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <system_error>
 
-#include "harness/launch/child.hpp"
-
 // Rights that the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
@@ -98,7 +96,5 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   for (const fs::path& folder : existing(confinement.own))
     allow(rules_.get(), folder, reading | writing_files | changing_folders);
 }
-
-bool ConfinementRules::enter() const { return confine_by(rules_.get()); }
 
 }  // namespace assay

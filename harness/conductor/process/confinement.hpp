@@ -22,16 +22,12 @@ struct Confinement {
 // Whether this kernel can confine a process.
 bool can_confine();
 
-// Rules that the parent makes and its child enters. No entry can be created in a folder that contains an
+// Rules that the parent makes and its child enters (start_child). No entry can be created in a folder that contains an
 // unwritable folder, because a right on a folder applies to everything below it.
 class ConfinementRules {
  public:
   // Skips folders that do not exist. There are no rules without Landlock or with an empty confinement.
   explicit ConfinementRules(const Confinement& confinement);
-
-  // Confines this process and its children permanently; async-signal-safe. False with errno set if the kernel
-  // refuses.
-  bool enter() const;
 
   int descriptor() const { return rules_.get(); }  // -1: no rules
   // For another process to enter them.

@@ -1,6 +1,5 @@
 #include "harness/conductor/process/launch.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -272,50 +271,23 @@ class Launch::Server {
 
   void start() {
     listener_ = launch::listen_at(plan_.socket);
-    int ends[2], failure[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0 || ::pipe2(failure, O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "pipe2");
-    const Descriptor log_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
-    ::close(ends[1]);
-    Descriptor failure_end(::fcntl(failure[1], F_DUPFD_CLOEXEC, 10));
-    ::close(failure[1]);
-    const Descriptor failure_read(failure[0]);
+    Pipe log = make_pipe();
     {
       const std::lock_guard lock(mutex_);
-      log_ = std::make_unique<WorkerLog>(ends[0], plan_.folder / "launcher.log");
+      log_ = std::make_unique<WorkerLog>(log.read.release(), plan_.folder / "launcher.log");
     }
     std::map<std::string, std::string> variables = plan_.environment;
     variables[folder_variable] = plan_.folder.string();
-    std::vector<std::string> environment_texts = environment_with(variables);
-    const std::vector<char*> arguments = pointers_to(plan_.command);
-    const std::vector<char*> environment = pointers_to(environment_texts);
-    const std::string folder = plan_.folder.string();
-    const ChildPlan plan{.arguments = arguments.data(),
-                         .environment = environment.data(),
-                         .folder = folder.c_str(),
-                         .cores = nullptr,
-                         .rules = -1,
-                         .commands = -1,
-                         .events = -1,
-                         .log = log_end.get(),
-                         .failure = failure_end.get(),
-                         .parent = ::getpid()};
-    const pid_t launcher = fork_worker(plan_.folder);
-    if (launcher < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (launcher == 0) run_child(plan);
-    ::setpgid(launcher, launcher);
-    started_ = launcher;
-    failure_end.reset();
-    int error = 0;
-    ssize_t count;
-    while ((count = ::read(failure_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-    }
-    if (count > 0) {
-      ::waitpid(launcher, nullptr, 0);
-      throw std::system_error(error, std::generic_category(), plan_.command.front());
-    }
-    launcher_ = launcher;
-    ending_ = Descriptor(open_process(launcher));
+    const StartedChild child = start_child({.command = plan_.command,
+                                            .environment = std::move(variables),
+                                            .folder = plan_.folder.string(),
+                                            .log = log.write.get()},
+                                           [this] { return fork_worker(plan_.folder); });
+    started_ = child.process;
+    if (child.error != 0)
+      throw std::system_error(child.error, std::generic_category(), plan_.command.front());
+    launcher_ = started_;
+    ending_ = Descriptor(open_process(launcher_));
   }
 
   bool reaped() {
@@ -337,8 +309,8 @@ class Launch::Server {
       const std::lock_guard lock(mutex_);
       for (const Rank& rank : ranks_) waits.push_back({rank.connection.get(), POLLIN, 0});
     }
-    constexpr int longest_ms = 200;  // the limits above need a look from time to time
-    ::poll(waits.data(), waits.size(), longest_ms);
+    constexpr int max_wait_ms = 200;  // the limits above need a look from time to time
+    ::poll(waits.data(), waits.size(), max_wait_ms);
     const std::lock_guard lock(mutex_);
     if (waits[0].revents != 0) {
       std::uint64_t count;

@@ -1,8 +1,6 @@
 #include "harness/conductor/process/worker_process.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,29 +19,6 @@
 #include "harness/core/io/file.hpp"
 
 namespace assay {
-namespace {
-
-struct Pipe {
-  Descriptor read, write;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "[worker] pipe2");
-  // Above the descriptors that the child moves its own to.
-  Descriptor high[2];
-  for (int i = 0; i < 2; ++i) {
-    high[i] = Descriptor(::fcntl(ends[i], F_DUPFD_CLOEXEC, 10));
-    ::close(ends[i]);
-  }
-  if (!high[0] || !high[1])
-    throw std::system_error(errno, std::generic_category(), "[worker] no descriptors are left");
-  return {std::move(high[0]), std::move(high[1])};
-}
-
-}  // namespace
-
 std::string to_string(const WorkerExit& exit) {
   if (exit.signal == 0) return fmt::format("exited with code {}", exit.code);
   const char* name = ::sigabbrev_np(exit.signal);
@@ -71,43 +46,20 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
                            .rules = rules.release()});
     return;
   }
-  Pipe failure = make_pipe();
-  std::vector<std::string> environment_texts = environment_with(variables);
-  const std::vector<char*> arguments = pointers_to(argument_texts);
-  const std::vector<char*> environment = pointers_to(environment_texts);
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (const int core : start.cores) CPU_SET(static_cast<unsigned>(core), &cores);
-  const std::string folder = start.cell_folder.string();
-  const ChildPlan plan{.arguments = arguments.data(),
-                       .environment = environment.data(),
-                       .folder = folder.c_str(),
-                       .cores = start.cores.empty() ? nullptr : &cores,
-                       .rules = rules.descriptor(),
-                       .commands = commands.read.get(),
-                       .events = events.write.get(),
-                       .log = log.write.get(),
-                       .failure = failure.write.get(),
-                       .parent = ::getpid()};
-  pid_ = fork_worker(start.cell_folder);
-  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
-  if (pid_ == 0) run_child(plan);
-  ::setpgid(pid_, pid_);  // parent and child both call it, because either may run first
-  commands.read.reset();
-  events.write.reset();
-  log.write.reset();
-  failure.write.reset();
-  int error = 0;
-  ssize_t count;
-  while ((count = ::read(failure.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-  }
-  if (count > 0) {
-    int status;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
+  const StartedChild child = start_child({.command = std::move(argument_texts),
+                                          .environment = std::move(variables),
+                                          .folder = start.cell_folder.string(),
+                                          .cores = start.cores,
+                                          .rules = rules.descriptor(),
+                                          .commands = commands.read.get(),
+                                          .events = events.write.get(),
+                                          .log = log.write.get()},
+                                         [&] { return fork_worker(start.cell_folder); });
+  pid_ = child.process;
+  if (child.error != 0) {
     exit_ = WorkerExit{127, 0, 0, 0};
     end_survivors(pid_);
-    throw std::system_error(error, std::generic_category(), start.command.front());
+    throw std::system_error(child.error, std::generic_category(), start.command.front());
   }
 }
 
