@@ -2,11 +2,7 @@
 // The launcher is a shell here, which starts assay-rank with its number, as mpirun does.
 #include "harness/conductor/process/launch.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,9 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/team.hpp"
-#include "tests/faults/fault_plan.hpp"
+#include "tests/faults/rank_faults.hpp"
 
 namespace assay {
 namespace {
@@ -34,22 +29,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* starts_all = "for r in $(seq 0 $((WORLD - 1))); do RANK=$r \"$@\" & done; wait";
 
-class LaunchTest : public ::testing::Test {
+class LaunchTest : public test::RankFaults {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("assay_launch_{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::vector<ConversationPlan> plans(const std::vector<std::string>& modes, double seconds = 20) {
-    std::vector<ConversationPlan> all;
-    for (const std::string& mode : modes) {
-      all.push_back(test::fault_plan(folder_ / std::to_string(all.size()), mode));
-      all.back().phase_seconds = seconds;
-    }
-    return all;
-  }
   // script: of the shell that is the launcher; its arguments are the command of a rank.
   LaunchPlan launch(std::size_t world, const std::string& script = starts_all) const {
     return {.name = "sh",
@@ -61,28 +42,14 @@ class LaunchTest : public ::testing::Test {
   }
   fs::path socket() const { return folder_ / "socket"; }
 
-  // The ranks compile and run, and then quit.
   ConversationResult talk(const std::vector<std::string>& modes, double seconds = 20,
                           const std::string& script = starts_all) {
     Team team(plans(modes, seconds), {}, launch(modes.size(), script));
     return talk_with(team);
   }
-  ConversationResult talk_with(Team& team) {
-    std::vector<ConversationResult> results = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
-    note(results);
-    if (joined(results).ok()) results = team.converse({Command{Verb::run}}, Afterwards::quit, {});
-    return joined(results);
-  }
-  void note(const std::vector<ConversationResult>& results) {
-    for (const ConversationResult& result : results)
-      if (result.hello) processes_.push_back(std::stoi(result.hello->settings.at("process")));
-  }
   // No worker, launcher or assay-rank of this test.
   void expect_no_process() {
-    for (const pid_t process : processes_) {
-      EXPECT_EQ(::kill(process, 0), -1) << process;
-      EXPECT_EQ(errno, ESRCH);
-    }
+    expect_no_worker();
     for (const auto& entry : fs::directory_iterator("/proc")) {
       std::ifstream file(entry.path() / "environ");
       const std::string all((std::istreambuf_iterator<char>(file)), {});
@@ -90,10 +57,6 @@ class LaunchTest : public ::testing::Test {
     }
     EXPECT_FALSE(fs::exists(socket()));
   }
-
-  SurvivorGuard guard_;
-  fs::path folder_;
-  std::vector<pid_t> processes_;
 };
 
 TEST_F(LaunchTest, JoinsTheAnswersOfRanksThatBehave) {

@@ -1,11 +1,7 @@
 // Ranks that go wrong, one of two: the row gets a status with the rank's number, and no process stays.
 #include "harness/conductor/process/team.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,8 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/conductor/process/survivors.hpp"
-#include "tests/faults/fault_plan.hpp"
+#include "tests/faults/rank_faults.hpp"
 
 namespace assay {
 namespace {
@@ -27,41 +22,16 @@ using ::testing::Not;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
-class TeamTest : public ::testing::Test {
+class TeamTest : public test::RankFaults {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("assay_team_" + std::to_string(::getpid()));
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::vector<ConversationPlan> plans(const std::vector<std::string>& modes, double seconds = 20) {
-    std::vector<ConversationPlan> all;
-    for (const std::string& mode : modes) {
-      all.push_back(test::fault_plan(folder_ / std::to_string(all.size()), mode));
-      all.back().phase_seconds = seconds;
-    }
-    return all;
-  }
-  // The ranks compile and run, and then quit.
   ConversationResult talk(const std::vector<std::string>& modes, double seconds = 20) {
     Team team(plans(modes, seconds), {});
-    std::vector<ConversationResult> results = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
-    if (joined(results).ok()) results = team.converse({Command{Verb::run}}, Afterwards::quit, {});
-    for (const ConversationResult& result : results)
-      if (result.hello) processes_.push_back(std::stoi(result.hello->settings.at("process")));
-    return joined(results);
+    return talk_with(team);
   }
   void expect_no_process() {
     ASSERT_FALSE(processes_.empty());
-    for (const pid_t process : processes_) {
-      EXPECT_EQ(::kill(process, 0), -1) << process;
-      EXPECT_EQ(errno, ESRCH);
-    }
+    expect_no_worker();
   }
-
-  SurvivorGuard guard_;
-  fs::path folder_;
-  std::vector<pid_t> processes_;
 };
 
 TEST_F(TeamTest, JoinsTheAnswersOfRanksThatBehave) {
