@@ -137,9 +137,20 @@ def ranked(pale: float = 0.45) -> Any:
     return alt.condition("datum.clean", alt.value(1.0), alt.value(pale))
 
 
-def with_interval(base: alt.Chart) -> alt.Chart:
+def with_interval(base: alt.Chart, lower: str = "lower", upper: str = "upper") -> alt.Chart:
     """Keep the rows that have an interval, for the line that draws it."""
-    return base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    return base.transform_filter(f"isValid(datum.{lower}) && isValid(datum.{upper})")
+
+
+def bars_across(
+    base: alt.Chart, y: alt.Y, x: alt.X, hue: alt.Color, about: list[alt.Tooltip]
+) -> list[alt.Chart]:
+    """Draw horizontal bars, and a line over each that has an interval."""
+    spans = with_interval(base).mark_rule(strokeWidth=2)
+    return [
+        base.mark_bar(height=16).encode(y=y, x=x, color=hue, tooltip=about),
+        spans.encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about),
+    ]
 
 
 def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:

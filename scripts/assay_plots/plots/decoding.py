@@ -12,12 +12,12 @@ from assay_plots.figure import (
     Panel,
     Plot,
     Row,
+    bars_across,
     bars_height,
     colour,
     most,
     tips,
     values,
-    with_interval,
 )
 from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown_interval
@@ -45,11 +45,8 @@ def bars(study: Study, rows: list[Row], title: str, ticks: str) -> Chart:
     x = alt.X("value:Q", axis=alt.Axis(labelExpr=ticks, tickCount=4, title=title))
     y = alt.Y("series:N", sort=[row["series"] for row in rows], title=None)
     about = tips(("series", "backend, mode"), ("text", title), ("n", "forks"))
-    base = alt.Chart(values(rows))
-    drawn = base.mark_bar(height=16).encode(y=y, x=x, color=colour(study, rows, legend=False), tooltip=about)
-    spans = with_interval(base)
-    whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
-    return alt.layer(drawn, whiskers).properties(height=bars_height(len(rows)))
+    drawn = bars_across(alt.Chart(values(rows)), y, x, colour(study, rows, legend=False), about)
+    return alt.layer(*drawn).properties(height=bars_height(len(rows)))
 
 
 def panels_of(study: Study, group: Group) -> list[Panel]:

@@ -19,6 +19,7 @@ from assay_plots.figure import (
     shape,
     tips,
     values,
+    with_interval,
 )
 from assay_plots.report import Heading, Scaling, Study
 from assay_plots.text import significant
@@ -64,8 +65,11 @@ def chart(study: Study, rows: list[Row], field: str, title: str, bounds: tuple[s
     hue = colour(study, rows)
     line = base.mark_line().encode(x=x, y=y, color=hue, strokeDash=dash(study, rows))
     lower, upper = bounds
-    spread = base.transform_filter(f"isValid(datum.{lower}) && isValid(datum.{upper})")
-    rule = spread.mark_rule().encode(x=x, y=alt.Y(f"{lower}:Q", title=title), y2=f"{upper}:Q", color=hue)
+    rule = (
+        with_interval(base, lower, upper)
+        .mark_rule()
+        .encode(x=x, y=alt.Y(f"{lower}:Q", title=title), y2=f"{upper}:Q", color=hue)
+    )
     points = base.mark_point(filled=True, size=60).encode(
         x=x, y=y, color=hue, shape=shape(study, rows), opacity=ranked(), tooltip=about
     )

@@ -9,12 +9,12 @@ from assay_plots.figure import (
     Panel,
     Plot,
     Row,
+    bars_across,
     bars_height,
     colour,
     most,
     tips,
     values,
-    with_interval,
 )
 from assay_plots.report import Group, Study
 from assay_plots.text import significant
@@ -55,11 +55,9 @@ def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
         scale=alt.Scale(domain=domain, nice=False),
         axis=alt.Axis(format="+.0%", tickCount=5, title=f"more time a step than {rows[0]['base']}"),
     )
-    bars = base.mark_bar(height=16).encode(y=y, x=x, color=colour(study, rows, legend=False), tooltip=about)
-    spans = with_interval(base)
-    whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
+    bars = bars_across(base, y, x, colour(study, rows, legend=False), about)
     labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
-    return Panel(group.heading, alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows))))
+    return Panel(group.heading, alt.layer(*bars, labels).properties(height=bars_height(len(rows))))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
