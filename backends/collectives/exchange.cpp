@@ -14,9 +14,10 @@ constexpr std::chrono::seconds patience{10};
 
 }  // namespace
 
-void Bucket::copy_parts() const {
+std::int64_t Bucket::copy_parts() const {
   float* to = sums;
   for (const Part& part : parts) to = std::copy_n(part.gradient, part.elements, to);
+  return to - sums;
 }
 
 Progress usual_progress() {
@@ -100,9 +101,7 @@ void Exchange::serve() {
 
 void Exchange::run(Bucket& bucket) noexcept {
   bucket.error_ = nullptr;
-  bucket.copy_parts();
-  std::int64_t elements = 0;
-  for (const Bucket::Part& part : bucket.parts) elements += part.elements;
+  const std::int64_t elements = bucket.copy_parts();
   try {
     communicator_->sum(bucket.sums, elements);
   } catch (...) {

@@ -23,10 +23,12 @@ class Bucket {
   std::vector<Part> parts;  // one after the other in `sums`
   float* sums = nullptr;
 
+  // Copies the gradients to `sums`; returns the number of elements.
+  std::int64_t copy_parts() const;
+
  private:
   friend class Exchange;
   enum class State { idle, waiting, running, done };
-  void copy_parts() const;
 
   State state_ = State::idle;
   std::exception_ptr error_;

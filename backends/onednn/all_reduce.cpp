@@ -38,9 +38,10 @@ class StartKernel final : public Kernel {
     bucket_.sums = static_cast<float*>(outputs[0]);
   }
   void run() override {
-    if (exchange_ != nullptr) return exchange_->start(bucket_);
-    float* to = bucket_.sums;
-    for (const Bucket::Part& part : bucket_.parts) to = std::copy_n(part.gradient, part.elements, to);
+    if (exchange_ != nullptr)
+      exchange_->start(bucket_);
+    else
+      bucket_.copy_parts();
   }
 
  private:

@@ -16,7 +16,7 @@ inline constexpr const char* primitives_mode = "primitives";
 class OnednnLibrary : public KernelLibrary {
  public:
   // Sets the size of the OpenMP team of this process: oneDNN has no other setting for its threads.
-  // `exchange`: with the other ranks; null: there are none.
+  // `exchange`: with the other ranks; null for one rank.
   explicit OnednnLibrary(int threads, std::shared_ptr<collectives::Exchange> exchange = nullptr);
 
   Graph fuse(Graph graph) const override;

@@ -19,7 +19,7 @@ struct Context {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   int threads = 1;
-  collectives::Exchange* exchange = nullptr;  // with the other ranks; null: there are none
+  collectives::Exchange* exchange = nullptr;  // with the other ranks; null for one rank
 };
 
 // The memory objects and the array of arguments are made once; bind() only sets data handles, run() only

@@ -65,9 +65,9 @@ StrictDocument::StrictDocument(std::string text, std::string_view where, JsonLim
 }
 
 StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimits limits) {
-  const std::string text = read_json_text(file, limits);
+  std::string text = read_json_text(file, limits);
   const auto bytes = std::as_bytes(std::span(text));
-  if (!is_gzip(bytes)) return {text, file.string(), limits};
+  if (!is_gzip(bytes)) return {std::move(text), file.string(), limits};
   try {
     const std::vector<std::byte> content = inflated(bytes, file, limits.bytes);
     return {std::string(reinterpret_cast<const char*>(content.data()), content.size()), file.string(),

@@ -113,7 +113,8 @@ std::vector<std::byte> read_gzip_or_plain(
     const std::filesystem::path& path, std::uint64_t limit,
     const std::function<std::uint64_t(std::span<const std::byte>)>& whole) {
   std::vector<std::byte> bytes = read_file(path, limit);
-  return is_gzip(bytes) ? inflated(bytes, path, limit, whole) : bytes;
+  if (!is_gzip(bytes)) return bytes;
+  return inflated(bytes, path, limit, whole);
 }
 
 void write_gzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -44,10 +44,7 @@ std::vector<std::byte> inflated(std::span<const std::byte> packed, const std::fi
       limit = std::min(limit, whole(std::span(bytes).first(first_bytes)));
     }
     if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
-    if (out == bytes.size()) {
-      if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
-      bytes.resize(bytes.size() * 2);
-    }
+    if (out == bytes.size()) bytes.resize(bytes.size() * 2);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + in));
     stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.size() - in, INT_MAX));
     stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + out);

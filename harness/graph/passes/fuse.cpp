@@ -142,7 +142,7 @@ void take_bias_gradient(Rewrite& rewrite, NodeId id) {
   }
 }
 
-// Where an add alone reads the first result of a node, its other value becomes an operand of the node, if that value
+// Where only an add reads the first result of a node, its other value becomes an operand of the node, if that value
 // exists before. operand_of(node, add): which operand; nothing for a node that cannot include the add.
 template <typename OperandOf>
 Graph fuse_sums(const Graph& graph, const OperandOf& operand_of) {
