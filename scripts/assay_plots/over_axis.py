@@ -9,8 +9,9 @@ from assay_plots.report import Cell, Heading, Published, Study
 
 # The axes that Cell.series names: the backend, and those that Cell.mode has words of.
 CONTESTANT = ("backend", "mode", "layout", "recompute", "compile_cache", "allocator")
-# What may differ with an axis: chosen for a workload, or needed by sparse gradients.
+# What may differ with an axis: chosen for a workload, needed by sparse gradients, or only for a loader.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}
+_WITH |= {"loader": ("loader-threads",)}
 OWN = "the network's own"
 # The value of a cell that does not name the axis.
 WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled", "recompute": "none"}

@@ -319,6 +319,46 @@ def test_the_dimension_of_an_operator_has_a_band_over_its_forks(everything: Stud
     assert all(row["low"] <= row["seconds"] <= row["high"] for row in rows)
 
 
+def test_a_published_ratio_is_marked_at_its_dimension(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.op("op/relu", backend, kind, str(n), 8.0 * n, 1.0 * n)
+        for backend, kind in (("onednn", "bare"), ("torch", "framework"))
+        for n in (256, 4096, 65536)
+    ]
+    source = {"source": "Somebody 2020", "statement": "on a GPU"}
+    cells[5]["published"] = [
+        {"metric": "step_time", "value": 0.5, "unit": "1", "to": cells[2]["id"]} | source,
+        {"metric": "step_time", "value": None, "unit": "", "to": cells[2]["id"]} | source,
+    ]
+    study = study_of(made_report.report(cells))
+    figure = drawn(study, "dimension")
+    there = study.cells[2].value("step_time")
+    assert there is not None
+    marks = [(row["dimension"], row["series"], row["published"]) for row in rows_of(figure, "published")]
+    assert marks == [(65536, "torch eager", pytest.approx(0.5 * there))]
+    assert "published" in figure.note
+
+
+def test_a_line_of_an_operator_has_a_band_over_its_forks(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "operators"), "low")
+    assert len(rows) == 14
+    assert all(row["low"] <= row["seconds"] <= row["high"] for row in rows)
+    assert any(row["low"] < row["high"] for row in rows)
+
+
+def test_loaders_that_differ_in_their_threads_are_compared(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.cell("torch", "eager", "framework", m.steps_forks(1e-3, 6, 5), loader=loader)
+        for loader in ("resident", "native")
+    ]
+    cells[1]["variant"] = {"loader-threads": "4"}
+    cells[1]["id"] = cells[1]["id"].replace("/steps", "/loader-threads=4/steps")
+    rows = rows_of(drawn(study_of(made_report.report(cells)), "bars"), "place")
+    assert {row["place"] for row in rows} == {"resident", "native"}
+
+
 def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:
     colours: dict[str, set[str]] = {}
     for plot in PLOTS:

@@ -26,7 +26,8 @@ from assay_plots.theme import PUBLISHED
 
 AXES = (
     *("epochs", "batch", "loader_workers", "threads", "embedding-gradient", "schedule", "memory-fraction"),
-    *("initial", "pixels", "epsilon", "norm-momentum", "sequence-length"),
+    *("initial", "pixels", "epsilon", "norm-momentum", "sequence-length", "precision", "loader"),
+    "augmentation",
 )
 OF_EPOCHS = ("training_time", "epoch_time", "first_epoch_accuracy", "validation_accuracy")
 OF_STEPS = ("step_time",)

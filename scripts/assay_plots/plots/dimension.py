@@ -7,9 +7,10 @@ import re
 import altair as alt
 
 from assay_plots.figure import BOTTOM, SECONDS, LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown
-from assay_plots.theme import DASHES
+from assay_plots.theme import DASHES, PUBLISHED
 
 FEWEST = 3  # sizes that make a line
 
@@ -29,7 +30,16 @@ def row_of(cell: Cell) -> Row | None:
     return row | {"low": min(seconds), "high": max(seconds), "text": shown(median, "duration", "s")}
 
 
-def panel(study: Study, title: Heading, rows: list[Row]) -> Panel:
+def marks_of(study: Study, cell: Cell) -> list[Row]:
+    """Give the published times of a cell, a ratio as times the other cell's time here."""
+    return [
+        {"series": cell.series, "dimension": dimension(cell), "published": value}
+        | {"text": shown(value, "duration", "s"), "source": f"{entry.source} {entry.statement}".strip()}
+        for value, entry in published_value(study, cell, "step_time")
+    ]
+
+
+def panel(study: Study, title: Heading, rows: list[Row], marks: list[Row]) -> Panel:
     devices = list(dict.fromkeys(row["device"] for row in rows))
     x = alt.X("dimension:Q", title="dimension", axis=alt.Axis(format="~s", tickCount=6))
     y = alt.Y("seconds:Q", title="time a step", axis=alt.Axis(labelExpr=SECONDS, tickCount=5))
@@ -45,15 +55,24 @@ def panel(study: Study, title: Heading, rows: list[Row]) -> Panel:
         ("series", "backend, mode"), ("device", "device"), ("dimension", "dimension"), ("text", "time")
     )
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dashes, tooltip=about)
-    return Panel(title, alt.layer(band, line).properties(height=240))
+    layers = [band, line]
+    if marks:
+        points = alt.Chart(values(marks)).mark_point(
+            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
+        )
+        said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
+        layers.append(points.encode(x=x, y="published:Q", tooltip=said))
+    return Panel(title, alt.layer(*layers).properties(height=240))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
     found: dict[tuple[str, str, str], list[Row]] = {}
+    marks: dict[tuple[str, str, str], list[Row]] = {}
     for cell in study.cells:
         if cell.is_op and (row := row_of(cell)):
-            a = cell.axes
-            found.setdefault((a["workload"], a["task"], a["precision"]), []).append(row)
+            key = (cell.axes["workload"], cell.axes["task"], cell.axes["precision"])
+            found.setdefault(key, []).append(row)
+            marks.setdefault(key, []).extend(marks_of(study, cell))
     several = [
         (key, rows) for key, rows in found.items() if len({row["dimension"] for row in rows}) >= FEWEST
     ]
@@ -67,8 +86,11 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     for (workload, task, precision), rows in kept:
         rows.sort(key=lambda row: (row["series"], row["device"], row["dimension"]))
         kind = "forward" if task == "infer" else "forward and backward"
-        panels.append(panel(study, Heading(f"{workload}, {kind}", precision), rows))
-    return panels, note
+        heading = Heading(f"{workload}, {kind}", precision)
+        panels.append(panel(study, heading, rows, marks[workload, task, precision]))
+    if any(marks[key] for key, _ in kept):
+        note = f"◆ is what others published; a ratio is drawn over the other cell's time here. {note}"
+    return panels, note.strip()
 
 
 PLOT = Plot(

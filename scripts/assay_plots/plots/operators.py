@@ -35,12 +35,15 @@ def extent(cell: Cell) -> float:
 
 def point(cell: Cell) -> Row:
     metric = cell.metrics["step_time"]
+    forks = [fork.step_seconds for fork in cell.counted_forks() if fork.step_seconds] or [metric.value]
     share = cell.value("roofline_share")
     return {
         "series": cell.series,
         "size": cell.axes["size"],
         "extent": extent(cell),
         "seconds": metric.value,
+        "low": min(forks),
+        "high": max(forks),
         "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
         "share": "–" if share is None else f"{100 * share:.0f} %",
         "flags": ", ".join(cell.flags) or "clean",
@@ -75,9 +78,10 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
         scale=alt.Scale(type="log", nice=False, padding=12),
         axis=alt.Axis(labelExpr=PLAIN, labelFlush=16, tickCount=6, title=counted),
     )
+    scale = alt.Scale(type="log", nice=True)
     y = alt.Y(
         "seconds:Q",
-        scale=alt.Scale(type="log", nice=True),
+        scale=scale,
         axis=alt.Axis(labelExpr=SECONDS, tickCount=6, title="time a step"),
     )
     about = tips(("series", "backend, mode"), ("size", "size"), ("text", "time"), ("share", "of roofline"))
@@ -85,11 +89,13 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     base = alt.Chart(values(rows))
     layers: list[alt.Chart] = []
     if in_one_line(cells):
-        layers.append(
+        band = base.mark_area(opacity=0.18)
+        layers += [
+            band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour(study, rows)),
             base.mark_line(opacity=0.8).encode(
                 x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows)
-            )
-        )
+            ),
+        ]
     layers.append(
         base.mark_point(filled=True, size=55, opacity=1).encode(
             x=x,
@@ -138,9 +144,9 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "operators",
     "Operator time against size",
-    "Both axes are logarithmic; lower is faster. The red lines are the minimum time on this machine, "
-    "measured in the same run: dots by its memory (copy bandwidth), dashes by its arithmetic (large matrix "
-    "products). No result is below the dashes; with operands that fit in a cache, a result may be below the "
-    "dots.",
+    "Both axes are logarithmic; lower is faster. A band is the range over forks. The red lines are the "
+    "minimum time on this machine, measured in the same run: dots by its memory (copy bandwidth), dashes by "
+    "its arithmetic (large matrix products). No result is below the dashes; with operands that fit in a "
+    "cache, a result may be below the dots.",
     draw,
 )
