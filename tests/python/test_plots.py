@@ -236,6 +236,18 @@ def test_a_speed_up_over_ranks_is_over_one_rank(of_studies: Study) -> None:
     assert whole == [1, 1, 1]
 
 
+def test_a_published_efficiency_is_marked_at_its_ranks(study_of: Callable[[Json], Study]) -> None:
+    cells = made_report.in_ranks(made_report.Maker())[:3]
+    source = {"source": "Somebody 2016", "statement": "of a cluster"}
+    cells[1]["published"] = [
+        {"metric": "step_time", "value": 0.625, "unit": "1", "to": cells[0]["id"]} | source
+    ]
+    figure = drawn(study_of(made_report.report(cells)), "ranks")
+    marks = rows_of(figure, "published")
+    assert [(row["ranks"], row["efficiency"], row["speedup"]) for row in marks] == [(2, 0.8, 1.6)] * 2
+    assert "published" in figure.note
+
+
 def test_bars_are_grouped_over_the_axis(everything: Study, of_studies: Study) -> None:
     places = {row["place"] for row in rows_of(drawn(everything, "bars"), "place")}
     assert places == {"32", "64", "128", "256"}

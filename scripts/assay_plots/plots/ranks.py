@@ -23,6 +23,7 @@ from assay_plots.figure import (
 )
 from assay_plots.report import Heading, Scaling, Study
 from assay_plots.text import significant
+from assay_plots.theme import PUBLISHED
 
 IDEAL = "#7f7f7f"
 
@@ -55,7 +56,24 @@ def rows_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
     return rows
 
 
-def chart(study: Study, rows: list[Row], field: str, title: str, bounds: tuple[str, str]) -> Chart:
+def marks_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
+    """Give the published efficiencies: ratios of the time of a step to that of one rank."""
+    marks: list[Row] = []
+    for item in items:
+        cell, ranks = study.all_cells[item.cell], int(study.all_cells[item.cell].variant["ranks"])
+        for entry in cell.published:
+            if entry.metric != "step_time" or entry.other != item.base or not entry.value:
+                continue
+            efficiency = 1 / entry.value / (1 if item.kind == "weak" else ranks)
+            mark: Row = {"ranks": ranks, "efficiency": efficiency, "speedup": ranks * efficiency}
+            mark |= {"published": f"{100 * efficiency:.0f} %"}
+            marks.append(mark | {"source": f"{entry.source} {entry.statement}".strip()})
+    return marks
+
+
+def chart(
+    study: Study, rows: list[Row], marks: list[Row], field: str, title: str, bounds: tuple[str, str]
+) -> Chart:
     counts = sorted({row["ranks"] for row in rows})
     axis = alt.Axis(format="%" if field == "efficiency" else "~g")
     x = alt.X("ranks:Q", title="ranks", axis=alt.Axis(values=counts, format="d"), scale=alt.Scale(nice=False))
@@ -75,20 +93,24 @@ def chart(study: Study, rows: list[Row], field: str, title: str, bounds: tuple[s
     )
     ideal = [{"ranks": count, field: 1.0 if field == "efficiency" else count} for count in counts]
     whole = alt.Chart(values(ideal)).mark_line(color=IDEAL, strokeDash=[3, 3], strokeWidth=1.2)
-    return alt.layer(whole.encode(x=x, y=y), line, rule, points).properties(height=260)
+    layers = [whole.encode(x=x, y=y), line, rule, points]
+    if marks:
+        diamonds = alt.Chart(values(marks)).mark_point(
+            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
+        )
+        said = tips(("published", "published efficiency"), ("source", "by"))
+        layers.append(diamonds.encode(x=x, y=y, tooltip=said))
+    return alt.layer(*layers).properties(height=260)
 
 
 def panels_of(study: Study, items: Sequence[Scaling]) -> list[Panel]:
     first = items[0]
     whole = study.groups[study.all_cells[first.base].group].heading
     heading = Heading(f"{whole.title}, {first.kind} scaling", whole.about)
-    rows = rows_of(study, items)
-    return [
-        Panel(
-            heading.of("Speed-up"), chart(study, rows, "speedup", "speed over one rank", ("slower", "faster"))
-        ),
-        Panel(heading.of("Efficiency"), chart(study, rows, "efficiency", "efficiency", ("lower", "upper"))),
-    ]
+    rows, marks = rows_of(study, items), marks_of(study, items)
+    speedup = chart(study, rows, marks, "speedup", "speed over one rank", ("slower", "faster"))
+    efficiency = chart(study, rows, marks, "efficiency", "efficiency", ("lower", "upper"))
+    return [Panel(heading.of("Speed-up"), speedup), Panel(heading.of("Efficiency"), efficiency)]
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -103,6 +125,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
             "no cell with several ranks has one with a single rank beside it: assay run --ranks 1,2 has both"
         )
     kept, note = most(list(found.values()), len, "comparison", limit=6)
+    if any(marks_of(study, items) for items in kept):
+        note = f"◆ is what others published. {note}".strip()
     return [panel for items in kept for panel in panels_of(study, items)], note
 
 
