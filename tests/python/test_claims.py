@@ -316,6 +316,19 @@ def test_a_run_that_was_cut_by_option_is_still_found(tmp_path: Path) -> None:
     assert verdicts == [HOLDS] * 3
 
 
+def test_a_study_is_also_found_by_its_config() -> None:
+    assert study_named(SHIPPED, "paltenghi-a-operators").name == "paltenghi-a"
+    assert study_named(SHIPPED, "threads-operators").name == "threads"
+
+
+def test_the_studies_are_listed_with_their_configs() -> None:
+    lines = claims("--list").stdout.splitlines()
+    assert len(lines) == len(SHIPPED) + 2
+    assert any(line.startswith("| threads | threads, threads-operators | 0 |") for line in lines)
+    for arguments in (["--list", "x.json"], ["--list", "--study", "threads"], ["--list", "--results"]):
+        assert "--list takes no REPORT" in claims(*arguments, codes=(2,)).stderr
+
+
 @BUILT
 def test_the_other_formats_have_the_same_lines(tmp_path: Path) -> None:
     path = tmp_path / "b.json"

@@ -10,7 +10,7 @@ from pathlib import Path
 from assay_plots.analysis import read_study
 from assay_plots.claims.catalogue import CATALOGUE, ClaimError, StudyOf, read_catalogue, study_named
 from assay_plots.claims.evaluate import Line, evaluate, is_of, read_for
-from assay_plots.claims.output import FORMATS, WRITERS
+from assay_plots.claims.output import FORMATS, WRITERS, markdown_table
 from assay_plots.claims.results_page import results_page
 from assay_plots.command import exit_code
 from assay_plots.report import Study
@@ -35,6 +35,7 @@ def options() -> argparse.ArgumentParser:
         action="store_true",
         help="write the page of results from the shipped samples",
     )
+    parser.add_argument("--list", action="store_true", help="list the studies, with their configs")
     parser.add_argument(
         "--catalogue", type=Path, default=CATALOGUE, metavar="FILE", help="the claims [results/claims.json]"
     )
@@ -67,9 +68,18 @@ def _judged(
     return out
 
 
+def listed(studies: Sequence[StudyOf]) -> str:
+    rows = ((one.name, ", ".join(one.configs), str(len(one.claims)), one.title) for one in studies)
+    return markdown_table(("study", "configs", "claims", "what"), rows)
+
+
 def table(arguments: argparse.Namespace) -> str:
     """Write what the options ask for. Raises ClaimError and ReportError."""
     studies = read_catalogue(arguments.catalogue)
+    if arguments.list:
+        if arguments.reports or arguments.results or arguments.study or arguments.format != "markdown":
+            raise ClaimError("--list takes no REPORT, no --study, no --results and no other format")
+        return listed(studies)
     if arguments.results:
         if arguments.reports or arguments.study or arguments.format != "markdown":
             raise ClaimError("--results takes no REPORT, no --study and no other format")

@@ -260,8 +260,11 @@ def read_catalogue(path: Path = CATALOGUE) -> tuple[StudyOf, ...]:
 
 
 def study_named(studies: Sequence[StudyOf], name: str) -> StudyOf:
-    """Find a study, or name those that there are."""
+    """Find a study by its name or by that of one of its configs, or name those that there are."""
     by_name: Mapping[str, StudyOf] = {study.name: study for study in studies}
+    of_config = {config: study for study in studies for config in study.configs}
+    if name not in by_name and name in of_config:
+        return of_config[name]
     if name not in by_name:
         raise ClaimError(f"unknown study {name}; known are {', '.join(by_name)}")
     return by_name[name]
