@@ -324,7 +324,7 @@ def test_a_study_is_also_found_by_its_config() -> None:
 def test_the_studies_are_listed_with_their_configs() -> None:
     lines = claims("--list").stdout.splitlines()
     assert len(lines) == len(SHIPPED) + 2
-    assert any(line.startswith("| threads | threads, threads-operators | 0 |") for line in lines)
+    assert any(line.startswith("| threads | threads, threads-operators | 1 |") for line in lines)
     for arguments in (["--list", "x.json"], ["--list", "--study", "threads"], ["--list", "--results"]):
         assert "--list takes no REPORT" in claims(*arguments, codes=(2,)).stderr
 
