@@ -198,6 +198,33 @@ def test_memory_is_stacked_under_each_plan(everything: Study) -> None:
     assert sorted(naive.values()) == [4_000_000, 18_800_000]
 
 
+def test_memory_has_what_a_worker_reports(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    forks = m.steps_forks(1e-3, 6, 5)
+    for fork in forks:
+        fork["memory"] |= {"framework_peak": 5_000_000}
+    figure = drawn(study_of(made_report.report([m.cell("torch", "eager", "framework", forks)])), "memory")
+    measured = {
+        panel.heading.title.partition(":")[0]: [
+            row["bytes"] for data in spec_of(panel)["datasets"].values() for row in data if "bytes" in row
+        ]
+        for panel in figure.panels
+        if panel.heading.title.startswith("Measured")
+    }
+    assert measured == {
+        "Measured (host, peak resident)": [90_000_000],
+        "Measured (framework's allocator, peak)": [5_000_000],
+        "Measured (arena of the step)": [8_000_000],
+    }
+
+
+def test_a_published_throughput_is_marked_at_its_batch(everything: Study) -> None:
+    marks = rows_of(drawn(everything, "batch"), "published")
+    assert [(row["batch"], row["series"], row["published"]) for row in marks] == [
+        (32, "torch compile", 30000)
+    ]
+
+
 def test_the_heat_map_marks_what_is_past_its_bound(everything: Study) -> None:
     wrong = [row for row in rows_of(drawn(everything, "equivalence"), "mark") if row["mark"]]
     assert [(row["series"], row["text"]) for row in wrong] == [("numpy eager", "3.5 times the bound")]

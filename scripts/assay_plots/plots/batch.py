@@ -19,8 +19,10 @@ from assay_plots.figure import (
     values,
     with_interval,
 )
+from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
-from assay_plots.text import shown_interval
+from assay_plots.text import shown, shown_interval
+from assay_plots.theme import PUBLISHED
 
 
 def point(cell: Cell) -> Row:
@@ -34,6 +36,15 @@ def point(cell: Cell) -> Row:
         "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
         "clean": cell.clean,
     }
+
+
+def marks_of(study: Study, cell: Cell) -> list[Row]:
+    """Give the published throughputs of a cell, a ratio as times the other cell's throughput here."""
+    return [
+        {"series": cell.series, "batch": cell.batch, "published": value}
+        | {"text": shown(value, "rate", "1/s"), "source": f"{entry.source} {entry.statement}".strip()}
+        for value, entry in published_value(study, cell, "samples_per_second")
+    ]
 
 
 def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
@@ -60,7 +71,14 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
         opacity=ranked(),
         tooltip=about,
     )
-    return Panel(title, alt.layer(line, whiskers, points).properties(height=280))
+    layers = [line, whiskers, points]
+    if marks := [mark for cell in cells for mark in marks_of(study, cell)]:
+        diamonds = alt.Chart(values(marks)).mark_point(
+            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
+        )
+        said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
+        layers.append(diamonds.encode(x=x, y="published:Q", tooltip=said))
+    return Panel(title, alt.layer(*layers).properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -81,6 +99,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     if not several:
         raise LeftOut("each network ran with only one batch size: use assay run --batch 32,64,128")
     kept, note = most(several, lambda item: len(item[1]), "comparison")
+    if any(marks_of(study, cell) for _, cells in kept for cell in cells):
+        note = f"◆ is what others published. {note}".strip()
     return [panel(study, title, cells) for title, cells in kept], note
 
 

@@ -25,7 +25,12 @@ PARTS = ("persistent (parameters, moments)", "arena of a step")
 PART_COLOURS = ("#7f7f7f", "#0072b2")
 PARTS_LEGEND = alt.Legend(orient="bottom", columns=1, title=None, symbolOpacity=1)
 ROOM = 1.45  # of the axis over the longest bar: for the label, also on a phone
-MEASURED = (("device_peak_memory", "device, peak"), ("host_peak_rss", "host, peak resident"))
+MEASURED = (
+    ("device_peak_memory", "device, peak"),
+    ("host_peak_rss", "host, peak resident"),
+    ("framework_peak", "framework's allocator, peak"),
+    ("planned_arena", "arena of the step"),
+)
 
 
 def bytes_axis(title: str, top: float) -> alt.Axis:
@@ -128,6 +133,6 @@ PLOT = Plot(
     "Plans: the memory of a step if every tensor has its own bytes (naive), if results overwrite operands "
     "that are not needed later (in place), and if tensors with separate lifetimes share bytes (co-share); "
     "the last bar is the lower bound of all plans. Measured: the whole process, with its framework's code "
-    "and caches.",
+    "and caches; and what a worker reports of its allocator or its arena.",
     draw,
 )
