@@ -224,6 +224,31 @@ def test_every_config_with_something_published_is_of_a_study() -> None:
     assert published <= named
 
 
+# Configs of studies without rows for a GPU, and why.
+ON_A_CPU = {
+    "mxnet-memory": "nothing is executed",
+    "mxnet-scaling": "ranks are processes on CPUs",
+    "ranks-scaling": "ranks are processes on CPUs",
+    "threads": "of threads of a CPU",
+    "threads-operators": "of threads of a CPU",
+    "decode-latency": "backend cuda does not decode",
+    "deepbench-gemm": "it names no backend: --device cuda",
+    "deepbench-conv": "it names no backend: --device cuda",
+    "deepbench-lstm": "it names no backend: --device cuda",
+}
+
+
+def test_every_config_of_a_study_has_rows_for_a_gpu_or_a_reason() -> None:
+    lacking = {
+        name
+        for study in SHIPPED
+        for name in study.configs
+        if not any("cuda" in row.axes.get("device", ()) for row in read_config(name).rows)
+        or not any("cuda" in row.axes.get("backend", ()) for row in read_config(name).rows)
+    }
+    assert lacking == set(ON_A_CPU)
+
+
 def test_every_figure_of_a_study_is_a_picture() -> None:
     pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
     from assay_plots.plots import PLOTS
