@@ -243,6 +243,7 @@ ENCODERS = [
         ("an epsilon of 1e-6 is twice as large", "torch_network.py", "F.layer_norm(x, weight.shape, weight, bias, epsilon)", "F.layer_norm(x, weight.shape, weight, bias, 2 * epsilon)", "encoder", "1e-6 is below the rounding of variances near 1"),
         ("the padding mask is off by one", "torch_network.py", "masked_fill(tokens == padding, -math.inf)", "masked_fill((tokens == padding).roll(1, 1), -math.inf)", "masks"),
         ("the causal mask is off by one", "torch_network.py", "for x in (q, k, v)", "for x in (q, k.roll(-1, 1), v.roll(-1, 1))", "causal"),
+        ("the epsilon of a layer norm outside of the root", "torch_network.py", "F.layer_norm(x, weight.shape, weight, bias, epsilon)", "(x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True).sqrt() + epsilon) * weight + bias", "causal"),
     ),
     *_of(
         "jax",
@@ -260,6 +261,7 @@ ENCODERS = [
         ("a layer norm without its shift", "mxnet_network.py", "    return nn.LayerNorm(", "    class Unshifted(nn.LayerNorm):\n        def hybrid_forward(self, F, data, gamma, beta):\n            return super().hybrid_forward(F, data, gamma, 0 * beta)\n\n    return Unshifted(", "encoder"),
         ("the decay of AdamW in the gradient", "mxnet_optimizer.py", "*(weight, grad, *state, self.rescale_grad),\n            out=weight,\n            eta=self._get_lr(index),  # multiplies the decay, too\n            lr=self._amends.rate(correction),\n            wd=self._get_wd(index),", "*(weight, grad + self._get_wd(index) / self.rescale_grad * weight, *state, self.rescale_grad),\n            out=weight,\n            eta=self._get_lr(index),\n            lr=self._amends.rate(correction),\n            wd=0.0,", "encoder"),
         ("the padding mask is off by one", "mxnet_network.py", '        padded = F.cast(tokens, "float32") == padding', '        tokens = F.cast(tokens, "float32")\n        last = F.slice_axis(tokens, axis=1, begin=-1, end=None)\n        padded = F.concat(last, F.slice_axis(tokens, axis=1, begin=0, end=-1), dim=1) == padding', "masks"),
+        ("softmax over the wrong axis", "mxnet_network.py", "F.softmax(scores, axis=-1), shape=(-3, 0, 0)", "F.softmax(scores, axis=-2), shape=(-3, 0, 0)", "encoder"),
         ("the causal mask is off by one", "mxnet_network.py", "F.arange(queries) + (keys - queries)", "F.arange(queries) + (keys - queries + 1)", "causal"),
     ),
     *_of(
@@ -269,6 +271,7 @@ ENCODERS = [
         ("a layer norm without its shift", "tensorflow_network.py", "        return self.keep(layers.LayerNormalization(", "        class Unshifted(layers.LayerNormalization):\n            def call(self, x):\n                return super().call(x) - ops.cast(self.beta, x.dtype)\n\n        return self.keep(Unshifted(", "encoder"),
         ("the decay of AdamW in the gradient", "tensorflow_optimizer.py", "adamw = of_contract(keras.optimizers.AdamW, spec)\n            self.keras = adamw(epsilon=spec.epsilon, weight_decay=spec.weight_decay, **betas)", "import dataclasses\n\n            coupled = dataclasses.replace(spec, kind='adam')\n            adamw = of_contract(keras.optimizers.AdamW, coupled)\n            self.keras = adamw(epsilon=spec.epsilon, weight_decay=0.0, **betas)", "encoder"),
         ("the padding mask is off by one", "tensorflow_network.py", "ops.where(ops.equal(tokens, padding), -np.inf, 0.0)", "ops.where(ops.roll(ops.equal(tokens, padding), 1, 1), -np.inf, 0.0)", "masks"),
+        ("the bias in the linear layers lost", "tensorflow_network.py", "        layer = layers.Dense(required(weight)", "        class Unbiased(layers.Dense):\n            def call(self, x):\n                y = super().call(x)\n                return y if self.bias is None else y - ops.cast(self.bias, y.dtype)\n\n        layer = Unbiased(required(weight)", "encoder"),
         ("the causal mask is off by one", "tensorflow_network.py", "for x in (q, k, v))\n            (_, queries", "for x in (q, ops.roll(k, -1, 1), ops.roll(v, -1, 1)))\n            (_, queries", "causal"),
     ),
 ]  # fmt: skip

@@ -210,9 +210,18 @@ def test_minilm_is_the_bert_model_of_transformers_where_it_is_installed() -> Non
 
 
 @pytest.mark.skipif(not BERT.exists(), reason="BertModel is not set up: scripts/setup --bert")
-@pytest.mark.parametrize("task", ["train", "infer"])
-def test_the_loop_runs_the_bert_model_of_transformers(task: str) -> None:
-    command = ["--network", "minilm", "--mode", "eager", "--task", task, "--batch", 2]
+@pytest.mark.parametrize(
+    ("mode", "task", "precision"),
+    [
+        ("eager", "train", "fp32"),
+        ("eager", "infer", "fp32"),
+        ("eager", "infer", "bf16"),
+        ("compile", "infer", "fp32"),
+        ("compile", "train", "fp32"),
+    ],
+)
+def test_the_loop_runs_the_bert_model_of_transformers(mode: str, task: str, precision: str) -> None:
+    command = ["--network", "minilm", "--mode", mode, "--task", task, "--batch", 2, "--precision", precision]
     told = told_by(BERT, LOOPS / "torch_loop.py", *command, "--seconds", 0.1, "--warm-up-steps", 1)
     assert told["shape"] == [128]
     assert all(math.isfinite(loss) for loss in told["losses"])
