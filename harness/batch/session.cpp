@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/protocol/disturbance.hpp"
 
 namespace assay {
 namespace {
@@ -263,12 +264,12 @@ void BatchSession::end_block(double loss) {
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
   open_ = false;
-  results_.blocks.push_back({recorded(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
-                             after.cpu_ns - before_.cpu_ns,
-                             after.involuntary_switches - before_.involuntary_switches,
-                             after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns,
-                             std::isfinite(loss) ? std::optional(loss) : std::nullopt, enqueue_ns_,
-                             after.minor_faults - before_.minor_faults});
+  results_.blocks.push_back(
+      {recorded(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
+       after.cpu_ns - before_.cpu_ns, after.involuntary_switches - before_.involuntary_switches,
+       after.major_faults - before_.major_faults, after.processors.steal_ns - before_.processors.steal_ns,
+       std::isfinite(loss) ? std::optional(loss) : std::nullopt, enqueue_ns_,
+       after.minor_faults - before_.minor_faults});
   results_.loader.batches += batches_read_;
   results_.loader.wait_ns += wait_ns_;
   // The time of one rank decides the size of the next block for all of them.
@@ -283,17 +284,10 @@ std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {
   return common;
 }
 
-// Time that was not idle, not stolen and not ours was taken by other processes.
 void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
-  if (counter_reader_.processors() == 0) return;
-  const int processors = counter_reader_.processors();
-  Disturbance& found = results_.disturbance.emplace();
-  found.processors = processors;
-  found.window_ns = end - first_begin_ns_;
-  found.own_ns = after.cpu_ns - first_.cpu_ns + children_cpu_ns() - first_children_ns_;
-  found.steal_ns = after.steal_ns - first_.steal_ns;
-  found.others_ns =
-      processors * found.window_ns - (after.idle_ns - first_.idle_ns) - found.steal_ns - found.own_ns;
+  const std::int64_t own_ns = after.cpu_ns - first_.cpu_ns + children_cpu_ns() - first_children_ns_;
+  results_.disturbance =
+      disturbance_between(first_.processors, after.processors, end - first_begin_ns_, own_ns);
 }
 
 void BatchSession::end_evaluation(std::int64_t end) {

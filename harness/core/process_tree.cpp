@@ -1,6 +1,7 @@
 #include "harness/core/process_tree.hpp"
 
 #include <dirent.h>
+#include <time.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -34,6 +35,13 @@ void add_children(const std::string& process, std::vector<pid_t>& processes) {
       processes.push_back(static_cast<pid_t>(child));
     }
   }
+}
+
+std::optional<std::int64_t> process_cpu_ns(pid_t process) {
+  clockid_t clock = {};
+  timespec time = {};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return std::nullopt;
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace assay

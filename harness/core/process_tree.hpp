@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,5 +13,8 @@ namespace assay {
 // Adds the children of a process ("self" or its number) to `processes`, until there are 4096: this bounds the
 // walk over a tree that grows. A process that has ended has no children.
 void add_children(const std::string& process, std::vector<pid_t>& processes);
+
+// CPU time of all threads of one process, without its children; nothing if it has ended.
+std::optional<std::int64_t> process_cpu_ns(pid_t process);
 
 }  // namespace assay

@@ -230,7 +230,10 @@ constexpr auto describe(Of<Fork>) {
       field("ranks", &Fork::ranks,
             "What each of several ranks measured, in their order; absent for one rank.")
           .left_out_by_default(),
-      field("disturbance", &Fork::disturbance, "Time taken from the worker's processors; absent if unknown.")
+      field(
+          "disturbance", &Fork::disturbance,
+          "Time taken from the worker's processors; absent if unknown. Of the whole run, as the conductor measured it, if "
+          "only this excuses that the timed blocks cover too little.")
           .left_out_by_default(),
       field("placement", &Fork::placement,
             "Where the host had the worker's processors; absent for a single one.")

@@ -2,6 +2,7 @@
 // killed.
 #include "harness/conductor/run/run.hpp"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +24,11 @@
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/processor_times.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/report/analysis.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -138,6 +143,50 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
       EXPECT_EQ(cell.reason_code, ReasonCode::clock_refused) << cell.id;
     }
   }
+}
+
+// Whether the fork has the conductor's record of others: the worker claims that it used no time itself.
+bool is_excused(const Fork& fork) {
+  return contains(fork.flags, quality_flag::disturbed) && fork.disturbance && fork.disturbance->own_ns > 0;
+}
+
+TEST_F(RunTest, AClaimOfOtherProcessesExcusesNothing) {
+  const Report report = run_to_end(request(R"("forks": 1, "spare-rounds": 0, "mode": "claims_others")"));
+  const CellReport& cell = report.cells.at(0);
+  if (cell.status == Status::ok && is_excused(cell.forks.at(0)))
+    GTEST_SKIP() << "other processes use the processors";
+  EXPECT_EQ(cell.reason_code, ReasonCode::clock_refused);
+  EXPECT_THAT(cell.reason, HasSubstr("cover"));
+}
+
+TEST_F(RunTest, OtherProcessesExcuseAForkThatDoesNotCount) {
+  std::vector<pid_t> others;
+  for (const int core : usable_cores()) {
+    others.push_back(::fork());
+    if (others.back() != 0) continue;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(core), &set);
+    ::sched_setaffinity(0, sizeof set, &set);
+    ::alarm(60);  // where the test dies before it can end it
+    for (volatile bool on = true; on;) {
+    }
+  }
+  const Report report = run_to_end(request(R"("forks": 1, "spare-rounds": 0, "mode": "claims_others")"));
+  for (const pid_t other : others) {
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+  if (ProcessorTimesReader(usable_cores()).read().count == 0)
+    GTEST_SKIP() << "this system does not show how busy its processors are";
+  const CellReport& cell = report.cells.at(0);
+  ASSERT_EQ(cell.status, Status::ok) << cell.reason;
+  ASSERT_TRUE(is_excused(cell.forks.at(0)));
+  const Disturbance& found = *cell.forks.at(0).disturbance;
+  EXPECT_EQ(found.processors, 1);
+  EXPECT_GE(found.window_ns, 400'000'000) << "of the whole run";
+  EXPECT_GT(found.others_share(), 0.1);
+  EXPECT_TRUE(contains(cell.flags, quality_flag::disturbed)) << "no rank";
 }
 
 // Whether all processes that the cell's workers left have ended, or are zombies that are not reaped yet.

@@ -156,6 +156,20 @@ Deed line(Moment moment, const std::string& text) {
   return {moment, [text](Worker& worker) { worker.send_raw(text); }};
 }
 
+// Blocks a tenth as long as they were, and a record of other processes that used its processor all the time.
+void claim_others(Worker& worker) {
+  worker.clock = busy_clock(worker.request);
+  for (Json& block : worker.clock["blocks"]) {
+    block["end_ns"] = block["begin_ns"].get<std::int64_t>() + 10'000'000;
+    block["cpu_ns"] = 10'000'000;
+  }
+  worker.clock["disturbance"] = {{"processors", 1},
+                                 {"window_ns", 300'000'000},
+                                 {"own_ns", 0},
+                                 {"others_ns", 300'000'000},
+                                 {"steal_ns", 0}};
+}
+
 void write_nothing(const char*) {}
 void write_fifo(const char* path) {
   if (::mkfifo(path, 0600) != 0) std::abort();
@@ -203,6 +217,7 @@ const Variant table[] = {
     {"heavier", none, "ok", "", at(run, [](Worker& w) { w.clock = declared_clock(w.request, 1.2); })},
     {"sleeps", none, "ok", "", at(run, [](Worker& w) { w.clock = slept_clock(); })},
     {"busy", none, "ok", "", at(run, [](Worker& w) { w.clock = busy_clock(w.request); })},
+    {"claims_others", none, "failed", "cover", at(run, claim_others)},
     {"compiles_longer", none, "ok", "", at(compile, [](Worker&) { ::usleep(1'200'000); })},
     {"zeros", none, "ok", "", at(verify, answer_with_zeros)},
     {"rewrites_a_plan", none, "failed", "0001.plan.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("epochs/0001.plan.npy"); })},
@@ -270,7 +285,7 @@ const Variant table[] = {
     {"reversed", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"].swap(c["blocks"][1]["end_ns"]); })},
     {"overlap", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"] = c["blocks"][0]["begin_ns"]; })},
     {"no_length", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["end_ns"] = c["blocks"][1]["begin_ns"]; })},
-    {"a_tenth", usual, "failed", "cover", at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["end_ns"] = b["begin_ns"].get<std::int64_t>() + 10'000'000; })},
+    {"a_tenth", usual, "failed", clock_name, at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["end_ns"] = b["begin_ns"].get<std::int64_t>() + 10'000'000; })},
     {"hidden_cpu", usual, "failed", "processor time", at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["cpu_ns"] = 0; })},
     {"much_cpu", usual, "failed", "processor time", block_lie("cpu_ns", 1'000'000'000'000)},
     {"thrice", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].insert(c["blocks"].end(), 2, Json(c["blocks"].back())); })},

@@ -229,6 +229,7 @@ class ShortensItsBlocks(Mutant):
     cell = "long"
     cheats = True
     codes = CLOCK_REFUSED
+    alone = True  # a process that was forked elsewhere is another process for the conductor
 
     def __init__(self, program: Any, cell: Any) -> None:
         super().__init__(program, cell)
@@ -241,10 +242,26 @@ class ShortensItsBlocks(Mutant):
                 block["end_ns"] = block["begin_ns"] + (block["end_ns"] - block["begin_ns"]) // 10
                 for part in ("enqueue_ns", "wait_ns", "cpu_ns"):
                     block[part] = block.get(part, 0) // 10
-            document.pop("disturbance", None)  # a disturbed fork does not count
+            self.claim(document)
             self.clock.write_text(json.dumps(document))
         found: dict[str, int] = super().memory()
         return found
+
+    def claim(self, document: dict[str, Any]) -> None:
+        document.pop("disturbance", None)
+
+
+class ClaimsOthers(ShortensItsBlocks):
+    """It shortens its blocks, and reports that other processes used its processor all the time."""
+
+    python_only = True
+
+    def claim(self, document: dict[str, Any]) -> None:
+        blocks = document["blocks"]
+        window = blocks[-1]["end_ns"] - blocks[0]["begin_ns"]
+        document["disturbance"] = {
+            "processors": 1, "window_ns": window, "own_ns": 0, "others_ns": window, "steal_ns": 0
+        }  # fmt: skip
 
 
 class AsksForLessPrecision(Mutant):

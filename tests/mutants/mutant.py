@@ -21,7 +21,8 @@ class Mutant:
     `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
     `codes`: a cheat is found if the fork ends with one of these reason codes.
     `survives`: why the check cannot find it, if that is known; `survives_in`: the same by backend.
-    `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined.
+    `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined, and is
+    not a process of the conductor.
     `python_only`: the worker of onednn has no counterpart.
     """
 

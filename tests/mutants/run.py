@@ -11,11 +11,13 @@ must be ok.
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
 diverges. A cheat is found if the fork ends with its reason code.
+On a busy machine a cheat with the clock is excused, because it does not count: its fork has the flag
+`disturbed` from the conductor's measurement, and not from the worker's word.
 A mutant that ends with an error of its own proves nothing, so it is not found.
 
 A framework is imported once, by a process that forks for each run (tests/mutants/preload.py).
 --fresh starts a process for each run, as users do. A few cheats always have one, because the children of that
-process are not confined; they also get a cache of their own.
+process are not confined, and are not the conductor's; they also get a cache of their own.
 
 Needs a build of Assay and the environments of scripts/setup --framework. A backend that is not set up is left
 out and named.
@@ -38,8 +40,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
+from cheats import CLOCK_REFUSED
 from edits import EDITS, Edit
 from wrong import MODULES, MUTANTS
 
@@ -147,7 +151,8 @@ class Mutant:
         if not self.name:
             return bool(row["status"] == "ok")
         if self.cheats:
-            return row["code"] in self.codes
+            excused = self.codes == CLOCK_REFUSED and row.get("excused", False)
+            return row["code"] in self.codes or excused
         if row["code"] == "loss_not_finite":
             return True
         return row["code"] == "differs_from_oracle" and any(
@@ -242,6 +247,14 @@ def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | 
     return folder
 
 
+def is_excused(cell: dict[str, Any]) -> bool:
+    """Whether the conductor found other processes. A cheat claims them, and no time of its own."""
+    forks = cell["forks"]
+    return bool(forks) and all(
+        "disturbed" in fork["flags"] and fork["disturbance"]["own_ns"] > 0 for fork in forks
+    )
+
+
 def run(program: Path, scratch: Path, job: Job) -> Row:
     mutant = job.mutant
     kept = (mutant.backend, mutant.mode) in WARM and not (mutant.edit and mutant.edit.cheats)
@@ -267,7 +280,7 @@ def run(program: Path, scratch: Path, job: Job) -> Row:
     shown = [ratio for name, ratio in ratios.items() if name.startswith(mutant.shows)]
     return {"status": cell["status"], "code": cell.get("reason_code"), "reason": cell["reason"],
             "wrong": sorted(ratios, key=lambda name: -ratios[name]),
-            "ratio": max(shown, default=None)}  # fmt: skip
+            "ratio": max(shown, default=None), "excused": is_excused(cell)}  # fmt: skip
 
 
 def is_set_up(program: Path, backend: str) -> bool:

@@ -134,7 +134,7 @@ def test_every_mode_of_the_fault_worker_that_goes_wrong_is_a_variant() -> None:
     variants = variants_of(PROGRAM)
     assert len(modes) == len(set(modes))
     behaves = {"good", "other", "heavier", "sleeps", "wanders", "no_gpu", "meets", "wants_room"}
-    behaves |= {"busy", "compiles_longer", "zeros", "rewrites_a_plan", "rewrites_operands"}
+    behaves |= {"busy", "claims_others", "compiles_longer", "zeros", "rewrites_a_plan", "rewrites_operands"}
     assert {variant.mode for variant in variants} == set(modes) - behaves
     assert all(variant.words or variant.status == "ok" for variant in variants if variant.checked)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from campaign import Row
 from edits import EDITS, Edit
 from false_alarms import alarms, table
 from run import Mutant as Run
-from run import folder_of, mutants_of, near_the_bound
+from run import folder_of, is_excused, mutants_of, near_the_bound
 from wrong import MUTANTS, Mutant
 
 
@@ -45,7 +46,7 @@ def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     if "not set up" not in done.stdout:
         assert "mistakes: 39 of 39 found" in done.stdout
-        assert "cheats: 23 of 23 found" in done.stdout
+        assert "cheats: 24 of 24 found" in done.stdout
         assert "adapters as they are: 7 of 7 ok" in done.stdout
 
 
@@ -124,6 +125,21 @@ def test_the_page_lists_mistakes_that_were_found_near_the_bound() -> None:
 def test_a_cheat_is_found_by_its_reason_code(code: str | None, found: bool) -> None:
     cheat = Run("torch", "eager", "ShortensItsBlocks", "long", cheats=True, codes=("clock_refused",))
     assert cheat.is_right({"status": "failed", "code": code, "wrong": ["last/loss"]}) == found
+
+
+def test_a_cheat_with_the_clock_may_be_excused_by_the_conductor_only() -> None:
+    def fork(own_ns: int, *flags: str) -> Row:
+        return {"flags": [*flags], "disturbance": {"own_ns": own_ns}}
+
+    assert is_excused({"forks": [fork(5, "disturbed")]})
+    assert not is_excused({"forks": [fork(0, "disturbed")]}), "its own word"
+    assert not is_excused({"forks": [fork(5, "disturbed"), fork(5)]})
+    assert not is_excused({"forks": []})
+    row = {"status": "ok", "code": None, "wrong": [], "excused": True}
+    cheat = Run("torch", "eager", "ClaimsOthers", "long", cheats=True, codes=("clock_refused",))
+    assert cheat.is_right(row)
+    assert not cheat.is_right(row | {"excused": False})
+    assert not replace(cheat, codes=("differs_from_oracle", "clock_refused")).is_right(row)
 
 
 def test_the_page_counts_the_mutants_and_names_the_cheats_that_pass() -> None:

@@ -15,8 +15,11 @@
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/clock.hpp"
+#include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
+#include "harness/machine/cores.hpp"
 #include "harness/machine/nvml.hpp"
+#include "harness/protocol/disturbance.hpp"
 
 namespace assay {
 namespace {
@@ -168,15 +171,14 @@ class Worker::Conversation {
       sampler_.forget_peak();
     }
     if (runs) begin_steps();
-    const auto cpu_before = runs ? processor_time_ns(worker_.pid()) : std::nullopt;
+    const Usage before = runs ? usage() : Usage{};
     const Clock::time_point begin = Clock::now();
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) {
       result_.ran_between = {begin, Clock::now()};
-      const auto cpu_after = processor_time_ns(worker_.pid());
-      if (cpu_before && cpu_after) result_.run_cpu_ns = *cpu_after - *cpu_before;
+      note_usage(before, usage());
     }
     if (runs) end_steps();
     if (command.verb != Verb::verify)
@@ -195,6 +197,25 @@ class Worker::Conversation {
       result_.compiled = std::move(*compiled);
     }
     if (auto* ran = std::get_if<protocol::Ran>(&event)) result_.ran = std::move(*ran);
+  }
+
+  // Of the worker and its processors.
+  struct Usage {
+    ProcessorTimes processors{};
+    std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{};
+  };
+  Usage usage() {
+    return {processor_times_.read(), processor_time_ns(worker_.pid()), tree_processor_time_ns(worker_.pid())};
+  }
+  void note_usage(const Usage& before, const Usage& after) {
+    if (before.own_cpu_ns && after.own_cpu_ns) result_.run_cpu_ns = *after.own_cpu_ns - *before.own_cpu_ns;
+    if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
+    const auto [begin, end] = *result_.ran_between;
+    // The time of a child that nobody waits for is lost, so the sum may fall.
+    const std::int64_t own_ns = std::max<std::int64_t>(0, *after.tree_cpu_ns - *before.tree_cpu_ns);
+    result_.run_disturbance = disturbance_between(
+        before.processors, after.processors,
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count(), own_ns);
   }
 
   // Samples at both ends, so that the counters cover all steps.
@@ -381,6 +402,7 @@ class Worker::Conversation {
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
   WorkerSampler sampler_;
+  ProcessorTimesReader processor_times_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
   std::optional<GpuSampler> gpu_;
   GpuPhase gpu_phase_ = GpuPhase::preparation;
   bool keep_samples_ = false;

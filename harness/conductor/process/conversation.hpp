@@ -58,6 +58,8 @@ struct ConversationResult {
       ran_between{};
   std::optional<std::int64_t>
       run_cpu_ns{};  // processor time of the worker's own process between them, from /proc
+  // Time taken from the worker's processors between them; absent if /proc does not show it.
+  std::optional<Disturbance> run_disturbance{};
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()

@@ -72,6 +72,21 @@ std::optional<std::int64_t> processor_time_ns(pid_t process) {
   return usage ? std::optional(usage->own_cpu_ns) : std::nullopt;
 }
 
+std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
+  std::int64_t sum = 0;
+  std::vector<pid_t> processes{process};
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const std::string number = std::to_string(processes[i]);
+    const auto usage = usage_of("/proc/" + number);
+    const auto own_ns = process_cpu_ns(processes[i]);  // finer than ticks
+    if (i == 0 && !(usage && own_ns)) return std::nullopt;
+    if (!usage || !own_ns) continue;  // it ended in the meantime
+    sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;
+    add_children(number, processes);
+  }
+  return sum;
+}
+
 ResidentBytes resident_bytes(pid_t process) {
   const std::string status = read_small(fmt::format("/proc/{}/status", process));
   return {bytes_after(status, "\nVmRSS:"), bytes_after(status, "\nVmHWM:")};

@@ -16,6 +16,10 @@ namespace assay {
 // if it has ended.
 std::optional<std::int64_t> processor_time_ns(pid_t process);
 
+// Processor time of a process and all its descendants, running or waited for. Misses a child that ended and that nobody
+// waited for, and a process whose parent died. Nothing if the process has ended.
+std::optional<std::int64_t> tree_processor_time_ns(pid_t process);
+
 // Resident bytes of one process, from /proc. 0 if they are unknown, or if it has ended.
 struct ResidentBytes {
   std::int64_t now = 0;

@@ -23,8 +23,10 @@
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/rank_blocks.hpp"
 
@@ -192,7 +194,17 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
   return {ns(result.ran_between->first), ns(result.ran_between->second), result.run_cpu_ns,
-          static_cast<int>(cores.empty() ? usable_cores().size() : cores.size())};
+          static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()), result.run_disturbance};
+}
+
+// The disturbance of the rank that others disturbed most.
+std::optional<Disturbance> largest_disturbance(const std::vector<ConversationResult>& results) {
+  std::optional<Disturbance> largest;
+  for (const ConversationResult& result : results)
+    if (result.run_disturbance &&
+        (!largest || result.run_disturbance->others_share() > largest->others_share()))
+      largest = result.run_disturbance;
+  return largest;
 }
 
 // Adds the time of the worker's answers.
@@ -274,7 +286,8 @@ std::string cores_of(const std::vector<Member>& members) {
   return text;
 }
 
-// Reads the measurements of one worker. Throws Error if they are impossible.
+// Reads the measurements of one worker. If others are why its blocks cover too little, the disturbance is that of the
+// window. Throws Error if they are impossible.
 Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const RunWindow& window) {
   Fork measured = fork;  // a copy, so that impossible numbers do not get into the report
   read_clock(member.folder / "results/clock.json", cell.has_loss(), measured);
@@ -284,6 +297,10 @@ Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const
   reject_other_plan(measured, cell.measure);
   if (const std::string contradiction = contradiction_in_clock(measured, window); !contradiction.empty())
     throw Error(contradiction);
+  if (waited_for_others(measured, window)) {
+    measured.disturbance = window.disturbance;
+    measured.flags.emplace_back(quality_flag::disturbed);
+  }
   return measured;
 }
 
@@ -310,9 +327,13 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
                 const std::vector<ConversationResult>& results) {
   std::optional<Fork> all;
   std::vector<RankRecord> records;
+  bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
-    Fork own = read_rank(fork, cell, members[i], window_of(results[i], members[i].plan.worker.cores));
+    RunWindow window = window_of(results[i], members[i].plan.worker.cores);
+    window.disturbance = largest_disturbance(results);
+    Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
+    waited = waited || contains(own.flags, quality_flag::disturbed);
     records.push_back({.rank = members[i].place.rank,
                        .cores = cores_of(members[i]),
                        .blocks = std::move(own.blocks),
@@ -323,6 +344,11 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
                        .parameters_digest = results[i].ran->state_digest});
   }
   if (const std::string unlike = unlike_blocks(records); !unlike.empty()) throw Error(unlike);
+  if (waited) {
+    for (std::size_t i = 0; i < records.size(); ++i) records[i].disturbance = results[i].run_disturbance;
+    if (!contains(all->flags, quality_flag::disturbed))  // the share of all ranks may be small
+      all->flags.emplace_back(quality_flag::disturbed);
+  }
   all->blocks = joined_blocks(records);
   all->disturbance = joined_disturbance(records);
   all->parameters_digest = joined_digest(records);

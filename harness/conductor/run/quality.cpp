@@ -24,9 +24,8 @@ constexpr double min_frequency = 0.9;
 constexpr double max_drift = 0.1;
 constexpr double max_gpu_clock_change = 0.02;
 
-// Such a fork does not count.
-bool others_disturbed(const Fork& fork) {
-  return fork.disturbance && fork.disturbance->others_share() > max_taken;
+bool others_disturbed(const std::optional<Disturbance>& disturbance) {
+  return disturbance && disturbance->others_share() > max_taken;
 }
 
 constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
@@ -124,7 +123,7 @@ void add_quality_flags(Fork& fork, const Cell& cell) {
   const auto add = [&](bool holds, const char* flag) {
     if (holds && !contains(fork.flags, flag)) fork.flags.emplace_back(flag);
   };
-  add(others_disturbed(fork), quality_flag::disturbed);
+  add(others_disturbed(fork.disturbance), quality_flag::disturbed);
   if (fork.disturbance) add(fork.disturbance->steal_share() > max_taken, quality_flag::stolen);
   add(throttles(timed_gpu_samples(fork), hard_throttles) > 0, quality_flag::throttled);
   add(cell.profile, quality_flag::profiled);
@@ -197,34 +196,60 @@ std::map<int, Evaluated> evaluated_after(const Fork& fork) {
 // Its process may also stand still once, for a period of a container's quota (100 ms).
 constexpr double min_coverage = 0.8, seconds_per_gap = 3e-3, seconds_once = 0.1;
 
+// Calls visit(block, next, seconds): the seconds from a block to the next one; without a next one, to the end of the
+// run.
+template <typename Visit>
+void for_each_gap(const Fork& fork, const RunWindow& window, const Visit& visit) {
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
+    const Block* next = i + 1 < fork.blocks.size() ? &fork.blocks[i + 1] : nullptr;
+    const std::int64_t end_ns = next ? next->begin_ns : window.end_ns + slack_ns;
+    visit(fork.blocks[i], next, 1e-9 * static_cast<double>(end_ns - fork.blocks[i].end_ns));
+  }
+}
+
+std::string evaluations_that_do_not_fit(const Fork& fork, const RunWindow& window) {
+  std::map<int, Evaluated> evaluated = evaluated_after(fork);
+  std::string found;
+  for_each_gap(fork, window, [&](const Block& block, const Block* next, double gap) {
+    const double after = evaluated[block.epoch].seconds;
+    if (!found.empty() || after <= gap + 1e-9 * slack_ns) return;
+    found =
+        fmt::format("the evaluations after epoch {} in clock.json took {}, but {} was {} later", block.epoch,
+                    duration_text(after), next ? "the next block" : "the end of the run", duration_text(gap));
+  });
+  return found;
+}
+
+// Seconds from the end of the warm-up to the end of the last block, and those of the blocks and evaluations in it.
+struct Coverage {
+  double covered = 0, span = 0;
+  double excused = seconds_once;
+  bool is_enough() const { return covered >= min_coverage * span - excused; }
+};
+Coverage coverage_of(const Fork& fork, const RunWindow& window) {
+  std::map<int, Evaluated> evaluated = evaluated_after(fork);
+  Coverage all;
+  for_each_gap(fork, window, [&](const Block& block, const Block* next, double gap) {
+    if (block.kind == BlockKind::timed) {
+      all.covered += block_seconds(block);
+      all.span += block_seconds(block);
+    }
+    if (!next || next->kind != BlockKind::timed) return;
+    const Evaluated after = evaluated[block.epoch];
+    all.covered += after.seconds;
+    all.span += gap;
+    all.excused += seconds_per_gap * (1 + after.count);
+  });
+  return all;
+}
+
 // Work may be hidden between two blocks, for example the steps themselves.
 std::string uncovered_time(const Fork& fork, const RunWindow& window) {
-  std::map<int, Evaluated> evaluated = evaluated_after(fork);
-  double covered = 0, span = 0, excused = seconds_once;
-  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
-    const Block& block = fork.blocks[i];
-    const bool is_last = i + 1 == fork.blocks.size();
-    const std::int64_t next_ns = is_last ? window.end_ns + slack_ns : fork.blocks[i + 1].begin_ns;
-    const double gap = 1e-9 * static_cast<double>(next_ns - block.end_ns);
-    const Evaluated after = evaluated[block.epoch];
-    if (after.seconds > gap + 1e-9 * slack_ns)
-      return fmt::format("the evaluations after epoch {} in clock.json took {}, but {} was {} later",
-                         block.epoch, duration_text(after.seconds),
-                         is_last ? "the end of the run" : "the next block", duration_text(gap));
-    if (block.kind == BlockKind::timed) {
-      covered += block_seconds(block);
-      span += block_seconds(block);
-    }
-    if (is_last || fork.blocks[i + 1].kind != BlockKind::timed) continue;
-    covered += after.seconds;
-    span += gap;
-    excused += seconds_per_gap * (1 + after.count);
-  }
-  // On a busy machine a worker also waits for a processor between two blocks.
-  if (others_disturbed(fork) || covered >= min_coverage * span - excused) return {};
+  const Coverage all = coverage_of(fork, window);
+  if (all.is_enough() || others_disturbed(window.disturbance)) return {};
   return fmt::format(
       "the timed blocks in clock.json cover {} of the {} in which they ran: the worker may have worked between them",
-      duration_text(covered), duration_text(span));
+      duration_text(all.covered), duration_text(all.span));
 }
 
 // The kernel counts a process's time in ticks of up to 10 ms, and a block's counters are read just outside of it.
@@ -258,9 +283,14 @@ std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& w
 
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window) {
   std::string found = outside_of_window(fork, window);
+  if (found.empty()) found = evaluations_that_do_not_fit(fork, window);
   if (found.empty()) found = uncovered_time(fork, window);
   if (found.empty()) found = contradiction_in_processor_time(fork, window);
   return found;
+}
+
+bool waited_for_others(const Fork& fork, const RunWindow& window) {
+  return !coverage_of(fork, window).is_enough() && others_disturbed(window.disturbance);
 }
 
 }  // namespace assay

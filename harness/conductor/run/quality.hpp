@@ -26,6 +26,9 @@ struct RunWindow {
   std::optional<std::int64_t>
       cpu_ns{};        // processor time of the process that timed the blocks, if it is known
   int processors = 0;  // on which it may run; 0: unknown
+  // What was taken from them; absent if it cannot be measured. Of several ranks: of the one that others disturbed most,
+  // because ranks wait for each other.
+  std::optional<Disturbance> disturbance{};
 };
 // Describes the first contradiction between the worker's measurements and the conductor's; empty if there is none. A
 // worker measures its own steps, but:
@@ -33,13 +36,19 @@ struct RunWindow {
 //   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
-//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top (not for
-//     a fork with the flag disturbed, which does not count);
+//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top, see
+//     waited_for_others();
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
 //     more than the processors can have done outside of the blocks.
 //
 // docs/explanation/clock.md explains the limits. Needs a fork that judge_fork() accepts.
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window);
+
+// Whether the blocks cover too little, and are excused: other processes used more than 3 % of the worker's processors in
+// the window, so it also waited for a processor between two blocks. Such a fork must have the flag disturbed: it does not
+// count. What the worker itself reports of others excuses nothing, and without the conductor's measurement nothing is
+// excused.
+bool waited_for_others(const Fork& fork, const RunWindow& window);
 
 // Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the
 // rank. The step time had not become steady, or differs by more than 10 % between the halves of the steady

@@ -1,4 +1,4 @@
-// The use of a worker's processors by others: with a made /proc/stat, and with real processes.
+// The use of a worker's processors by others, with real processes.
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -7,15 +7,12 @@
 
 #include <cstdlib>
 #include <optional>
-#include <string>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "harness/batch/counters.hpp"
 #include "harness/batch/session.hpp"
 #include "harness/core/clock.hpp"
-#include "harness/core/io/atomic_file.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
@@ -103,36 +100,6 @@ std::optional<Disturbance> measured(const Step& step) {
     session.end_block(0.5);
   }
   return read_clock_file(cell.path() / "results" / "clock.json").disturbance;
-}
-
-TEST(CounterReader, SumsTheProcessorsThatTheProcessMayRunOn) {
-  const TemporaryFolder folder;
-  const int mine = a_processor();
-  const cpu_set_t before = [] {
-    cpu_set_t set;
-    ::sched_getaffinity(0, sizeof set, &set);
-    return set;
-  }();
-  stay_on(mine);
-  const std::string text = fmt::format(
-      "cpu  1 1 1 1 1 1 1 1 0 0\ncpu{} 10 20 30 40 50 60 70 80 0 0\ncpu{} 9 9 9 9 9 9 9 9 0 0\nintr 1 2 3\n",
-      mine, mine + 1);
-  write_atomically(folder / "stat", text, false);
-  CounterReader reader(folder / "stat");
-  const Counters counters = reader.read();
-  ::sched_setaffinity(0, sizeof before, &before);
-  EXPECT_EQ(reader.processors(), 1);
-  EXPECT_EQ(counters.idle_ns, (40 + 50) * 10'000'000) << "idle and waiting for disks, in ticks of 10 ms";
-  EXPECT_EQ(counters.steal_ns, 80 * 10'000'000);
-}
-
-TEST(CounterReader, KnowsNoProcessorsOfAFileThatIsNotThereOrNotOfThatForm) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(CounterReader(folder / "nothing").processors(), 0);
-  write_atomically(folder / "stat", "cpu0 1 2 3\ncpu1 a b c d e f g h\ncpu2", false);
-  CounterReader reader(folder / "stat");
-  EXPECT_EQ(reader.processors(), 0);
-  EXPECT_EQ(reader.read().idle_ns, 0);
 }
 
 TEST(ChildrenCpuTime, CountsLiveChildrenAndThoseThatEnded) {

@@ -136,6 +136,16 @@ TEST(ProcessorTime, IsThatOfTheProcessWithoutItsChildren) {
   EXPECT_NEAR(1e-9 * static_cast<double>(*processor_time_ns(::getpid())), cpu_seconds(), 0.03);
 }
 
+TEST(ProcessorTime, OfATreeKeepsThatOfChildrenThatEnded) {
+  EXPECT_FALSE(tree_processor_time_ns(-1));
+  ForkingWorker worker;
+  worker.advance();
+  EXPECT_GE(1e-9 * static_cast<double>(*tree_processor_time_ns(worker.pid())), burnt_seconds);
+  worker.advance();  // it has waited for the child
+  EXPECT_NEAR(1e-9 * static_cast<double>(*tree_processor_time_ns(worker.pid())), burnt_seconds,
+              burnt_seconds / 3);
+}
+
 TEST(WorkerSampler, keeps_its_rate_if_only_a_few_ticks_passed) {
   ForkingWorker worker;
   WorkerSampler sampler;

@@ -62,12 +62,44 @@ TEST(ClockContradiction, RefusesBlocksThatAreATenthAsLong) {
   EXPECT_THAT(found_in(run_of(50 * ms, 50 * ms)), HasSubstr("cover"));
 }
 
-TEST(ClockContradiction, DoesNotHoldADisturbedForkToItsCoverage) {
+Disturbance disturbance_of(std::int64_t others_ns) {
+  return {.processors = 1, .window_ns = 1520 * ms, .others_ns = others_ns};
+}
+
+TEST(ClockContradiction, IsExcusedByTheConductorsMeasurement) {
   TimedRun run = run_of(10 * ms, 90 * ms);
-  run.fork.disturbance = {.processors = 1, .window_ns = 1000 * ms, .others_ns = 900 * ms};
-  EXPECT_THAT(found_in(run), IsEmpty()) << "it waited for a processor, and does not count";
-  run.fork.disturbance->others_ns = 20 * ms;
+  run.window.disturbance = disturbance_of(1300 * ms);
+  EXPECT_THAT(found_in(run), IsEmpty()) << "it waited for a processor";
+  EXPECT_TRUE(waited_for_others(run.fork, run.window)) << "and does not count";
+  run.window.disturbance = disturbance_of(50 * ms);
+  EXPECT_THAT(found_in(run), HasSubstr("cover")) << "2.6 % without the resolution of the counters";
+  EXPECT_FALSE(waited_for_others(run.fork, run.window));
+}
+
+TEST(ClockContradiction, IsNotExcusedByTheWorkersWord) {
+  TimedRun run = run_of(10 * ms, 90 * ms);
+  run.fork.disturbance = disturbance_of(1300 * ms);
+  EXPECT_THAT(found_in(run), HasSubstr("cover")) << "nothing was measured";
+  run.window.disturbance = disturbance_of(0);
   EXPECT_THAT(found_in(run), HasSubstr("cover"));
+  EXPECT_FALSE(waited_for_others(run.fork, run.window));
+}
+
+TEST(ClockContradiction, OthersDoNotFlagAForkThatIsCovered) {
+  TimedRun run = run_of(100 * ms, 2 * ms);
+  run.window.disturbance = disturbance_of(1300 * ms);
+  EXPECT_FALSE(waited_for_others(run.fork, run.window)) << "the worker's own record decides";
+}
+
+TEST(ClockContradiction, ExcusesAWaitBeforeTheFirstTimedBlock) {
+  TimedRun run = run_of(ms, 0, 1);
+  run.fork.blocks[0].end_ns -= 190 * ms;
+  run.fork.disturbance =
+      Disturbance{.processors = 1, .window_ns = ms};  // in the timed block there was nobody
+  EXPECT_THAT(found_in(run), HasSubstr("cover 1.00 ms of the 191 ms"));
+  run.window.disturbance = disturbance_of(180 * ms);
+  EXPECT_THAT(found_in(run), IsEmpty());
+  EXPECT_TRUE(waited_for_others(run.fork, run.window));
 }
 
 TEST(ClockContradiction, RefusesALongPauseBeforeTheFirstTimedBlock) {
