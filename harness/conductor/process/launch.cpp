@@ -182,9 +182,14 @@ class Launch::Server {
     }
   }
 
-  void admit() {
+  // A connection whose rank is known when it says so: reading here would wait for it with the mutex locked.
+  void accept() {
     Descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) return;
+    if (connection) arriving_.push_back(std::move(connection));
+  }
+
+  // The connection has a message, or is closed.
+  void admit(Descriptor connection) {
     const auto report = launch::receive_report(connection.get());
     const auto* here = report ? std::get_if<launch::RankHere>(&*report) : nullptr;
     if (!here) return;
@@ -236,6 +241,7 @@ class Launch::Server {
       if (!all_ended_at) {
         all_ended_at = now;
         for (Rank& rank : ranks_) rank.connection.reset();  // assay-rank exits, and then the launcher
+        arriving_.clear();
         listener_.reset();
       }
       if (now > *all_ended_at + launcher_patience + launcher_last_patience) {
@@ -267,6 +273,7 @@ class Launch::Server {
     }
     const std::lock_guard lock(mutex_);
     for (Rank& rank : ranks_) rank.connection.reset();
+    arriving_.clear();
   }
 
   void start() {
@@ -309,6 +316,8 @@ class Launch::Server {
       const std::lock_guard lock(mutex_);
       for (const Rank& rank : ranks_) waits.push_back({rank.connection.get(), POLLIN, 0});
     }
+    const std::size_t first_arriving = waits.size();
+    for (const Descriptor& connection : arriving_) waits.push_back({connection.get(), POLLIN, 0});
     constexpr int max_wait_ms = 200;  // the limits above need a look from time to time
     ::poll(waits.data(), waits.size(), max_wait_ms);
     const std::lock_guard lock(mutex_);
@@ -316,7 +325,6 @@ class Launch::Server {
       std::uint64_t count;
       [[maybe_unused]] const ssize_t ignored = ::read(wake_.get(), &count, sizeof count);
     }
-    if (waits[1].revents != 0) admit();
     if (waits[3].revents != 0) log_->drain();
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       Rank& rank = ranks_[i];
@@ -326,6 +334,15 @@ class Launch::Server {
       else
         lose(rank);
     }
+    std::vector<Descriptor> silent;
+    for (std::size_t i = 0; i < arriving_.size(); ++i) {
+      if (waits[first_arriving + i].revents != 0)
+        admit(std::move(arriving_[i]));
+      else
+        silent.push_back(std::move(arriving_[i]));
+    }
+    arriving_ = std::move(silent);
+    if (waits[1].revents != 0) accept();
   }
 
   LaunchPlan plan_;
@@ -335,6 +352,7 @@ class Launch::Server {
   Descriptor wake_;
   // Only of the thread:
   Descriptor listener_, ending_;
+  std::vector<Descriptor> arriving_;    // connected, but have not said which rank they are
   pid_t started_ = -1, launcher_ = -1;  // -1: not started; has ended
   WorkerExit launcher_exit_;
   std::jthread thread_;  // the last member: joined before the others are destroyed
