@@ -5,7 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -137,6 +140,34 @@ TEST_F(LaunchTest, ReportsALauncherThatStartsNothing) {
   EXPECT_EQ(result.reason_code, ReasonCode::launcher_failed);
   EXPECT_THAT(result.reason, AllOf(HasSubstr("sh exited with code 3"),
                                    HasSubstr("last line of its log: no slots are left")));
+  expect_no_process();
+}
+
+// As of an assay-rank that is stopped between connecting and saying which rank it is.
+TEST_F(LaunchTest, GoesOnWhileAConnectionIsSilent) {
+  {
+    const std::string script = fmt::format("while [ ! -e go ]; do sleep 0.01; done; {}", starts_all);
+    Team team(plans({"good", "good"}), {}, launch(2, script));
+    std::optional<Descriptor> silent;
+    for (int i = 0; !silent && i < 1000; ++i) {
+      try {
+        silent = launch::connect_to(socket());
+      } catch (const std::system_error&) {  // nothing listens yet
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    }
+    ASSERT_TRUE(silent);
+    const std::jthread closes([&](std::stop_token stop) {
+      for (int i = 0; i < 1500 && !stop.stop_requested(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      silent->reset();
+    });
+    std::ofstream(folder_ / "go") << "on";
+    const auto begin = std::chrono::steady_clock::now();
+    const ConversationResult result = talk_with(team);
+    EXPECT_EQ(result.status, Status::ok) << result.reason;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  }
   expect_no_process();
 }
 
