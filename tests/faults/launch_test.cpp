@@ -172,9 +172,29 @@ TEST_F(LaunchTest, GoesOnWhileAConnectionIsSilent) {
 }
 
 TEST_F(LaunchTest, ReportsALauncherThatStartsTooFew) {
-  const ConversationResult result = talk({"good", "good"}, 1, "RANK=0 \"$@\"");
+  const ConversationResult result = talk({"good", "good"}, 1, "echo one node is free; RANK=0 \"$@\"");
   EXPECT_EQ(result.status, Status::timed_out);
-  EXPECT_THAT(result.reason, StartsWith("rank 1: no answer before its hello"));
+  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: no answer before its hello"),
+                                   HasSubstr("sh has not started this rank"),
+                                   HasSubstr("last line of its log: one node is free")));
+  expect_no_process();
+}
+
+TEST_F(LaunchTest, QuotesALauncherThatWaits) {
+  const ConversationResult result = talk({"good", "good"}, 1, "echo job 5 is queued; sleep 3");
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_EQ(result.reason_code, ReasonCode::time_limit);
+  EXPECT_THAT(result.reason, AllOf(StartsWith("ranks 0, 1: no answer before its hello"),
+                                   HasSubstr("sh has not started this rank"),
+                                   HasSubstr("last line of its log: job 5 is queued")));
+  expect_no_process();
+}
+
+TEST_F(LaunchTest, DoesNotBlameTheLauncherForAWorkerThatHangs) {
+  const ConversationResult result = talk({"good", "hang_at_hello"}, 1);
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_THAT(result.reason,
+              AllOf(StartsWith("rank 1: no answer before its hello"), Not(HasSubstr("has not started"))));
   expect_no_process();
 }
 

@@ -315,12 +315,14 @@ class Worker::Conversation {
   void reject_late(Clock::time_point deadline, const std::string& doing) {
     if (Clock::now() < deadline) return;
     result_.last_heard = Clock::now();
+    const std::string absence = worker_.absence();
+    const std::string cause = absence.empty() ? "" : ": " + absence;
     if (plan_.deadline && deadline == *plan_.deadline) {
       fail(ReasonCode::quick_time_spent,
-           fmt::format("the time that --quick allows for the backend ended {}", doing));
+           fmt::format("the time that --quick allows for the backend ended {}{}", doing, cause));
     }
     fail(ReasonCode::time_limit,
-         fmt::format("no answer {} within {:g} s (--time-limit)", doing, plan_.phase_seconds));
+         fmt::format("no answer {} within {:g} s (--time-limit){}", doing, plan_.phase_seconds, cause));
   }
 
   Event parse(const std::string& line) {

@@ -78,6 +78,13 @@ class Launch::Server {
     const std::lock_guard lock(mutex_);
     return ranks_[number].failure;
   }
+  std::string absence(std::size_t number) const {
+    const std::lock_guard lock(mutex_);
+    const Rank& rank = ranks_[number];
+    if (rank.process > 0 || rank.exit) return "";
+    if (rank.has_orders) return "assay-rank has not started its worker";
+    return fmt::format("{} has not started this rank{}", plan_.name, last_words());
+  }
   void signal(std::size_t number, int signal) {
     {
       const std::lock_guard lock(mutex_);
@@ -371,6 +378,7 @@ std::optional<WorkerExit> Launch::ended(int rank) const {
 std::optional<WorkerEnding> Launch::failure(int rank) const {
   return server_->failure(static_cast<std::size_t>(rank));
 }
+std::string Launch::absence(int rank) const { return server_->absence(static_cast<std::size_t>(rank)); }
 void Launch::signal(int rank, int number) { server_->signal(static_cast<std::size_t>(rank), number); }
 int Launch::nodes() const { return server_->nodes(); }
 

@@ -52,6 +52,8 @@ class Launch {
   std::optional<WorkerExit> ended(int rank) const;  // nullopt: it runs, or may still be started
   // Why it was not started, or ended because of the launcher; nullopt otherwise.
   std::optional<WorkerEnding> failure(int rank) const;
+  // Why its worker was not started yet, with the last line of the launcher's log; empty if it was, or never will be.
+  std::string absence(int rank) const;
   // Sends a signal to the worker's process group. A worker that was not started yet never will be.
   void signal(int rank, int number);
   // The number of machines that the ranks are on.

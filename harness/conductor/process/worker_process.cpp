@@ -76,6 +76,8 @@ std::optional<WorkerEnding> WorkerProcess::launch_failure() const {
   return launch_ ? launch_->failure(rank_) : std::nullopt;
 }
 
+std::string WorkerProcess::absence() const { return launch_ ? launch_->absence(rank_) : ""; }
+
 WorkerProcess::~WorkerProcess() {
   if (!exit_) wait_or_kill(std::chrono::milliseconds(0));
 }

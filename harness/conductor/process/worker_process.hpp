@@ -61,6 +61,8 @@ class WorkerProcess {
   void signal(int number);
   // Why the launcher did not start it or ended it; nullopt otherwise.
   std::optional<WorkerEnding> launch_failure() const;
+  // Why the launcher has not started it yet; empty if it was started.
+  std::string absence() const;
 
  private:
   Launch* launch_;
