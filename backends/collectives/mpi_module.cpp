@@ -45,7 +45,9 @@ class Mpi final : public Communicator {
     if (provided < MPI_THREAD_SERIALIZED)
       wrong = "[ranks] this MPI allows no calls from another thread: use one with MPI_THREAD_SERIALIZED";
     if (wrong.empty()) return;
-    end();
+    // At once: the others may wait for this rank in another call, and then end() does not return.
+    std::fprintf(stderr, "%s\n", wrong.c_str());
+    end(wrong + "; ");
     throw std::runtime_error(wrong);
   }
   ~Mpi() override { end(); }
@@ -87,8 +89,9 @@ class Mpi final : public Communicator {
     must(status, name);
   }
 
-  // MPI_Finalize waits for all ranks, so it is called only if all of them are about to.
-  void end() noexcept {
+  // MPI_Finalize waits for all ranks, so it is called only if all of them are about to. `why`: begins the reason if they
+  // are not.
+  void end(const std::string& why = "") noexcept {
     if (failed_) abort("[ranks] a collective of MPI failed: all ranks end");
     MPI_Request request = MPI_REQUEST_NULL;
     int done = 0;
@@ -96,8 +99,8 @@ class Mpi final : public Communicator {
     const auto until = std::chrono::steady_clock::now() + patience;
     while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
       if (std::chrono::steady_clock::now() > until)
-        abort(
-            fmt::format("[ranks] rank {}: the other ranks did not end within {} s", rank_, patience.count()));
+        abort(fmt::format("{}[ranks] rank {}: the other ranks did not end within {} s", why, rank_,
+                          patience.count()));
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (done == 0) abort("[ranks] MPI_Test failed");

@@ -3,7 +3,8 @@
 //
 //   onednn_mpi_rank MODE PRECISION OPTIMIZER MISTAKE
 //
-// MISTAKE: none, a mistake of ranks.hpp, dies (rank 1 is killed), world (the cell has another number of ranks)
+// MISTAKE: none, a mistake of ranks.hpp, dies (rank 1 is killed), world (the cell has another number of ranks), lone world
+// (rank 1 has another number of ranks)
 #include <csignal>
 #include <cstdlib>
 
@@ -22,7 +23,8 @@ int variable(const char* name) {
 
 int run(const Case& c, const std::string& mistake) {
   const int rank = variable("OMPI_COMM_WORLD_RANK"), world = variable("OMPI_COMM_WORLD_SIZE");
-  auto mpi = collectives::join_mpi(rank, mistake == "world" ? world + 1 : world);
+  const bool other_world = mistake == "world" || (mistake == "lone world" && rank == 1);
+  auto mpi = collectives::join_mpi(rank, other_world ? world + 1 : world);
   const auto exchange = std::make_shared<Exchange>(std::make_shared<Mistaken>(mpi, mistake), c.progress);
   if (rank == 1 && mistake == "dies") std::raise(SIGKILL);
   const Trained found = train(c, exchange), expected = train(c, nullptr);

@@ -254,6 +254,16 @@ TEST_F(OnMpi, AnotherNumberOfRanksIsAnError) {
   EXPECT_THAT(found.output, HasSubstr("mpirun -n 3"));
 }
 
+TEST_F(OnMpi, ALoneErrorIsPrintedBeforeTheOthersAreWaitedFor) {
+  const Finished found = mpirun(2, "graph fp32 sgd 'lone world'");
+  EXPECT_NE(found.code, 0);
+  EXPECT_NE(found.code, 124) << "it hung";
+  const std::size_t error = found.output.find("mpirun -n 3"),
+                    end = found.output.find("the other ranks did not end");
+  EXPECT_LT(error, end) << found.output;
+  EXPECT_NE(end, std::string::npos) << "the other rank waits in MPI_Allreduce: " << found.output;
+}
+
 TEST_F(OnMpi, WithoutALauncherIsAnError) {
   EXPECT_THAT([] { collectives::join_mpi(0, 2); },
               ThrowsMessage<std::runtime_error>(HasSubstr("mpirun -n 2")));
