@@ -21,7 +21,12 @@ fs::path module() {
     const fs::path file = backends / "collectives/assay_mpi.so";
     if (fs::exists(file)) return file;
   }
+#ifdef ASSAY_WITHOUT_MPI
+  throw NoMpi(
+      "[ranks] this build has no MPI (ASSAY_MPI=OFF), as a wheel has none: build Assay from its sources");
+#else
   throw NoMpi("[ranks] MPI was missing when Assay was built: run scripts/setup --mpi, then build again");
+#endif
 }
 
 // MPI_Init without a launcher makes a world of one rank, or ends the process.
@@ -32,14 +37,20 @@ bool has_launcher() {
   return false;
 }
 
+// What a user changes.
+std::string remedy(int world) {
+  if (std::getenv("SLURM_PROCID") != nullptr && std::getenv("SLURM_STEP_ID") != nullptr)
+    return "srun gave it no MPI; use --launcher srun --launcher-arguments=--mpi=pmix";
+  return fmt::format("start the workers with mpirun -n {}", world);
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> join_mpi(int rank, int world) {
   const fs::path file = module();
   if (!has_launcher())
-    throw std::runtime_error(
-        fmt::format("[ranks] no MPI launcher started rank {} of {}: start the workers with mpirun -n {}",
-                    rank, world, world));
+    throw std::runtime_error(fmt::format("[ranks] no MPI launcher started rank {} of {}: {}", rank, world,
+                                         remedy(world)));
   // Plugins of Open MPI look for its symbols among the global ones.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)

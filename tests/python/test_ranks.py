@@ -415,3 +415,14 @@ def test_a_backend_may_need_a_launcher(run: Run, tmp_path: Path) -> None:
     cell = run("numpy", options={"launcher": "fork"}, ASSAY_BACKENDS=str(folder))
     assert (cell["status"], cell["reason_code"]) == ("unsupported", "ranks_not_supported")
     assert "use --launcher srun" in cell["reason"]
+
+
+def test_torchrun_does_not_start_ranks_on_mpi(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "needs"
+    folder.mkdir()
+    description = json.loads((WORKERS["numpy"] / "backend.json").read_text())
+    own = description | {"launcher": "mpirun", "collectives": ["mpi"]}
+    (folder / "backend.json").write_text(json.dumps(own))
+    cell = run("numpy", options={"launcher": "torchrun"}, ASSAY_BACKENDS=str(folder))
+    assert (cell["status"], cell["reason_code"]) == ("unsupported", "ranks_not_supported")
+    assert "use --launcher mpirun" in cell["reason"]

@@ -50,6 +50,11 @@ std::optional<LauncherRefusal> launcher_refusal(const Cell& cell) {
                                        "through their launcher; use --launcher {}",
                                        cell.backend->name, to_string(usual))};
   if (cell.launcher == Launcher::fork) return std::nullopt;
+  if (cell.launcher == Launcher::torchrun && cell.backend->collectives == std::vector<std::string>{"mpi"})
+    return LauncherRefusal{ReasonCode::ranks_not_supported,
+                           fmt::format("[{}] does not support --launcher torchrun, which starts no MPI; use "
+                                       "--launcher mpirun",
+                                       cell.backend->name)};
   if (!find_launcher(cell.launcher, *cell.backend))
     return LauncherRefusal{ReasonCode::launcher_missing,
                            fmt::format("[launcher] {} is not in a folder of PATH; {}",

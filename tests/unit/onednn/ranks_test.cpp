@@ -269,5 +269,14 @@ TEST_F(OnMpi, WithoutALauncherIsAnError) {
               ThrowsMessage<std::runtime_error>(HasSubstr("mpirun -n 2")));
 }
 
+TEST_F(OnMpi, UnderSrunWithoutPmixNamesIt) {
+  ::setenv("SLURM_PROCID", "0", 1);
+  ::setenv("SLURM_STEP_ID", "3", 1);
+  EXPECT_THAT([] { collectives::join_mpi(0, 2); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("--launcher-arguments=--mpi=pmix")));
+  ::unsetenv("SLURM_PROCID");
+  ::unsetenv("SLURM_STEP_ID");
+}
+
 }  // namespace
 }  // namespace assay::onednn::ranks
