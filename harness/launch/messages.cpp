@@ -27,7 +27,10 @@ struct Message {
 
 bool send(int socket, const Json& json, std::span<const int> descriptors) try {
   std::string text = json.dump();
-  if (text.size() > max_bytes) return false;
+  if (text.size() > max_bytes) {
+    errno = EMSGSIZE;
+    return false;
+  }
   iovec part{text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
   msghdr message{};
@@ -47,6 +50,7 @@ bool send(int socket, const Json& json, std::span<const int> descriptors) try {
   }
   return sent == static_cast<ssize_t>(text.size());
 } catch (const Json::exception&) {  // a path that is not UTF-8
+  errno = EILSEQ;
   return false;
 }
 

@@ -42,7 +42,8 @@ struct RankOrders {
 
 using Report = std::variant<RankHere, WorkerStarted, WorkerNotStarted, WorkerEnded>;
 
-// False if the other end is gone or the message is too long.
+// False, with errno, if the other end is gone (EPIPE, ECONNRESET), the message is too long (EMSGSIZE), or a text is not
+// UTF-8 (EILSEQ).
 bool send(int socket, const Report& report);
 bool send(int socket, const RankOrders& orders);
 // Waits for a message. nullopt: the other end is gone, or sent something else.

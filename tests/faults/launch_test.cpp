@@ -223,6 +223,16 @@ TEST_F(LaunchTest, ReportsAWorkerThatCannotBeStarted) {
   EXPECT_THAT(result.reason, StartsWith("rank 1: cannot start the worker: No such file"));
 }
 
+TEST_F(LaunchTest, ReportsOrdersThatAreTooLong) {
+  std::vector<ConversationPlan> all = plans({"hang", "good"});
+  all[1].worker.environment["LONG"] = std::string(200'000, 'x');
+  Team team(all, {}, launch(2));
+  const ConversationResult result = talk_with(team);
+  EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
+  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: cannot send the worker's command"),
+                                   HasSubstr("Message too long")));
+}
+
 TEST_F(LaunchTest, EndsEverythingThatWasNeverAsked) {
   {
     const Team team(plans({"good", "good"}), {}, launch(2));

@@ -216,8 +216,17 @@ class Launch::Server {
     for (Rank& rank : ranks_) {
       if (!rank.connection || !rank.orders || rank.exit) continue;
       rank.has_orders = launch::send(rank.connection.get(), *rank.orders);
-      rank.orders.reset();
-      if (!rank.has_orders) lose(rank);
+      const int error = rank.has_orders ? 0 : errno;
+      rank.orders.reset();  // the conversation sees that no one has the other ends of its pipes
+      if (rank.has_orders) continue;
+      if (error != EMSGSIZE && error != EILSEQ) {
+        lose(rank);
+        continue;
+      }
+      rank.exit = WorkerExit{.code = 127};
+      rank.failure = {ReasonCode::worker_not_started,
+                      fmt::format("cannot send the worker's command and environment to assay-rank: {}",
+                                  std::generic_category().message(error))};
     }
   }
 
