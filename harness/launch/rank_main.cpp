@@ -59,12 +59,20 @@ void end_descendants(pid_t worker) {
   }
 }
 
+bool has_ended(pid_t worker) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == worker;
+}
+
 // Waits for the end of the worker, or ends it if the conductor is gone.
 WorkerExit wait_for(pid_t worker, int socket) {
   const Descriptor process(open_process(worker));
   pollfd waits[] = {{process.get(), POLLIN, 0}, {socket, POLLIN, 0}};
-  while (waits[0].revents == 0) {
-    if (::poll(waits, 2, -1) < 0 && errno != EINTR) break;
+  // A kernel or a container without pidfd_open gives no descriptor: then it looks from time to time.
+  const int max_wait_ms = process ? -1 : 50;
+  while (!has_ended(worker)) {
+    if (::poll(waits, 2, max_wait_ms) < 0 && errno != EINTR) break;
     if (waits[1].revents != 0) {  // the conductor says nothing more: this is the end of the connection
       ::kill(-worker, SIGKILL);
       waits[1].fd = -1;

@@ -2,9 +2,20 @@
 // The launcher is a shell here, which starts assay-rank with its number, as mpirun does.
 #include "harness/conductor/process/launch.hpp"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -85,6 +96,7 @@ TEST_F(LaunchTest, GivesARankWhatAChildOfTheConductorGets) {
   note(results);
   ASSERT_TRUE(joined(results).ok()) << joined(results).reason;
   for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_GT(results[rank].start_rss, 0) << rank;
     const fs::path process = fs::path("/proc") / results[rank].hello->settings.at("process");
     EXPECT_EQ(fs::read_symlink(process / "cwd"), fs::canonical(all[rank].worker.cell_folder));
     EXPECT_TRUE(fs::exists(all[rank].worker.cell_folder / "log"));
@@ -231,6 +243,29 @@ TEST_F(LaunchTest, ReportsOrdersThatAreTooLong) {
   EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
   EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: cannot send the worker's command"),
                                    HasSubstr("Message too long")));
+}
+
+// From here on pidfd_open() fails in this process and its children, as in an old kernel. False if it does not.
+bool forbid_pidfd_open() {
+  constexpr auto word = offsetof(seccomp_data, nr);
+  sock_filter filter[] = {{.code = BPF_LD | BPF_W | BPF_ABS, .jt = 0, .jf = 0, .k = word},
+                          {.code = BPF_JMP | BPF_JEQ | BPF_K, .jt = 0, .jf = 1, .k = SYS_pidfd_open},
+                          {.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = SECCOMP_RET_ERRNO | ENOSYS},
+                          {.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = SECCOMP_RET_ALLOW}};
+  const sock_fprog program{.len = static_cast<unsigned short>(std::size(filter)), .filter = filter};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+         ::syscall(SYS_pidfd_open, ::getpid(), 0) < 0;
+}
+
+TEST_F(LaunchTest, SeesTheEndOfAWorkerWithoutPidfdOpen) {
+  const auto run = [this] {
+    if (!forbid_pidfd_open()) std::_Exit(2);
+    const ConversationResult result = talk({"good", "good"});
+    std::fprintf(stderr, "%s\n", result.reason.c_str());
+    std::_Exit(result.ok() ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "") << "2: this machine has no seccomp filters";
 }
 
 TEST_F(LaunchTest, EndsEverythingThatWasNeverAsked) {

@@ -159,7 +159,7 @@ class Worker::Conversation {
     }
     result_.hello = hello;
     result_.start_seconds = seconds_since(started_);
-    result_.start_rss = resident_bytes(worker_.pid()).now;
+    result_.start_rss = resident_bytes(worker_.reported_pid()).now;
   }
 
   void say(const protocol::Command& command) {

@@ -162,6 +162,7 @@ void adopt_worker(pid_t worker, const std::filesystem::path& folder) {
 }
 
 void end_survivors(pid_t worker) {
+  if (worker <= 1) return;  // no worker: kill() would take it for another process, or for all of them
   ::kill(-worker, SIGKILL);
   const std::lock_guard lock(mutex);
   const auto found = workers.find(worker);

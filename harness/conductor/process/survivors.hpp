@@ -30,7 +30,7 @@ void adopt_worker(pid_t worker, const std::filesystem::path& folder);
 
 // Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists,
 // also kills the children of this program that have the worker's folder in their environment, or that belong
-// to no worker while no other worker runs. Any thread.
+// to no worker while no other worker runs. Does nothing for -1, a worker that never ran. Any thread.
 void end_survivors(pid_t worker);
 
 }  // namespace assay

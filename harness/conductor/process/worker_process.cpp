@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +65,14 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
 }
 
 pid_t WorkerProcess::pid() const { return launch_ ? launch_->process(rank_) : pid_; }
+
+pid_t WorkerProcess::reported_pid() {
+  constexpr std::chrono::seconds patience{5};
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (pid() < 0 && !ended() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return pid();
+}
 
 void WorkerProcess::signal(int number) {
   if (launch_)

@@ -49,6 +49,8 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   pid_t pid() const;  // -1: the launcher has not started it yet
+  // Waits until the launcher has reported it, which may be after the worker's first message. -1: it never does.
+  pid_t reported_pid();
   protocol::Channel& channel() { return *channel_; }
   WorkerLog& log() { return *log_; }
 
