@@ -290,7 +290,7 @@ def test_what_ranks_cannot_do_is_refused_by_name(
 MPIRUN = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed: scripts/setup --mpi")
 # Starts a rank for each task or process, as the launcher of that name does.
 STAND_IN = """#!/bin/sh
-echo "$0 $*" > "$CALL"
+echo "$0 $* overlap=$SLURM_OVERLAP" > "$CALL"
 case "$0" in */srun) count=$2; name=SLURM_PROCID ;; *) count=$5; name=RANK ;; esac
 while [ "${1##*/}" != assay-rank ]; do shift; done
 rank=0
@@ -374,7 +374,9 @@ def test_a_launcher_starts_as_many_processes_as_ranks(
     cell = run("numpy", options=options, **launched(tmp_path, name))
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
-    assert f"{name} {arguments}" in (tmp_path / "call").read_text()
+    call = (tmp_path / "call").read_text().strip()
+    assert f"{name} {arguments}" in call
+    assert call.endswith("overlap=1" if name == "srun" else "overlap=")
 
 
 def test_a_launcher_that_fails_is_quoted(run: Run, tmp_path: Path) -> None:

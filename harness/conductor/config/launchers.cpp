@@ -110,7 +110,7 @@ std::string rank_variables(Launcher launcher) {
 
 std::map<std::string, std::string> launcher_environment(Launcher launcher) {
   std::map<std::string, std::string> variables;
-  if (launcher == Launcher::mpirun)
+  if (launcher == Launcher::mpirun || launcher == Launcher::srun)
     // Of Open MPI; other launchers ignore them. Confined ranks may not read each other's memory, so vader copies twice.
     variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -119,6 +119,9 @@ std::map<std::string, std::string> launcher_environment(Launcher launcher) {
                  {"OMPI_MCA_pml", "ob1"},
                  {"OMPI_MCA_btl", "self,vader"},
                  {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}};
+  if (launcher == Launcher::srun)
+    // Since Slurm 20.11, a step waits for the processors of another one, also of the step that this program is in.
+    variables["SLURM_OVERLAP"] = "1";
   std::erase_if(variables, [](const auto& one) { return environment_variable(one.first.c_str()); });
   return variables;
 }

@@ -31,7 +31,7 @@ std::vector<std::string> launcher_command(const Cell& cell, const std::filesyste
 std::string rank_variables(Launcher launcher);
 
 // The variables that the launcher needs to start several ranks on one machine without moving them to processors of its
-// choice. Those of the caller take precedence.
+// choice, and without waiting for those that this program has. Those of the caller take precedence.
 std::map<std::string, std::string> launcher_environment(Launcher launcher);
 
 // The variables of the workers that undo what a launcher tells the framework.
