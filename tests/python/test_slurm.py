@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import PROGRAM, assay
+from framework import ENVIRONMENTS
+from program import BUILD, PROGRAM, assay
 from worker_under_test import ROOT
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -223,3 +224,81 @@ def test_a_task_that_starts_again_continues_its_report(cluster: Cluster, tmp_pat
     report = json.loads((folder / "shard-2.json").read_text())
     assert report["run"]["shard"] == {"index": 2, "count": 2}
     assert len(report["run"]["sessions"]) == 2
+
+
+RANKS = (
+    "--workload", "mlp", "--dataset", "synthetic", "--steps", "24", "--warm-up-steps", "2",
+    "--warm-up-seconds", "0", "--forks", "1", "--spare-rounds", "0", "--time-limit", "60",
+)  # fmt: skip
+NUMPY = (*RANKS, "--backend", "numpy", "--mode", "eager")
+two_processors = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two ranks need two processors")
+numpy_only = pytest.mark.skipif(
+    not (ENVIRONMENTS / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
+)
+
+
+def ended(cluster: Cluster, folder: Path, *command: object) -> str:
+    """Submit a job of two tasks, wait for its end, and return what it printed."""
+    options = ("--parsable", "--ntasks=2", f"--output={folder}/job.log")
+    done = cluster.call("sbatch", *options, *command)
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.strip()
+    wait_until("the end of the job", lambda: cluster.has_ended(job), 240)
+    printed = (folder / "job.log").read_text()
+    assert cluster.facts(job)["ExitCode"] == "0:0", printed
+    return printed
+
+
+def cells_of(report: Path) -> dict[str, dict[str, Any]]:
+    """Return the cells by the number of their ranks."""
+    cells = json.loads(report.read_text())["cells"]
+    assert [cell["status"] for cell in cells] == ["ok"] * len(cells), [cell["reason"] for cell in cells]
+    return {"2" if "/ranks=2/" in cell["id"] else "1": cell for cell in cells}
+
+
+def assert_srun_started(cell: dict[str, Any]) -> None:
+    assert cell["equivalence"]["passed"]
+    (fork,) = cell["forks"]
+    assert (fork["settings"]["launcher"], fork["settings"]["nodes"]) == ("srun", "1")
+    assert [rank["rank"] for rank in fork["ranks"]] == [0, 1]
+    assert len({rank["parameters_digest"] for rank in fork["ranks"]}) == 1
+
+
+@two_processors
+@numpy_only
+def test_srun_starts_the_ranks_of_a_cell(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.environment["ASSAY_SRUN"] = "--mpi=none"
+    report = tmp_path / "ranks.json"
+    ended(cluster, tmp_path, ROOT / "scripts/slurm/ranks.sbatch", report, *NUMPY)
+    cells = cells_of(report)
+    assert set(cells) == {"1", "2"}
+    assert "ranks" not in cells["1"]["forks"][0]
+    assert_srun_started(cells["2"])
+
+
+@two_processors
+@numpy_only
+def test_srun_within_a_step_does_not_wait_for_it(cluster: Cluster, tmp_path: Path) -> None:
+    report = tmp_path / "ranks.json"
+    launcher = ("--launcher", "srun", "--launcher-arguments=--mpi=none")
+    words = [PROGRAM, "run", *NUMPY, "--ranks", "2", "--threads", "1", *launcher, "--out", report]
+    step = "srun --ntasks 1 --cpus-per-task 2 --mpi=none"
+    ended(cluster, tmp_path, f"--wrap={step} {' '.join(map(str, words))}")
+    assert_srun_started(cells_of(report)["2"])
+
+
+@two_processors
+def test_srun_starts_ranks_on_mpi(cluster: Cluster, tmp_path: Path) -> None:
+    for file in ("onednn/assay-worker-onednn", "collectives/assay_mpi.so"):
+        if not (BUILD / "backends" / file).exists():
+            pytest.skip(f"{file} is not built: scripts/setup --mpi, then build again")
+    listed = cluster.call("srun", "--mpi=list")
+    if "pmix" not in listed.stdout + listed.stderr:
+        pytest.skip("this Slurm has no plugin for PMIx")
+    cluster.environment["ASSAY_SRUN"] = "--mpi=pmix"
+    report = tmp_path / "ranks.json"
+    options = (*RANKS, "--backend", "onednn", "--mode", "graph")
+    ended(cluster, tmp_path, ROOT / "scripts/slurm/ranks.sbatch", report, *options)
+    cell = cells_of(report)["2"]
+    assert_srun_started(cell)
+    assert cell["forks"][0]["settings"]["collectives"].startswith("mpi: ")
