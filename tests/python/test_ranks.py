@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS, Framework
-from program import PROGRAM
+from program import BUILD, PROGRAM
 from rank_mistakes import MISTAKES, NORM_MISTAKES
 from worker_under_test import ROOT
 
@@ -20,9 +20,10 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not 
 TORCH, JAX, TENSORFLOW, MXNET = FRAMEWORKS
 WORKERS = {
     "numpy": ROOT / "tests/numpy_backend",
+    "onednn": BUILD / "backends/onednn",
     **{framework.name: framework.worker.parent for framework in FRAMEWORKS},
 }
-MODES = {"jax": "jit", "tensorflow": "graph"}  # the others: eager
+MODES = {"jax": "jit", "tensorflow": "graph", "onednn": "graph"}  # the others: eager
 SHORT = {
     "workload": "mlp",
     "dataset": "synthetic",
@@ -34,7 +35,12 @@ SHORT = {
     "ranks": "2",
 }
 IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (pytest.param(of.name, marks=of.skip) for of in FRAMEWORKS)
-EACH = ["numpy", IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET]
+ON_MPI = pytest.mark.skipif(
+    not ((BUILD / "backends/collectives/assay_mpi.so").exists() and shutil.which("mpirun")),
+    reason="onednn has no MPI here: scripts/setup --mpi, then build again",
+)
+FORKED = ["numpy", IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET]
+EACH = [*FORKED, pytest.param("onednn", marks=ON_MPI)]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -42,18 +48,28 @@ Run = Callable[..., dict[str, Any]]
 def run(tmp_path: Path) -> Run:
     """Return a function that measures one cell of two ranks, with a worker of the tests if one is named."""
 
+    def command_of(backend: str, worker: str) -> list[str]:
+        if backend != "onednn":
+            return ["${interpreter}", str(ROOT / "tests/python" / worker)]
+        program = BUILD / "onednn_mistaken_worker"  # it has the mistakes and faults of both workers in Python
+        if not program.exists():
+            pytest.skip(f"{program} is not built")
+        return [str(program)]
+
     def measured(
         backend: str, worker: str = "", options: dict[str, str] | None = None, **variables: str
     ) -> dict[str, Any]:
-        if not (ENVIRONMENTS / backend / "bin/python").exists():
+        if backend != "onednn" and not (ENVIRONMENTS / backend / "bin/python").exists():
             pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
         folder = WORKERS[backend]
         if worker:
             folder = tmp_path / backend
             folder.mkdir()
             description = json.loads((WORKERS[backend] / "backend.json").read_text())
-            command = ["${interpreter}", str(ROOT / "tests/python" / worker)]
-            (folder / "backend.json").write_text(json.dumps(description | {"command": command}))
+            description |= {"command": command_of(backend, worker)}
+            if backend == "onednn":
+                del description["requires"]  # a file next to it
+            (folder / "backend.json").write_text(json.dumps(description))
         environment = os.environ | {
             "ASSAY_BACKENDS": str(folder),
             "WORKER": str(WORKERS[backend] / "worker.py"),
@@ -95,7 +111,7 @@ def living(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("backend", EACH)
+@pytest.mark.parametrize("backend", FORKED)
 def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
     cell = run(backend)
     assert cell["status"] == "ok", cell["reason"]
@@ -150,15 +166,44 @@ CASES = {
 }
 
 
+def has_bf16() -> bool:
+    facts = Path("/proc/cpuinfo").read_text()
+    return "avx512_bf16" in facts or "amx_bf16" in facts
+
+
+BF16 = pytest.mark.skipif(not has_bf16(), reason="bf16 on onednn needs AVX-512 BF16 or AMX")
+ONEDNN_CASES: list[dict[str, str]] = [
+    {"mode": "eager"},
+    {"mode": "primitives"},
+    {"workload": "lenet5", "batch": "16", "clip-norm": "0.5"},
+    {"workload": "lenet5", "batch": "16", "recompute": "sqrt"},
+    {"workload": "lenet5", "batch": "18", "ranks": "3"},
+    {"workload": "lstm", "batch": "8", "sequence-length": "10"},
+    {"workload": "resnet56", "batch": "8"},
+    {"precision": "bf16"},
+]
+
+
 @pytest.mark.parametrize(
     ("backend", "options"),
     [
-        pytest.param(of.name, options, marks=of.skip, id=" ".join([of.name, *options.values()]))
-        for of, cases in CASES.items()
-        for options in cases
+        *(
+            pytest.param(of.name, options, marks=of.skip, id=" ".join([of.name, *options.values()]))
+            for of, cases in CASES.items()
+            for options in cases
+        ),
+        *(
+            pytest.param(
+                "onednn",
+                options,
+                marks=[ON_MPI, *([BF16] if "precision" in options else [])],
+                id=" ".join(["onednn", *options.values()]),
+            )
+            for options in ONEDNN_CASES
+        ),
     ],
 )
-def test_a_framework_trains_in_ranks(run: Run, backend: str, options: dict[str, str]) -> None:
+def test_a_backend_trains_in_ranks(run: Run, backend: str, options: dict[str, str]) -> None:
     cell = run(backend, options=options)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
@@ -240,6 +285,18 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_pa
     assert not living(processes)
 
 
+@ON_MPI
+def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
+    options = {"check": "false", "time-limit": "30"}
+    cell = run("onednn", "faulty_worker.py", options, **faulty)
+    assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
+    assert len(list(processes.iterdir())) == 2
+    assert not living(processes), "neither mpirun nor assay-rank nor a worker"
+
+
 def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     options = {"check": "false", "time-limit": "15"}
     cell = run("numpy", "faulty_worker.py", options, FAULT="loop", FAULT_RANK="1")
@@ -314,10 +371,11 @@ def test_two_ranks_of_mpirun_are_equal_to_one_process(run: Run, backend: str) ->
     cell = run(backend, options={"launcher": "mpirun"})
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
-    assert "--launcher mpirun" in cell["reproduce"]
+    assert ("--launcher mpirun" in cell["reproduce"]) == (backend != "onednn"), "its usual launcher"
     (fork,) = cell["forks"]
     assert (fork["settings"]["launcher"], fork["settings"]["nodes"]) == ("mpirun", "1")
     assert [rank["rank"] for rank in fork["ranks"]] == [0, 1]
+    assert fork["ranks"][0]["blocks"]["loss"] != fork["ranks"][1]["blocks"]["loss"]
     assert all(rank["host_peak_rss"] > 1 << 20 for rank in fork["ranks"])
     assert len({rank["parameters_digest"] for rank in fork["ranks"]}) == 1
 

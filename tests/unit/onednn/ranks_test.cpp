@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ranks,
 TEST(RanksMistake, IsSeen) {
   const Case c;
   const Trained expected = train(c, nullptr);
-  for (const char* mistake : {"sum", "skipped bucket", "lone rank"}) {
+  for (const char* mistake : {"sum", "skipped bucket", "lone rank", "late"}) {
     double apart = 0;
     for (const Trained& rank : train_together(c, 2, mistake))
       apart = std::max(apart, distance(rank.state, expected.state).value);
