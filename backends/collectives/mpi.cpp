@@ -21,12 +21,8 @@ fs::path module() {
     const fs::path file = backends / "collectives/assay_mpi.so";
     if (fs::exists(file)) return file;
   }
-#ifdef ASSAY_WITHOUT_MPI
   throw NoMpi(
-      "[ranks] this build has no MPI (ASSAY_MPI=OFF), as a wheel has none: build Assay from its sources");
-#else
-  throw NoMpi("[ranks] MPI was missing when Assay was built: run scripts/setup --mpi, then build again");
-#endif
+      "[ranks] Assay was built without MPI, as a wheel is: in a checkout, run scripts/setup --mpi, then build again");
 }
 
 // MPI_Init without a launcher makes a world of one rank, or ends the process.

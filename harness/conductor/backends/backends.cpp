@@ -93,6 +93,11 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
     };
     if (is_there(path) || std::ranges::any_of(requirement.or_one, is_there)) continue;
     const std::string reason = fmt::format("{}: {} does not exist", requirement.reason, path);
+    if (requirement.several_ranks) {
+      if (backend.unavailable_in_ranks.empty())
+        backend.unavailable_in_ranks = fmt::format("{}; {}", reason, requirement.remedy);
+      continue;
+    }
     for (const DeviceKind device : requirement.devices)
       backend.unavailable_on.try_emplace(device, fmt::format("{}; {}", reason, requirement.remedy));
     if (!requirement.devices.empty()) continue;

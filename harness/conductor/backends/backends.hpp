@@ -17,11 +17,12 @@
 
 namespace assay {
 
-// A file that a backend needs to start, or to use some devices.
+// A file that a backend needs to start, to use some devices, or to train in several ranks.
 struct Requirement {
   std::string file;                 // with placeholders
   std::vector<std::string> or_one;  // alternative files
   std::vector<DeviceKind> devices;  // the devices that need it; empty: all
+  bool several_ranks = false;       // only cells with several ranks need it
   std::string reason, remedy;
 };
 constexpr auto describe(Of<Requirement>) {
@@ -31,6 +32,9 @@ constexpr auto describe(Of<Requirement>) {
       field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
       field("devices", &Requirement::devices, "Devices that need it; if absent, the backend needs it.")
           .not_empty()
+          .optional(),
+      field("several_ranks", &Requirement::several_ranks,
+            "Whether only cells with several ranks need it (default: false).")
           .optional(),
       field("reason", &Requirement::reason, "What is missing when it is not there."),
       field("remedy", &Requirement::remedy, "How to get it."));
@@ -111,6 +115,8 @@ struct BackendDescription {
   std::string unavailable, remedy;
   // For each device that cannot be used here: why, and how to get it.
   std::map<DeviceKind, std::string> unavailable_on;
+  // Why several of its workers cannot train together here, and how to get it; empty if they can, or never could.
+  std::string unavailable_in_ranks;
 
   bool available() const { return unavailable.empty(); }
   // Its kind in a mode: bare in bare_mode, else `kind`.

@@ -466,6 +466,9 @@ class Expander {
         cell.runnable() && lacks != backend.unavailable_on.end()) {
       end_with(cell, ReasonCode::backend_unavailable, fmt::format("[{}] {}", backend.name, lacks->second));
     }
+    if (cell.runnable() && cell.axes.ranks() > 1 && !backend.unavailable_in_ranks.empty())
+      end_with(cell, ReasonCode::backend_unavailable,
+               fmt::format("[{}] {}", backend.name, backend.unavailable_in_ranks));
     if (missing && cell.runnable()) end_with(cell, launcher->code, launcher->reason);
   }
 

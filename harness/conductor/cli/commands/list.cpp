@@ -163,6 +163,9 @@ Listing list_backends(const OptionValues& given, bool) {
     if (!backend.available())
       out.table.notes.push_back(fmt::format("{}: {}{}", backend.name, backend.unavailable,
                                             backend.remedy.empty() ? "" : "; get it: " + backend.remedy));
+    else if (!backend.unavailable_in_ranks.empty())
+      out.table.notes.push_back(
+          fmt::format("{} with several ranks: {}", backend.name, backend.unavailable_in_ranks));
   }
   for (const std::string& fault : registry.faults) out.table.notes.push_back(fault);
   return out;

@@ -84,6 +84,22 @@ TEST_F(BackendsTest, AFileThatADeviceNeedsLeavesTheOthersAvailable) {
   EXPECT_TRUE(read_again().unavailable_on.empty());
 }
 
+TEST_F(BackendsTest, AFileThatRanksNeedLeavesOneRankAvailable) {
+  nlohmann::json json = description();
+  json["command"] = {"true"};
+  json["requires"] = {{{"file", (root_ / "module").string()},
+                       {"several_ranks", true},
+                       {"reason", "no MPI"},
+                       {"remedy", "build again"}}};
+  const auto read_again = [&] { return backend_from_json(json, root_ / "fake/backend.json", {}); };
+  const BackendDescription without = read_again();
+  EXPECT_TRUE(without.available()) << without.unavailable;
+  EXPECT_EQ(without.unavailable_in_ranks,
+            "no MPI: " + (root_ / "module").string() + " does not exist; build again");
+  write(root_ / "module", "");
+  EXPECT_EQ(read_again().unavailable_in_ranks, "");
+}
+
 TEST_F(BackendsTest, ReadsWhatItRefuses) {
   nlohmann::json json = description();
   json["refuses"] = {{{"tasks", {"infer"}}, {"single_ops", true}, {"reason", "it trains networks"}}};

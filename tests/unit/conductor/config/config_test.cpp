@@ -173,6 +173,7 @@ TEST(Config, the_shipped_ones_are_good) {
   for (BackendDescription& backend : here.backends) {
     backend.unavailable.clear();
     backend.unavailable_on.clear();
+    backend.unavailable_in_ranks.clear();
   }
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
@@ -211,6 +212,7 @@ TEST(Config, ShippedCellsNeedNoMoreThanADeviceAndALauncher) {
   for (BackendDescription& backend : here.backends) {
     backend.unavailable.clear();
     backend.unavailable_on.clear();
+    backend.unavailable_in_ranks.clear();
     if (contains(backend.devices, DeviceKind::cuda)) backend.unavailable_on[DeviceKind::cuda] = "no GPU";
   }
   int without_gpu = 0;

@@ -256,6 +256,17 @@ TEST_F(MatrixTest, ADeviceThatIsNotHereIsUnavailable) {
   EXPECT_EQ(both.at(1).reason, "[fast] no driver; load one");
 }
 
+TEST_F(MatrixTest, RanksThatAreNotHereAreUnavailable) {
+  registry_.backends[0].collectives = {"mpi"};
+  registry_.backends[0].unavailable_in_ranks = "no MPI; build again";
+  const auto both = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "batch": 8, "threads": 1, "ranks": [1, 2]})");
+  EXPECT_EQ(both.at(0).status, Status::ok);
+  EXPECT_EQ(both.at(1).status, Status::unavailable);
+  EXPECT_EQ(both.at(1).reason_code, ReasonCode::backend_unavailable);
+  EXPECT_EQ(both.at(1).reason, "[fast] no MPI; build again");
+}
+
 TEST_F(MatrixTest, RefusesAWarmCacheWhereABackendHasNone) {
   const char* warm = R"({"workload": "mlp", "backend": "fast", "mode": "graph", "compile-cache": "warm"})";
   EXPECT_EQ(cells(warm).at(0).status, Status::unsupported);
