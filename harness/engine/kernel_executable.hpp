@@ -30,6 +30,7 @@ class KernelExecutable final : public Executable {
   void evaluate(const HostBatch& batch, float* logits) override;
   std::vector<HostTensor> gradients(const HostBatch& batch) override;
   std::int64_t agree(std::int64_t value) override { return library_->agree(value); }
+  GradientExchange* gradient_exchange() override { return library_->gradient_exchange(); }
   std::map<std::string, std::int64_t> memory() const override;
   std::vector<OperatorTime> operator_times() const override { return main_->operator_times(); }
 

@@ -43,6 +43,7 @@ class Kernel {
   virtual void run() = 0;
 };
 
+class GradientExchange;
 class Memory;
 
 // The known formats when a node is lowered. One entry for each operand and result of the node.
@@ -133,8 +134,9 @@ class KernelLibrary {
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
-  // Executable::agree().
+  // Executable::agree() and gradient_exchange().
   virtual std::int64_t agree(std::int64_t value) { return value; }
+  virtual GradientExchange* gradient_exchange() { return nullptr; }
 };
 
 }  // namespace assay

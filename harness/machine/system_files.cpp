@@ -77,4 +77,16 @@ std::optional<std::int64_t> size_of(std::string_view text) {
   return value;
 }
 
+std::optional<std::int64_t> loopback_bytes(const std::filesystem::path& root) {
+  const auto text = file_text(root / "proc/net/dev");
+  const auto counts = text ? field_of(*text, "lo") : std::nullopt;
+  if (!counts) return std::nullopt;
+  constexpr int received = 8;  // counts of what was received come first
+  std::istringstream columns(*counts);
+  std::int64_t count = 0;
+  for (int i = 0; i <= received; ++i)
+    if (!(columns >> count)) return std::nullopt;
+  return count;
+}
+
 }  // namespace assay

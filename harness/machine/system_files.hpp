@@ -19,5 +19,8 @@ std::optional<std::string> field_of(std::string_view text, std::string_view key)
 std::set<int> cpu_list(std::string_view text);
 // "32K" -> 32768.
 std::optional<std::int64_t> size_of(std::string_view text);
+// Bytes that the loopback interface of this process's network namespace has sent, for all processes; nothing if the
+// system does not count them. Reads `root`/proc/net/dev.
+std::optional<std::int64_t> loopback_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace assay

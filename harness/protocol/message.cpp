@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 // In the order of the alternatives of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
-    "hello", "compiled", "ran", "verified", "restarted", "judged", "bye", "progress", "error"};
+    "hello", "compiled", "ran", "verified", "restarted", "exchanged", "judged", "bye", "progress", "error"};
 
 // The received text, short and printable.
 std::string quoted(std::string_view line) {
@@ -105,6 +105,19 @@ std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::
 }  // namespace
 
 std::string_view name_of(const Event& event) { return event_names[event.index()]; }
+
+std::string contradiction(const Exchanged& exchanged) {
+  const std::size_t rounds = exchanged.step_seconds.size();
+  if (exchanged.local_seconds.size() != rounds || exchanged.bare_seconds.size() != rounds)
+    return "has times of its exchange that are not of the same rounds";
+  if (exchanged.reason.empty() != (rounds > 0) || (exchanged.steps > 0) != (rounds > 0))
+    return "must have times of its exchange, or a reason why it has none";
+  for (const auto* times : {&exchanged.step_seconds, &exchanged.local_seconds, &exchanged.bare_seconds})
+    for (const double time : *times)
+      if (!(time > 0 && std::isfinite(time)))
+        return fmt::format("has an impossible time of its exchange: {} s", time);
+  return {};
+}
 
 std::string write(const Command& command) {
   Json json = encode(command);

@@ -23,7 +23,7 @@ class ProtocolError : public assay::Error {
   using assay::Error::Error;
 };
 
-enum class Verb { compile, run, verify, restart, oracle, quit };
+enum class Verb { compile, run, verify, restart, exchange, oracle, quit };
 enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
 
 }  // namespace assay::protocol
@@ -32,9 +32,10 @@ namespace assay {
 
 template <>
 inline constexpr auto words<protocol::Verb> =
-    std::array{Word{protocol::Verb::compile, "compile"}, Word{protocol::Verb::run, "run"},
-               Word{protocol::Verb::verify, "verify"},   Word{protocol::Verb::restart, "restart"},
-               Word{protocol::Verb::oracle, "oracle"},   Word{protocol::Verb::quit, "quit"}};
+    std::array{Word{protocol::Verb::compile, "compile"},   Word{protocol::Verb::run, "run"},
+               Word{protocol::Verb::verify, "verify"},     Word{protocol::Verb::restart, "restart"},
+               Word{protocol::Verb::exchange, "exchange"}, Word{protocol::Verb::oracle, "oracle"},
+               Word{protocol::Verb::quit, "quit"}};
 template <>
 inline constexpr auto words<protocol::ErrorKind> = std::array{
     Word{protocol::ErrorKind::unsupported, "unsupported"},
@@ -138,6 +139,37 @@ constexpr auto describe(Of<Ran>) {
       field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default());
 }
 
+// What the exchange of gradients costs one of several ranks, measured after its timed steps.
+struct Exchanged {
+  std::string reason{};
+  std::int64_t gradient_bytes = 0;
+  std::int64_t steps = 0;
+  std::vector<double> step_seconds{}, local_seconds{}, bare_seconds{};
+  bool operator==(const Exchanged&) const = default;
+};
+constexpr auto describe(Of<Exchanged>) {
+  return fields(
+      "exchanged", "What the exchange of gradients costs one of several ranks, measured after its timed steps.",
+      field("reason", &Exchanged::reason, "Why it was not measured; then it has no times.")
+          .left_out_by_default(),
+      field("gradient_bytes", &Exchanged::gradient_bytes,
+            "Bytes of the gradients that the rank gives to the exchange in a step.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("steps", &Exchanged::steps, "Number of runs in a row; each time is the mean of that many.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("step_seconds", &Exchanged::step_seconds, "Seconds of the step that was timed, one for each round.")
+          .left_out_by_default(),
+      field("local_seconds", &Exchanged::local_seconds,
+            "Seconds of the same step without the exchange, in the same rounds: each rank updates with its own "
+            "gradients.")
+          .left_out_by_default(),
+      field("bare_seconds", &Exchanged::bare_seconds,
+            "Seconds of an exchange of as many bytes with nothing else going on, in the same rounds.")
+          .left_out_by_default());
+}
+
 struct Progress {
   std::int64_t done = 0, planned = 0;
 };
@@ -155,9 +187,12 @@ constexpr auto describe(Of<Error>) {
                 field("reason", &Error::reason, "Why.").optional());
 }
 
-using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Judged, Bye, Progress, Error>;
+using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Exchanged, Judged, Bye, Progress, Error>;
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
+
+// What cannot be true of the fields together: "must have times of its exchange, or a reason"; empty if nothing.
+std::string contradiction(const Exchanged& exchanged);
 
 // One line without its newline. Invalid UTF-8 is replaced, so that a reason can quote anything; a number that
 // is not finite throws ProtocolError.

@@ -6,6 +6,7 @@
 
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metric_table.hpp"
 #include "harness/report/metrics.hpp"
 
 namespace assay {
@@ -51,7 +52,8 @@ void judge_metric(Violations& violations, const std::string& name, const Metric&
   if (metric.confidence && !(*metric.confidence > 0 && *metric.confidence < 1))
     add(fmt::format("confidence {} is outside 0 to 1", *metric.confidence));
   if (metric.n < 0 || (metric.value && metric.n < 1)) add(fmt::format("has a value from {} forks", metric.n));
-  const bool amount = metric.hint != Hint::number && metric.hint != Hint::ratio;
+  const MetricRow* row = find_metric(name);
+  const bool amount = metric.hint != Hint::number && metric.hint != Hint::ratio && !(row && row->difference);
   if (amount && metric.value && *metric.value < 0) add(fmt::format("is negative: {}", *metric.value));
   if (name.ends_with("_accuracy") && metric.value && *metric.value > 1)
     add(fmt::format("{} is above 1", *metric.value));

@@ -48,6 +48,8 @@ void judge_ranks(Violations& violations, const Fork& fork) {
     if (fork.ranks[rank].rank != static_cast<int>(rank))
       inner.add(fmt::format("has the number {}", fork.ranks[rank].rank));
     judge_blocks(inner, fork.ranks[rank].blocks);
+    if (const auto& exchange = fork.ranks[rank].exchange)
+      if (const std::string why = contradiction(*exchange); !why.empty()) inner.add(why);
     violations.take(inner);
   }
   if (const std::string unlike = unlike_blocks(fork.ranks); !unlike.empty()) return violations.add(unlike);

@@ -78,6 +78,26 @@ std::span<const MetricRow> metric_table() {
     {"rank_imbalance", "1", Hint::ratio, lower, others, "imbalance", "",
      "with several ranks: median over the blocks of step_time of the slowest rank's seconds over the mean of all ranks';"
      " near 1 where ranks wait for each other within a step"},
+    {"exchange_share", "1", Hint::percentage, lower, others, "exchange", "",
+     "with several ranks: exposed_exchange_time / the time of the same steps: the share of a step that the exchange of"
+     " gradients adds; noise can make it negative", false, true},
+    {"exposed_exchange_time", "s", Hint::duration, lower, others, "exposed", "",
+     "with several ranks: median over the rounds after the timed steps of the time of a step less local_step_time of"
+     " that round; noise can make it negative", false, true},
+    {"hidden_exchange_share", "1", Hint::percentage, higher, others, "hidden", "",
+     "with several ranks: 1 - exposed_exchange_time / bare_exchange_time: the share of the exchange that runs while the"
+     " ranks compute; negative if the exchange costs a step more than it takes by itself", false, true},
+    {"bare_exchange_time", "s", Hint::duration, lower, others, "bare exchange", "",
+     "with several ranks: median over these rounds of an exchange of as many bytes with nothing else going on, of the"
+     " slowest rank"},
+    {"local_step_time", "s", Hint::duration, lower, others, "local step", "",
+     "with several ranks: median over these rounds of the same step without the exchange, of the slowest rank: each"
+     " rank updates with its own gradients"},
+    {"gradient_bytes", "B", Hint::bytes, lower, others, "gradients", "",
+     "with several ranks: bytes of the gradients that each rank gives to the exchange in a step", true},
+    {"wire_bytes", "B", Hint::bytes, lower, others, "on the wire", "",
+     "with several ranks: bytes that the loopback interface sent during the run / all its steps / the ranks; with"
+     " headers, and with what other processes send there; about 0 if ranks share memory instead"},
     {"gpu_utilisation", "1", Hint::percentage, neither, others, "GPU", "",
      "mean of the samples in the timed blocks"},
     {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",

@@ -31,6 +31,7 @@ struct MetricRow {
   std::string_view op_heading;  // of its column in the tables of single ops; empty: not shown there
   std::string_view about;       // how it is computed from the raw numbers
   bool every_fork = false;      // over all ok forks, also of rounds in which the machine was disturbed
+  bool difference = false;      // of two measured times: noise can make it negative
 };
 
 // In the order of the columns. A metric is a row here and its computation in metrics.cpp.

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/statistics.hpp"
+#include "harness/report/exchange_cost.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/gpu_metrics.hpp"
 #include "harness/report/metric_table.hpp"
@@ -289,6 +290,13 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"enqueue_time", enqueue_time},
       {"page_faults", page_faults},
       {"rank_imbalance", imbalance},
+      {"exchange_share", exchange_share},
+      {"exposed_exchange_time", exposed_exchange_time},
+      {"hidden_exchange_share", hidden_exchange_share},
+      {"bare_exchange_time", bare_exchange_time},
+      {"local_step_time", local_step_time},
+      {"gradient_bytes", gradient_bytes},
+      {"wire_bytes", wire_bytes},
       {"step_cpu_time", [](const Fork& fork) { return over_blocks(fork, cpu_of); }},
       {"loader_wait",
        [=](const Fork& fork) {

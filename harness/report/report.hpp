@@ -14,6 +14,7 @@
 #include "harness/machine/core_probe.hpp"
 #include "harness/machine/gpu_reading.hpp"
 #include "harness/protocol/clock_file.hpp"
+#include "harness/protocol/message.hpp"
 #include "harness/report/axes.hpp"
 #include "harness/report/metric.hpp"
 #include "harness/report/status.hpp"
@@ -38,13 +39,14 @@ struct CorePlacement {
 
 // Wall time, in seconds, of the conductor's work for one worker.
 struct TimeSpent {
-  double folder = 0;   // writing the cell folder
-  double start = 0;    // of the process, up to its hello
-  double compile = 0;  // the answer to `compile`, or to `restart`
-  double run = 0;      // the answer to `run`: staging, warm-up, timed blocks, evaluations
-  double check = 0;    // the answer to `check` or `verify`
-  double judge = 0;    // the oracle's answers, and comparing with them
-  double quit = 0;     // of the process
+  double folder = 0;    // writing the cell folder
+  double start = 0;     // of the process, up to its hello
+  double compile = 0;   // the answer to `compile`, or to `restart`
+  double run = 0;       // the answer to `run`: staging, warm-up, timed blocks, evaluations
+  double check = 0;     // the answer to `check` or `verify`
+  double exchange = 0;  // the answer to `exchange`
+  double judge = 0;     // the oracle's answers, and comparing with them
+  double quit = 0;      // of the process
   bool operator==(const TimeSpent&) const = default;
 };
 
@@ -57,6 +59,7 @@ struct RankRecord {
   double compile_seconds = 0;
   std::int64_t host_peak_rss = 0, host_start_rss = 0;
   std::string parameters_digest{};
+  std::optional<protocol::Exchanged> exchange{};  // absent: the rank was not asked
 };
 
 struct Fork {
@@ -77,6 +80,8 @@ struct Fork {
   std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};      // of several ranks: joined_blocks() of theirs
   std::vector<RankRecord> ranks{};  // in their order; empty: one rank
+  // Of several ranks: what the loopback interface sent during the run.
+  std::optional<std::int64_t> loopback_bytes{};
   std::optional<Disturbance> disturbance{};
   std::optional<CorePlacement> placement{};
   std::vector<Evaluation> evaluations{};

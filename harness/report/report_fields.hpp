@@ -127,6 +127,7 @@ constexpr auto describe(Of<TimeSpent>) {
       field("check", &TimeSpent::check, "The answer to `check` or `verify`.")
           .at_least(0)
           .left_out_by_default(),
+      field("exchange", &TimeSpent::exchange, "The answer to `exchange`.").at_least(0).left_out_by_default(),
       field("judge", &TimeSpent::judge, "The oracle's answers, and comparing with them.")
           .at_least(0)
           .left_out_by_default(),
@@ -174,6 +175,10 @@ constexpr auto describe(Of<RankRecord>) {
           .left_out_by_default(),
       field("parameters_digest", &RankRecord::parameters_digest,
             "SHA-256 of its final state; absent if none was computed.")
+          .left_out_by_default(),
+      field("exchange", &RankRecord::exchange,
+            "What its exchange of gradients costs; absent if its backend does not measure that, or with "
+            "`--quick`.")
           .left_out_by_default());
 }
 
@@ -229,6 +234,11 @@ constexpr auto describe(Of<Fork>) {
           .in_columns(),
       field("ranks", &Fork::ranks,
             "What each of several ranks measured, in their order; absent for one rank.")
+          .left_out_by_default(),
+      field("loopback_bytes", &Fork::loopback_bytes,
+            "Of several ranks: bytes that the loopback interface sent from the command `run` to the last answer to it, "
+            "by any process; absent if the system does not count them.")
+          .at_least(0)
           .left_out_by_default(),
       field(
           "disturbance", &Fork::disturbance,

@@ -61,7 +61,9 @@ int minor_of(const Report& report) {
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
-      if (!fork.ranks.empty()) return 7;
+      const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };
+      if (fork.loopback_bytes || std::ranges::any_of(fork.ranks, measured)) return 8;
+      if (!fork.ranks.empty()) minor = std::max(minor, 7);
       if (fork.placement) minor = std::max(minor, 6);
       if (fork.host_start_rss > 0) minor = std::max(minor, 5);
       if (fork.examined) minor = std::max(minor, 4);

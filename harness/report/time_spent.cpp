@@ -20,6 +20,7 @@ class Sum {
     start_ += spent.start + spent.quit;
     compile_ += spent.compile;
     checks_ += spent.check + spent.judge;
+    exchanges_ += spent.exchange;
     folders_ += spent.folder;
   }
 
@@ -44,6 +45,7 @@ class Sum {
                                      {"starting and ending workers", start_},
                                      {"checks before timing", checks_before_},
                                      {"checks after timing", checks_},
+                                     {"exchanges of gradients", exchanges_},
                                      {"staging data", between_},
                                      {"writing cell folders", folders_}};
     std::erase_if(shares, [](const TimeShare& share) { return !(share.seconds > 0); });
@@ -54,18 +56,19 @@ class Sum {
 
  private:
   double timed_ = 0, warm_up_ = 0, evaluations_ = 0, compile_ = 0, start_ = 0;
-  double checks_before_ = 0, checks_ = 0, between_ = 0, folders_ = 0;
+  double checks_before_ = 0, checks_ = 0, exchanges_ = 0, between_ = 0, folders_ = 0;
 };
 
 }  // namespace
 
 double total(const TimeSpent& spent) {
-  return spent.folder + spent.start + spent.compile + spent.run + spent.check + spent.judge + spent.quit;
+  return spent.folder + spent.start + spent.compile + spent.run + spent.check + spent.exchange + spent.judge +
+         spent.quit;
 }
 
 void scale(TimeSpent& spent, double factor) {
-  for (double* part :
-       {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check, &spent.judge, &spent.quit})
+  for (double* part : {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check,
+                       &spent.exchange, &spent.judge, &spent.quit})
     *part *= factor;
 }
 

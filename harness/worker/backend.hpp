@@ -79,6 +79,18 @@ struct HostBatch {
   const std::int32_t* labels = nullptr;
 };
 
+// The exchange of gradients between ranks. Only between steps, and all ranks make the same calls in the same order.
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+  // Of the gradients that this rank gives to it in a step.
+  virtual std::int64_t bytes() const = 0;
+  // Whether later steps exchange their gradients (at first they do). Otherwise each rank updates with its own.
+  virtual void set_enabled(bool enabled) = 0;
+  // Exchanges as many bytes, in the same parts; returns when they are there.
+  virtual void run() = 0;
+};
+
 // One compiled program with its memory and its state. Used from one thread. Errors are exceptions:
 // OutOfMemory, Unsupported, std::runtime_error for all others.
 class Executable {
@@ -135,6 +147,8 @@ class Executable {
   // With several ranks: rank 0's value, once all ranks have called this. Never within a timed block. Values are 0 or
   // more.
   virtual std::int64_t agree(std::int64_t value) { return value; }
+  // Null if there is one rank, or if the exchange cannot be left out of a step.
+  virtual GradientExchange* gradient_exchange() { return nullptr; }
 
   // Bytes by name: "planned_arena", "persistent", ...
   virtual std::map<std::string, std::int64_t> memory() const = 0;

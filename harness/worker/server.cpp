@@ -21,6 +21,7 @@
 #include "harness/graph/program.hpp"
 #include "harness/worker/backend.hpp"
 #include "harness/worker/exam.hpp"
+#include "harness/worker/exchange_times.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
@@ -136,6 +137,9 @@ protocol::Event Server::answer(const protocol::Command& command) {
       parameters_ = read_safetensors(folder_ / "parameters.safetensors");
       executable_->set_state(parameters_);
       return protocol::Restarted{};
+    case protocol::Verb::exchange:
+      require_compiled();
+      return exchange_times(*executable_);
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)

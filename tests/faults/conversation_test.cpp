@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +42,11 @@ class ConversationTest : public ::testing::Test {
     plan.phase_seconds = seconds;
     plan.quit_seconds = quit_seconds;
     plan.deadline = deadline;
+    return converse(plan);
+  }
+  ConversationResult exchange_with(const std::string& mode) {
+    ConversationPlan plan = test::fault_plan(folder_, mode);
+    plan.commands = {Command{Verb::compile}, Command{Verb::exchange}};
     return converse(plan);
   }
 
@@ -132,6 +139,29 @@ TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
   const ConversationResult result = with("wrong_event");
   EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken);
   EXPECT_EQ(result.failed_at, Verb::run);
+}
+
+TEST_F(ConversationTest, KeepsTheTimesOfAnExchange) {
+  const ConversationResult result = exchange_with("good");
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+  ASSERT_TRUE(result.exchanged);
+  EXPECT_EQ(result.exchanged->gradient_bytes, 4096);
+  EXPECT_EQ(result.exchanged->step_seconds, (std::vector<double>{3e-9, 3e-9}));
+}
+
+TEST_F(ConversationTest, RefusesTimesOfAnExchangeThatCannotBeTrue) {
+  const std::pair<const char*, const char*> lies[] = {
+      {"exchanges_too_long", "but it answered after"},
+      {"exchanges_in_no_time", "an impossible time of its exchange: 0 s"},
+      {"exchanges_in_other_rounds", "not of the same rounds"},
+      {"exchanges_without_a_word", "or a reason why it has none"}};
+  for (const auto& [mode, words] : lies) {
+    const ConversationResult result = exchange_with(mode);
+    EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken) << mode;
+    EXPECT_EQ(result.failed_at, Verb::exchange) << mode;
+    EXPECT_THAT(result.reason, HasSubstr(words)) << mode;
+    EXPECT_FALSE(result.exchanged) << mode;
+  }
 }
 
 TEST_F(ConversationTest, distinguishes_out_of_memory_from_a_crash) {

@@ -166,6 +166,9 @@ class Conversation {
         worker_.request = read_json("request.json");
         worker_.send(protocol::Restarted{});
         return true;
+      case Verb::exchange:
+        worker_.send(worker_.exchanged);
+        return true;
       case Verb::quit:
         act(Moment::bye);
         worker_.send(protocol::Bye{});

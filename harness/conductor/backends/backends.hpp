@@ -97,6 +97,7 @@ struct BackendDescription {
   std::vector<std::string> collectives;   // by which its ranks exchange gradients; empty: it has no ranks
   Launcher launcher =
       Launcher::fork;  // of its ranks, unless another one is requested; if it is not fork, never fork
+  bool times_exchange = false;           // its workers answer the command `exchange`
   std::vector<std::string> ops;          // that it supports; empty: not known
   std::optional<InitialScheme> initial;  // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
@@ -158,6 +159,9 @@ constexpr auto describe(Of<BackendDescription>) {
           "launcher", &B::launcher,
           "What starts its ranks by default (default: `fork`, the conductor itself). If it is another one, its ranks "
           "cannot be started by `fork`.")
+          .optional(),
+      field("times_exchange", &B::times_exchange,
+            "Whether its workers answer the command `exchange` (default: false).")
           .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
       field("initial", &B::initial, "The initial values that its layers have by default: `--initial own`.")

@@ -26,7 +26,7 @@ std::string request_tables() { return tables_of<CellRequest>(); }
 
 std::string event_tables() {
   using namespace protocol;
-  return tables_of<Hello, Compiled, Ran, Progress, protocol::Error>();
+  return tables_of<Hello, Compiled, Ran, Exchanged, Progress, protocol::Error>();
 }
 
 std::string backend_tables() { return tables_of<BackendDescription>(); }

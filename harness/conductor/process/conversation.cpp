@@ -35,15 +35,31 @@ struct Ended {
 };
 
 constexpr std::array closing_events = {
-    std::pair{Verb::compile, "compiled"}, std::pair{Verb::run, "ran"},
-    std::pair{Verb::verify, "verified"},  std::pair{Verb::restart, "restarted"},
-    std::pair{Verb::oracle, "judged"},    std::pair{Verb::quit, "bye"}};
+    std::pair{Verb::compile, "compiled"},   std::pair{Verb::run, "ran"},
+    std::pair{Verb::verify, "verified"},    std::pair{Verb::restart, "restarted"},
+    std::pair{Verb::exchange, "exchanged"}, std::pair{Verb::oracle, "judged"},
+    std::pair{Verb::quit, "bye"}};
 
 std::string_view closing_event(Verb verb) {
   for (const auto& [candidate, name] : closing_events) {
     if (candidate == verb) return name;
   }
   return "";
+}
+
+// Seconds; both processes read one clock.
+constexpr double slack = 0.01;
+
+// Why a worker's times of its exchange cannot be true, if its answer took `all` seconds; empty if they can.
+std::string impossible(const protocol::Exchanged& exchanged, double all) {
+  if (const std::string why = contradiction(exchanged); !why.empty()) return "the worker " + why;
+  double sum = 0;
+  for (const auto* times : {&exchanged.step_seconds, &exchanged.local_seconds, &exchanged.bare_seconds})
+    for (const double time : *times) sum += static_cast<double>(exchanged.steps) * time;
+  if (sum > all + slack)
+    return fmt::format("the worker reports {:g} s of steps and exchanges, but it answered after {:g} s", sum,
+                       all);
+  return {};
 }
 
 Clock::duration seconds(double value) {
@@ -79,9 +95,6 @@ GpuReading merged(const GpuReading& first, const GpuReading& second) {
   }
   return both;
 }
-
-// Seconds; both processes read one clock.
-constexpr double compile_slack = 0.01;
 
 // A long run loses resolution: two neighbors become one.
 constexpr std::size_t max_samples = 512;
@@ -181,7 +194,7 @@ class Worker::Conversation {
       note_usage(before, usage());
     }
     if (runs) end_steps();
-    if (command.verb != Verb::verify)
+    if (command.verb != Verb::verify && command.verb != Verb::exchange)
       result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, sampler_.peak_rss());
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
@@ -189,7 +202,7 @@ class Worker::Conversation {
              fmt::format("the worker reports an impossible compile time: {} s", compiled->seconds));
       }
       if (const double all = result_.command_seconds.at(command.verb);
-          compiled->seconds > all + compile_slack) {
+          compiled->seconds > all + slack) {
         fail(ReasonCode::protocol_broken,
              fmt::format("the worker reports a compile time of {:g} s, but it answered after {:g} s",
                          compiled->seconds, all));
@@ -197,6 +210,12 @@ class Worker::Conversation {
       result_.compiled = std::move(*compiled);
     }
     if (auto* ran = std::get_if<protocol::Ran>(&event)) result_.ran = std::move(*ran);
+    if (auto* exchanged = std::get_if<protocol::Exchanged>(&event)) {
+      if (const std::string why = impossible(*exchanged, result_.command_seconds.at(command.verb));
+          !why.empty())
+        fail(ReasonCode::protocol_broken, why);
+      result_.exchanged = std::move(*exchanged);
+    }
   }
 
   // Of the worker and its processors.

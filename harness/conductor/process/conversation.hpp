@@ -49,6 +49,7 @@ struct ConversationResult {
   std::optional<protocol::Hello> hello;
   std::optional<protocol::Compiled> compiled;
   std::optional<protocol::Ran> ran;
+  std::optional<protocol::Exchanged> exchanged;
   std::vector<MachineSample> samples;                  // only during `run`
   std::optional<GpuUse> gpu;                           // if the plan requests it
   double start_seconds = 0, quit_seconds = 0;          // from the start to the hello; of quitting
@@ -65,7 +66,7 @@ struct ConversationResult {
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
   WorkerExit exit;                  // if the worker has ended
   // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last
-  // command but `verify`, and without earlier forks of a resident worker; all of its life if it failed.
+  // command but `verify` and `exchange`, and without earlier forks of a resident worker; all of its life if it failed.
   std::int64_t peak_rss = 0;
   std::int64_t start_rss = 0;  // of the worker when it said hello
 

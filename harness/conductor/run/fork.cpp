@@ -26,6 +26,7 @@
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/machine/system_files.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/rank_blocks.hpp"
@@ -215,6 +216,7 @@ void add_spent(TimeSpent& spent, const ConversationResult& result) {
     if (verb == Verb::compile || verb == Verb::restart) spent.compile += seconds;
     if (verb == Verb::run) spent.run += seconds;
     if (verb == Verb::verify) spent.check += seconds;
+    if (verb == Verb::exchange) spent.exchange += seconds;
   }
 }
 
@@ -372,6 +374,17 @@ void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members
                     *result.strayed_to, cores_of(members)));
 } catch (const Error& error) {
   end_with(fork, ReasonCode::clock_refused, error.what());
+}
+
+// Whether the ranks of a cell are asked what their exchange costs. It takes time that --quick does not have.
+bool exchange_is_timed(const Cell& cell, const ForkContext& context) {
+  return cell.axes.ranks() > 1 && cell.backend->times_exchange && !context.deadline;
+}
+
+// Copies what the ranks measured of their exchange.
+void take_exchange(Fork& fork, std::vector<ConversationResult>& results) {
+  for (std::size_t rank = 0; rank < std::min(fork.ranks.size(), results.size()); ++rank)
+    if (results[rank].exchanged) fork.ranks[rank].exchange = std::move(results[rank].exchanged);
 }
 
 // The audit of a finished run. Blocks are replayed only if the program draws no random numbers and its batches are
@@ -535,7 +548,9 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (result.ok() && timed) {
       const std::vector<int> processors = watched_processors(cell, members);
       context.cores->before_run(processors, !context.deadline);
+      const auto sent_before = cell.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
       result = say({second}, Afterwards::stay);
+      if (const auto sent = loopback_bytes(); sent && sent_before) fork.loopback_bytes = *sent - *sent_before;
       if (result.ok()) fork.placement = context.cores->after_run(processors);
     } else if (result.ok() && set) {
       result = say({second}, at_end);
@@ -559,10 +574,15 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     // first fork.
     fork.examined = set && (!fork.resident || context.settings.examine_all ||
                             chosen_of_later_forks(std::random_device()()));
+    // After the exam, because it leaves another state.
+    std::vector<Command> at_last;
+    if (timed && fork.examined) at_last.push_back({Verb::verify});
+    if (timed && exchange_is_timed(cell, context)) at_last.push_back({Verb::exchange});
     if (timed && !fork.examined) {
-      ConversationResult last = say({}, at_end);
+      ConversationResult last = say(at_last, at_end);
       take_ending(fork, last);
       if (!last.ok()) return;
+      take_exchange(fork, results);
       if (const std::string changed = changed_file(members); !changed.empty())
         end_with(fork, ReasonCode::exam_changed, changed);
     }
@@ -570,9 +590,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       const RunAudit audit = timed ? audit_of(cell, program, fork) : RunAudit{};
       const std::vector<RankAnswers> answers = write_audits(cell, members, fork, audit);
       if (timed) {
-        ConversationResult last = say({Command{Verb::verify}}, at_end);
+        ConversationResult last = say(at_last, at_end);
         take_ending(fork, last);
         if (!last.ok()) return;
+        take_exchange(fork, results);
       }
       begin = Clock::now();
       outcome.verified = judged(cell, *set, program, answers);

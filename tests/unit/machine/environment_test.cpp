@@ -11,6 +11,7 @@
 
 #include "harness/machine/hardware_info.hpp"
 #include "harness/machine/system_files.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -178,6 +179,20 @@ TEST(SystemFiles, read_lists_of_processors) {
   EXPECT_EQ(size_of("1024K"), 1 << 20);
   EXPECT_EQ(size_of("2M"), 2 << 20);
   EXPECT_FALSE(size_of("big"));
+}
+
+TEST(SystemFiles, HaveTheBytesThatLoopbackSent) {
+  const std::string head = "Inter-|   Receive  |  Transmit\n face |bytes packets |bytes packets\n";
+  const TemporaryFolder root;
+  const auto with = [&](const std::string& line) {
+    std::filesystem::create_directories(root.path() / "proc/net");
+    std::ofstream(root.path() / "proc/net/dev") << head << line;
+    return loopback_bytes(root.path());
+  };
+  EXPECT_FALSE(loopback_bytes(root.path()));
+  EXPECT_EQ(with("  eth0: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n    lo: 58 3 0 0 0 0 0 0 61 4 0 0 0 0 0 0\n"), 61);
+  EXPECT_FALSE(with("    lo: 58 3 0 0\n"));
+  EXPECT_FALSE(with("  eth0: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n"));
 }
 
 }  // namespace

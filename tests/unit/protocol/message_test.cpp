@@ -1,5 +1,6 @@
 #include "harness/protocol/message.hpp"
 
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -21,7 +22,8 @@ std::string error_of(std::string_view line) {
 }
 
 TEST(Message, commands_survive_the_wire) {
-  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
+                          Verb::oracle, Verb::quit}) {
     EXPECT_EQ(parse_command(write(Command{verb})).verb, verb);
   }
 }
@@ -45,6 +47,33 @@ TEST(Message, ran_carries_memory_settings_and_the_profile) {
   EXPECT_EQ(got.operators[0].node, "conv1");
   EXPECT_EQ(got.operators[0].calls, 100);
   EXPECT_EQ(got.state_digest, "5ac3");
+}
+
+TEST(Message, ExchangedCarriesItsTimes) {
+  const Exchanged sent{"", 4096, 3, {0.25, 0.5}, {0.125, 0.25}, {0.5, 1.0}};
+  EXPECT_EQ(std::get<Exchanged>(parse_event(write(Event{sent}))), sent);
+  EXPECT_EQ(std::get<Exchanged>(parse_event(R"({"event": "exchanged", "reason": "why"})")).reason, "why");
+}
+
+TEST(Message, ExchangedHasTimesOrAReason) {
+  const Exchanged good{"", 4096, 3, {0.25}, {0.125}, {0.5}};
+  EXPECT_EQ(contradiction(good), "");
+  EXPECT_EQ(contradiction({.reason = "why"}), "");
+  EXPECT_NE(contradiction({}), "");
+  Exchanged wrong = good;
+  wrong.reason = "why";
+  EXPECT_NE(contradiction(wrong), "") << "both";
+  wrong = good;
+  wrong.steps = 0;
+  EXPECT_NE(contradiction(wrong), "");
+  wrong = good;
+  wrong.local_seconds.clear();
+  EXPECT_NE(contradiction(wrong), "");
+  for (const double time : {0.0, -1.0, HUGE_VAL, std::nan("")}) {
+    wrong = good;
+    wrong.bare_seconds = {time};
+    EXPECT_NE(contradiction(wrong), "") << time;
+  }
 }
 
 TEST(Message, every_kind_of_error_survives_the_wire) {

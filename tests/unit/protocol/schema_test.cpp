@@ -55,13 +55,17 @@ Json request() {
 }
 
 TEST(ProtocolSchema, holds_for_every_message_that_we_write) {
-  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
+                          Verb::oracle, Verb::quit}) {
     EXPECT_EQ(errors("command", Json::parse(write(Command{verb}))), "");
   }
   const Event events[] = {Hello{1, "x", "1", {{"l", "1", ""}}, {}},
                           Compiled{0.5, {}, {{"arena", 1}}},
                           Ran{{}, {}, {{"n", "op", 0.1, 2}}, "5ac3"},
                           Verified{},
+                          Restarted{},
+                          Exchanged{"", 4096, 3, {0.2, 0.3}, {0.1, 0.1}, {0.1, 0.2}},
+                          Exchanged{.reason = "why"},
                           Judged{},
                           Bye{},
                           Progress{1, 2},

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/report/metric_table.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -36,6 +37,19 @@ TEST_P(Invariant, is_found_when_broken) {
   Report report = test::sample_report(6);
   GetParam().spoil(report);
   EXPECT_THAT(invariant_violations(report), Contains(HasSubstr(GetParam().said)));
+}
+
+TEST(Invariants, AllowOnlyADifferenceBelowZero) {
+  const auto violations_of = [](const std::string& name) {
+    Metric metric = described_metric(name);
+    metric.value = -1e-3;
+    metric.n = 1;
+    Violations violations("cell");
+    judge_metric(violations, name, metric);
+    return violations.found();
+  };
+  EXPECT_THAT(violations_of("exposed_exchange_time"), IsEmpty());
+  EXPECT_THAT(violations_of("bare_exchange_time"), Contains(HasSubstr("is negative")));
 }
 
 Fork& fork(Report& report) { return report.cells[0].forks[2]; }

@@ -222,6 +222,11 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.placement.emplace();
   EXPECT_EQ(to_json(report)["schema_minor"], 6);
   fork.ranks.resize(2);
+  EXPECT_EQ(to_json(report)["schema_minor"], 7);
+  fork.ranks[1].exchange.emplace();
+  EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
+  fork.ranks[1].exchange.reset();
+  fork.loopback_bytes = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

@@ -21,8 +21,14 @@ Report report_with_times() {
   fork.blocks = {block_of(BlockKind::warm_up, 1), block_of(BlockKind::timed, 2),
                  block_of(BlockKind::timed, 2)};
   fork.evaluations = {{.seconds = 0.5}};
-  fork.spent =
-      TimeSpent{.folder = 0.1, .start = 3, .compile = 4, .run = 6, .check = 0.3, .judge = 0.2, .quit = 0.25};
+  fork.spent = TimeSpent{.folder = 0.1,
+                         .start = 3,
+                         .compile = 4,
+                         .run = 6,
+                         .check = 0.3,
+                         .exchange = 0.75,
+                         .judge = 0.2,
+                         .quit = 0.25};
   CellReport cell;
   cell.forks = {fork};
   cell.check_spent = TimeSpent{.start = 1, .compile = 1, .check = 1};
@@ -43,6 +49,8 @@ TEST(TimeSpentOnARun, IsToldByWhatItWasSpentOnTheMostFirst) {
   EXPECT_DOUBLE_EQ(seconds.at("starting and ending workers"), 3.25);
   EXPECT_DOUBLE_EQ(seconds.at("checks before timing"), 3);
   EXPECT_DOUBLE_EQ(seconds.at("checks after timing"), 0.5);
+  EXPECT_DOUBLE_EQ(seconds.at("exchanges of gradients"), 0.75);
+  EXPECT_DOUBLE_EQ(total(TimeSpent{.run = 1, .exchange = 2}), 3);
   EXPECT_DOUBLE_EQ(seconds.at("writing cell folders"), 0.1);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_GE(shares[i - 1].seconds, shares[i].seconds);
 }

@@ -156,12 +156,22 @@ TEST(Server, infers_and_stamps_latencies) {
 TEST(Server, refuses_commands_before_the_compilation) {
   Conversation with;
   with.hear();
-  for (const char* command : {"run", "verify"}) {
+  for (const char* command : {"run", "verify", "exchange"}) {
     const json answer = with.ask(json{{"command", command}}.dump());
     EXPECT_EQ(answer["event"], "error") << command;
     EXPECT_EQ(answer["kind"], "failed");
     EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr("compile")) << command;
   }
+}
+
+TEST(Server, ExchangesNothingAsTheOnlyRank) {
+  Conversation with;
+  with.hear();
+  with.ask(R"({"command": "compile"})");
+  const json answer = with.ask(R"({"command": "exchange"})");
+  EXPECT_EQ(answer["event"], "exchanged") << answer;
+  EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr("one rank"));
+  EXPECT_FALSE(answer.contains("step_seconds"));
 }
 
 TEST(Server, answers_garbage_with_an_error_and_goes_on) {
