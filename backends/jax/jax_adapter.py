@@ -12,6 +12,7 @@ import optax
 from assay_worker import (
     Adapter,
     Cell,
+    Exchange,
     Info,
     Library,
     Program,
@@ -61,7 +62,7 @@ class JaxAdapter(Adapter):
         refuse_cell(cell, program)
         self._ranks = Ranks(cell)  # before the first use of a device
         self._device = device_of(cell.device)
-        self._program, self._train = program, cell.task == "train"
+        self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)
         self._slots: dict[int, tuple[Array, Array]] = {}
         self._names = [value.name for value in program.parameters]
@@ -131,11 +132,12 @@ class JaxAdapter(Adapter):
             )
             return [(values[str(node.inputs[0])], values[str(node.outputs[0])]) for node in drops]
 
+        self._train_step = train_step
         self._decoder: Decoder | None = None
         if program.decoding is not None:
             self._decoder = Decoder(program.decoding, network, self._named, cell, self._device)
         if cell.mode == "jit":
-            self._step: Step = jax.jit(self._ranks.step(train_step, rows=(4, 5)), donate_argnums=(0, 1, 2, 3))
+            self._step: Step = self._compiled(train_step)
             self._infer: Step = jax.jit(infer)
             self._dropped: Step = jax.jit(dropped)
         else:
@@ -213,6 +215,19 @@ class JaxAdapter(Adapter):
     def agree(self, value: int) -> int:
         return self._ranks.agreed(value)
 
+    def exchange(self) -> Exchange:
+        if self._cell.world == 1:
+            return super().exchange()
+        without = self._compiled(self._train_step)
+
+        def local_step(slot: int, learning_rate: float, step: int) -> None:
+            timed, self._step, self._ranks.exchanges = self._step, without, False
+            self.step(slot, learning_rate, step)
+            self._step, self._ranks.exchanges = timed, True
+
+        parameters = self._parameters
+        return Exchange(sum(p.nbytes for p in parameters), local_step, self._ranks.bare(parameters))
+
     def results(self) -> Tensors:
         return {"logits": as_array(self._last)}
 
@@ -252,6 +267,11 @@ class JaxAdapter(Adapter):
         if self._decoder:
             return observed(self._decoder.token_function)
         return observed(self._step if self._train else self._infer) | self._ranks.settings()
+
+    def _compiled(self, step: Step) -> Step:
+        """Compile the step of all ranks; its batch is a rank's own rows."""
+        compiled: Step = jax.jit(self._ranks.step(step, rows=(4, 5)), donate_argnums=(0, 1, 2, 3))
+        return compiled
 
     def _decoding(self) -> Decoder:
         if self._decoder is None:

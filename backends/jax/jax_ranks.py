@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from assay_worker import Cell
 from jax import Array, lax
@@ -24,6 +25,7 @@ class Ranks:
 
     def __init__(self, cell: Cell) -> None:
         self._world = cell.world
+        self.exchanges = True  # False: a step that is traced now leaves out the exchange
         if cell.world == 1:
             return
         host, port = cell.rendezvous
@@ -58,7 +60,24 @@ class Ranks:
 
     def mean(self, gradients: Any) -> Any:
         """Return the means over the ranks, within a step."""
-        return gradients if self._world == 1 else lax.pmean(gradients, AXIS)
+        return lax.pmean(gradients, AXIS) if self._world > 1 and self.exchanges else gradients
+
+    def bare(self, parameters: list[Array]) -> Callable[[], None]:
+        """Return a function that exchanges arrays of these shapes, and waits for them."""
+        mean = jax.shard_map(
+            lambda arrays: lax.pmean(arrays, AXIS),
+            mesh=self._mesh,
+            in_specs=EVERYWHERE,
+            out_specs=EVERYWHERE,
+            check_vma=False,
+        )
+        exchanged = jax.jit(mean)
+        zeros = [self.everywhere(jnp.zeros(array.shape, array.dtype)) for array in parameters]
+
+        def exchange() -> None:
+            jax.block_until_ready(exchanged(zeros))
+
+        return exchange
 
     def everywhere(self, array: Array) -> Array:
         """Take this rank's copy of an array that all ranks have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-from assay_worker import Adapter, Cell, Info, Program, Samples, Unsupported, loaded_libraries
+from assay_worker import Adapter, Cell, Exchange, Info, Program, Samples, Unsupported, loaded_libraries
 from assay_worker.tensors import same_tensors
 from mxnet import autograd, gluon, nd
 from mxnet_arrays import to_mxnet, to_numpy
@@ -171,6 +171,20 @@ class MxnetAdapter(Adapter):
 
     def agree(self, value: int) -> int:
         return super().agree(value) if self._ranks is None else self._ranks.agree(value)
+
+    def exchange(self) -> Exchange:
+        if self._ranks is None:
+            return super().exchange()
+        gradients = [parameter.grad() for parameter in self._trained]
+        timed = self._trainer._allreduce_grads  # what its step() and allreduce_grads() call
+
+        def local_step(slot: int, learning_rate: float, step: int) -> None:
+            self._trainer._allreduce_grads = lambda: None
+            self.step(slot, learning_rate, step)
+            self._trainer._allreduce_grads = timed
+
+        count = sum(gradient.size * gradient.dtype().itemsize for gradient in gradients)
+        return Exchange(count, local_step, self._ranks.bare(gradients))
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": to_numpy(self._logits)}

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import mxnet as mx
@@ -37,7 +38,7 @@ class Ranks:
         os.environ.update(place, DMLC_ROLE="worker")
         for role in ["scheduler", "server"] if cell.rank == 0 else ["server"]:
             _start(role)
-        self._is_first = cell.rank == 0  # the kvstore numbers its workers in another order
+        self._world, self._is_first = cell.world, cell.rank == 0  # the kvstore numbers its workers otherwise
         self.kvstore = mx.kv.create("dist_sync")  # returns when all ranks and servers are there
         # The only float type of the servers that holds every count.
         self._value = mx.nd.zeros(1, ctx=mx.cpu(), dtype="float64")
@@ -48,6 +49,21 @@ class Ranks:
         self._value[:] = value if self._is_first else 0
         self.kvstore.pushpull(VALUE, self._value, out=self._value)
         return int(np.rint(self._value.asscalar()))
+
+    def bare(self, like: list[mx.nd.NDArray]) -> Callable[[], None]:
+        """Return a function that exchanges arrays of these shapes as the Trainer does, and waits."""
+        # The key chooses the server of an array: here it is that of the gradient.
+        first = VALUE + self._world - VALUE % self._world
+        zeros = [mx.nd.zeros_like(array) for array in like]
+        for place, array in enumerate(zeros):
+            self.kvstore.init(first + place, array)
+
+        def exchange() -> None:
+            for place, array in enumerate(zeros):
+                self.kvstore.pushpull(first + place, array, out=array, priority=-place)
+            mx.nd.waitall()
+
+        return exchange
 
 
 def _start(role: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import tensorflow as tf
 from assay_worker import (
     Adapter,
     Cell,
+    Exchange,
     Info,
     Library,
     Loop,
@@ -97,7 +99,8 @@ class TensorflowAdapter(Adapter):
             optimizer.apply(gradients, variables)
             return found
 
-        self._step = self._in_session(train_step) if self._in_v1 else self._compile(ranks.run(train_step))
+        self._train_step = ranks.run(train_step)
+        self._step = self._in_session(train_step) if self._in_v1 else self._compile(self._train_step)
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
         self._drops = (
             None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
@@ -217,6 +220,20 @@ class TensorflowAdapter(Adapter):
 
     def agree(self, value: int) -> int:
         return self._ranks.agreed(value)
+
+    def exchange(self) -> Exchange:
+        if not self._ranks:
+            return super().exchange()
+        without = self._compile(self._train_step)
+
+        def local_step(slot: int, learning_rate: float, step: int) -> None:
+            timed, self._step, self._ranks.exchanges = self._step, without, False
+            self.step(slot, learning_rate, step)
+            self._step, self._ranks.exchanges = timed, True
+
+        shapes = [tuple(variable.shape) for variable in self._trained.values()]
+        count = sum(math.prod(shape) for shape in shapes)
+        return Exchange(4 * count, local_step, self._ranks.bare(shapes, self._compile))
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": self._logits.numpy()}

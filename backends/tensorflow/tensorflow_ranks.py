@@ -27,6 +27,7 @@ class Ranks:
 
     def __init__(self, cell: Cell) -> None:
         self._strategy: tf.distribute.Strategy | None = None
+        self.exchanges = True  # False: a step that is traced now leaves out the exchange
         if cell.world == 1:
             return
         cluster = {"worker": exchanged_endpoints(cell.rank, cell.world, cell.rendezvous)}
@@ -56,8 +57,18 @@ class Ranks:
         if self._strategy is None:
             return gradients
         dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        means: list[Any] = _summed(dense)
+        means: list[Any] = _summed(dense) if self.exchanges else dense
         return means
+
+    def bare(self, shapes: list[tuple[int, ...]], compiled: Callable[..., Any]) -> Callable[[], None]:
+        """Return a function that exchanges arrays of these shapes; they are there when it returns."""
+
+        def sums(*arrays: Any) -> Any:
+            return _summed([tf.identity(array) for array in arrays])
+
+        exchange = compiled(self.run(sums))
+        zeros = [tf.zeros(shape) for shape in shapes]
+        return lambda: exchange(*zeros)
 
     def agreed(self, value: int) -> int:
         """Return rank 0's value, once all ranks have called this."""

@@ -11,6 +11,7 @@ import torch
 from assay_worker import (
     Adapter,
     Cell,
+    Exchange,
     Info,
     Library,
     Program,
@@ -28,7 +29,7 @@ from torch_loader import make_loader
 from torch_network import Network
 from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
-from torch_ranks import agreed, join_ranks, shared
+from torch_ranks import agreed, exchange_of, join_ranks, shared
 from torch_settings import as_array, autocast, configure, observed, refuse_cell
 from torch_upload import Upload
 
@@ -72,7 +73,8 @@ class TorchAdapter(Adapter):
         self._frozen: Tensors = {}
         self._restarted = True
         join_ranks(cell)
-        self._forward: Callable[..., tuple[Tensor, ...]] = shared(self._network, cell)
+        self._shared = shared(self._network, cell)
+        self._forward: Callable[..., tuple[Tensor, ...]] = self._shared
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
         if cell.mode in ("compile", "freeze"):
@@ -189,6 +191,9 @@ class TorchAdapter(Adapter):
 
     def agree(self, value: int) -> int:
         return agreed(self._cell, value)
+
+    def exchange(self) -> Exchange:
+        return exchange_of(self._shared, self.step)
 
     def results(self) -> Tensors:
         return {} if self._logits is None else {"logits": as_array(self._logits)}

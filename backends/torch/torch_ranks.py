@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from assay_worker import Cell
+from assay_worker import Cell, Exchange, Unsupported
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes
 
 
 def join_ranks(cell: Cell) -> None:
@@ -26,6 +29,35 @@ def join_ranks(cell: Cell) -> None:
 def shared(network: nn.Module, cell: Cell) -> nn.Module:
     """Return the network with gradients that are means over the ranks."""
     return network if cell.world == 1 else DistributedDataParallel(network)
+
+
+def exchange_of(network: nn.Module, step: Callable[[int, float, int], None]) -> Exchange:
+    """Return the exchange of the step of a network that shared() returned."""
+    if not isinstance(network, DistributedDataParallel):
+        raise Unsupported("[exchange] there is one rank")
+    # The order of the parameters' gradients in the backward pass, nearly.
+    sizes = [parameter.numel() for parameter in network.parameters() if parameter.requires_grad][::-1]
+    buckets = [torch.zeros(size) for size in bucket_sizes(sizes)]
+
+    def local_step(slot: int, learning_rate: float, number: int) -> None:
+        with network.no_sync():
+            step(slot, learning_rate, number)
+
+    def bare() -> None:
+        for work in [dist.all_reduce(bucket, async_op=True) for bucket in buckets]:
+            work.wait()
+
+    return Exchange(sum(bucket.nbytes for bucket in buckets), local_step, bare)
+
+
+def bucket_sizes(sizes: list[int]) -> list[int]:
+    """Add up sizes of float32 gradients to buckets, as DistributedDataParallel does by default."""
+    buckets = [0]
+    for size in sizes:
+        if 4 * buckets[-1] >= (FIRST_BUCKET if len(buckets) == 1 else BUCKET):
+            buckets.append(0)
+        buckets[-1] += size
+    return buckets
 
 
 def agreed(cell: Cell, value: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from assay_worker import (
     CLIP_EPSILON,
     Adapter,
     Cell,
+    Exchange,
     Graph,
     Info,
     OpAdapter,
@@ -109,6 +111,22 @@ class NumpyAdapter(Adapter):
 
     def agree(self, value: int) -> int:
         return super().agree(value) if self._ranks is None else self._ranks.agree(value)
+
+    def exchange(self) -> Exchange:
+        if self._ranks is None:
+            return super().exchange()
+        ranks = self._ranks
+        gradients = np.zeros(sum(math.prod(value.shape) for value in self._program.parameters), np.float32)
+
+        def local_step(slot: int, learning_rate: float, step: int) -> None:
+            self._ranks = None
+            self.step(slot, learning_rate, step)
+            self._ranks = ranks
+
+        def bare() -> None:
+            ranks.mean(gradients)
+
+        return Exchange(gradients.nbytes, local_step, bare)
 
     def synchronize(self) -> None:
         pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +47,10 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Return a function that measures one cell of two ranks, with a worker of the tests if one is named."""
+    """Return a function that measures one cell of two ranks, with a worker of the tests if one is named.
+
+    `changes`: of that worker's backend.json.
+    """
 
     def command_of(backend: str, worker: str) -> list[str]:
         if backend != "onednn":
@@ -57,7 +61,11 @@ def run(tmp_path: Path) -> Run:
         return [str(program)]
 
     def measured(
-        backend: str, worker: str = "", options: dict[str, str] | None = None, **variables: str
+        backend: str,
+        worker: str = "",
+        options: dict[str, str] | None = None,
+        changes: dict[str, Any] | None = None,
+        **variables: str,
     ) -> dict[str, Any]:
         if backend != "onednn" and not (ENVIRONMENTS / backend / "bin/python").exists():
             pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
@@ -66,7 +74,7 @@ def run(tmp_path: Path) -> Run:
             folder = tmp_path / backend
             folder.mkdir()
             description = json.loads((WORKERS[backend] / "backend.json").read_text())
-            description |= {"command": command_of(backend, worker)}
+            description |= {"command": command_of(backend, worker)} | (changes or {})
             if backend == "onednn":
                 del description["requires"]  # a file next to it
             (folder / "backend.json").write_text(json.dumps(description))
@@ -111,10 +119,63 @@ def living(folder: Path) -> list[str]:
     return found
 
 
+def check_exchange(cell: dict[str, Any]) -> None:
+    """Compare the metrics of the exchange with the ranks' own times."""
+    (fork,) = cell["forks"]
+    ranks = [rank["exchange"] for rank in fork["ranks"]]
+    assert not any("reason" in rank for rank in ranks), ranks
+    assert len({(rank["gradient_bytes"], rank["steps"]) for rank in ranks}) == 1
+
+    def slowest(times: str) -> list[float]:
+        return [max(of_ranks) for of_ranks in zip(*(rank[times] for rank in ranks), strict=True)]
+
+    step, local, bare = (slowest(times) for times in ("step_seconds", "local_seconds", "bare_seconds"))
+    exposed = statistics.median(a - b for a, b in zip(step, local, strict=True))
+    expected = {
+        "local_step_time": statistics.median(local),
+        "bare_exchange_time": statistics.median(bare),
+        "exposed_exchange_time": exposed,
+        "exchange_share": exposed / statistics.median(step),
+        "hidden_exchange_share": 1 - exposed / statistics.median(bare),
+        "gradient_bytes": ranks[0]["gradient_bytes"],
+    }
+    assert {name: cell["metrics"][name]["value"] for name in expected} == pytest.approx(expected)
+    first = ranks[0]
+    timed = first["steps"] * sum(first["step_seconds"] + first["local_seconds"] + first["bare_seconds"])
+    assert fork["spent"]["exchange"] > timed
+
+
+def test_the_exchange_of_two_ranks_is_timed(run: Run) -> None:
+    cell = run("numpy", options={"batch": "16"})
+    assert cell["status"] == "ok", cell["reason"]
+    check_exchange(cell)
+    metrics = {name: metric["value"] for name, metric in cell["metrics"].items()}
+    parameters = 784 * 128 + 128 + 128 * 10 + 10
+    assert metrics["gradient_bytes"] == 4 * parameters
+    # Rank 1 sends its gradients, and rank 0 sends their means.
+    assert metrics["wire_bytes"] >= metrics["gradient_bytes"]
+    assert cell["forks"][0]["loopback_bytes"] >= 2 * 24 * metrics["gradient_bytes"]
+
+
+def test_one_rank_has_no_exchange(run: Run) -> None:
+    cell = run("numpy", options={"ranks": "1"})
+    assert cell["status"] == "ok", cell["reason"]
+    assert "loopback_bytes" not in cell["forks"][0]
+    assert cell["metrics"]["exchange_share"]["reason"] == "the cell has one rank"
+
+
+def test_a_backend_that_does_not_time_its_exchange_is_not_asked(run: Run) -> None:
+    cell = run("numpy", "wrong_ranks_worker.py", changes={"times_exchange": False}, MISTAKE="none")
+    assert cell["status"] == "ok", cell["reason"]
+    assert not any("exchange" in rank for rank in cell["forks"][0]["ranks"])
+    assert "was not measured" in cell["metrics"]["exchange_share"]["reason"]
+
+
 @pytest.mark.parametrize("backend", FORKED)
 def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
     cell = run(backend)
     assert cell["status"] == "ok", cell["reason"]
+    check_exchange(cell)
     assert cell["equivalence"]["passed"]
     assert "/ranks=2/" in cell["id"]
     (fork,) = cell["forks"]
@@ -207,6 +268,7 @@ def test_a_backend_trains_in_ranks(run: Run, backend: str, options: dict[str, st
     cell = run(backend, options=options)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
+    check_exchange(cell)
     digests = {rank["parameters_digest"] for rank in cell["forks"][0]["ranks"]}
     assert len(digests) == 1, "all ranks get the same means, in whatever order they were added"
 

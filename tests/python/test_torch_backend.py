@@ -65,6 +65,11 @@ def stubbed() -> dict[str, Any]:
     return found
 
 
+def test_a_bare_exchange_has_the_buckets_of_pytorch(stubbed: dict[str, Any]) -> None:
+    assert len(stubbed["buckets"]["theirs"]) == 3
+    assert stubbed["buckets"]["ours"] == stubbed["buckets"]["theirs"]
+
+
 def test_a_capture_leaves_other_threads_alone(stubbed: dict[str, Any]) -> None:
     capture = stubbed["capture"]
     assert capture["options"] == {"capture_error_mode": "thread_local"}

@@ -1,4 +1,6 @@
-"""How backend torch captures a step and uploads batches, on stand-ins for the parts of torch that need a GPU.
+"""How backend torch captures a step, uploads batches and divides gradients into buckets.
+
+Parts of torch that need a GPU have stand-ins.
 
 Started by torch's interpreter with the folder of the backend: test_torch_backend.py. Prints JSON.
 """
@@ -7,14 +9,18 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 sys.path.insert(0, sys.argv[1])
+sys.path.append(str(Path(sys.argv[1]).parent / "python"))
 
 import numpy as np
 import torch
+import torch.distributed as dist
 import torch_capture
+import torch_ranks
 import torch_upload
 
 
@@ -63,4 +69,13 @@ def upload() -> dict[str, Any]:
     }
 
 
-print(json.dumps({"capture": capture(), "upload": upload()}))
+def buckets() -> dict[str, list[int]]:
+    """Return the sizes of PyTorch's buckets of gradients, and of those of the bare exchange."""
+    sizes = [300_000, 5, 200_000, 100, 7_000_000, 10, 3_000_000, 40]
+    gradients, limits = [torch.zeros(size) for size in sizes], [dist._DEFAULT_FIRST_BUCKET_BYTES, 25 << 20]
+    found, _ = dist._compute_bucket_assignment_by_size(gradients, limits, [False] * len(sizes))
+    theirs = [sum(sizes[place] for place in bucket) for bucket in found]
+    return {"theirs": theirs, "ours": torch_ranks.bucket_sizes(sizes)}
+
+
+print(json.dumps({"capture": capture(), "upload": upload(), "buckets": buckets()}))

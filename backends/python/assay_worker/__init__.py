@@ -7,6 +7,7 @@ from .adapter import Adapter, Cell, Info
 from .channels_last import ChannelsLast, images_to_ours, images_to_theirs, values_of_heads
 from .environment import variables
 from .errors import Unavailable, Unsupported
+from .exchange import Exchange
 from .libraries import Library, loaded_libraries
 from .loop import Loop
 from .memory import memory_share, total_gpu_memory
@@ -32,6 +33,7 @@ __all__ = [
     "Cell",
     "ChannelsLast",
     "Decoding",
+    "Exchange",
     "Graph",
     "Info",
     "Library",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .errors import Unsupported
+from .exchange import Exchange
 from .libraries import Library
 from .loop import Loop
 from .program import Program
@@ -186,6 +187,13 @@ class Adapter(ABC):
         block.
         """
         raise Unsupported("[ranks] this backend trains alone")
+
+    def exchange(self) -> Exchange:
+        """Return the exchange of gradients between several ranks, apart from the rest of a step.
+
+        Called after the timed steps and the exam. step() must stay the step that was timed.
+        """
+        raise Unsupported("[exchange] this backend cannot leave the exchange out of a step")
 
     def supply_masks(self, masks: Tensors) -> None:
         """Use these masks (u8, 1 kept, by name) for dropout from the next step on; empty: draw again."""

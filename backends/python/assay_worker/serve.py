@@ -20,6 +20,7 @@ from . import exam, trainer
 from .adapter import Adapter, Cell
 from .batch import Session, library_path
 from .errors import Unavailable, Unsupported
+from .exchange import exchange_times
 from .installed import installed_size
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
@@ -75,7 +76,7 @@ class Server:
         if name == "quit":
             self.close()
             return {"event": "bye"}
-        if name not in ("run", "verify", "restart"):
+        if name not in ("run", "verify", "restart", "exchange"):
             raise ValueError(f"unknown command {name!r}")
         if self._adapter is None or self._program is None:
             raise ValueError(f"command {name!r} before compile")
@@ -84,6 +85,8 @@ class Server:
         if name == "restart":
             self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
             return {"event": "restarted"}
+        if name == "exchange":
+            return self._exchange(self._adapter)
         task, last_step = self._cell.task, self._last_step
         agree = self._adapter.agree if self._cell.world > 1 else None
         exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, self._open_session, agree)
@@ -157,6 +160,14 @@ class Server:
             # A run of a single op leaves its results.
             "state_digest": digest(adapter.results() if op else self._compared(adapter.state())),
         }
+
+    def _exchange(self, adapter: Adapter) -> Event:
+        if self._cell.world == 1:
+            return {"event": "exchanged", "reason": "[exchange] there is one rank"}
+        try:
+            return {"event": "exchanged", **exchange_times(adapter)}
+        except Unsupported as error:
+            return {"event": "exchanged", "reason": str(error)}
 
     def _compared(self, state: Tensors) -> Tensors:
         """Leave out the running statistics if there are several ranks: each may have its own."""
