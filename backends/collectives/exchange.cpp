@@ -14,6 +14,12 @@ constexpr std::chrono::seconds patience{10};
 
 }  // namespace
 
+std::int64_t Bucket::elements() const {
+  std::int64_t sum = 0;
+  for (const Part& part : parts) sum += part.elements;
+  return sum;
+}
+
 std::int64_t Bucket::copy_parts() const {
   float* to = sums;
   for (const Part& part : parts) to = std::copy_n(part.gradient, part.elements, to);
@@ -55,6 +61,13 @@ void Exchange::remove(Bucket& bucket) noexcept {
   std::unique_lock lock(mutex_);
   finish(lock, bucket);
   std::erase(added_, &bucket);
+}
+
+std::vector<std::int64_t> Exchange::sizes() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::int64_t> found;
+  for (const Bucket* bucket : added_) found.push_back(bucket->elements());
+  return found;
 }
 
 void Exchange::start(Bucket& bucket) {

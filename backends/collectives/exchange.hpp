@@ -23,6 +23,7 @@ class Bucket {
   std::vector<Part> parts;  // one after the other in `sums`
   float* sums = nullptr;
 
+  std::int64_t elements() const;
   // Copies the gradients to `sums`; returns the number of elements.
   std::int64_t copy_parts() const;
 
@@ -65,8 +66,16 @@ class Exchange {
   void start(Bucket& bucket);
   // Returns when the sums at this address are complete. Throws the communicator's error.
   void wait(const float* sums);
-  // Communicator::first(). Precondition: every started bucket was waited for.
+  // What follows is only for when every started bucket was waited for.
+  // Communicator::first().
   std::int64_t agree(std::int64_t value) { return communicator_->first(value); }
+  // If not, kernels must neither start buckets nor wait for them.
+  bool enabled() const { return enabled_; }
+  void set_enabled(bool enabled) { enabled_ = enabled; }
+  // The number of elements of each added bucket.
+  std::vector<std::int64_t> sizes();
+  // Communicator::sum(), in this thread.
+  void sum(float* values, std::int64_t count) { communicator_->sum(values, count); }
 
  private:
   void serve();
@@ -75,6 +84,7 @@ class Exchange {
 
   std::shared_ptr<Communicator> communicator_;
   Progress progress_;
+  bool enabled_ = true;
   std::mutex mutex_;  // guards what follows, and the state and error of buckets
   std::condition_variable changed_;
   std::vector<Bucket*> added_;

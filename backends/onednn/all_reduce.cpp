@@ -2,8 +2,11 @@
 // the padding of the formats, one gradient after the other.
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "backends/collectives/exchange.hpp"
 #include "backends/onednn/blocks.hpp"
@@ -38,10 +41,10 @@ class StartKernel final : public Kernel {
     bucket_.sums = static_cast<float*>(outputs[0]);
   }
   void run() override {
-    if (exchange_ != nullptr)
-      exchange_->start(bucket_);
-    else
+    if (exchange_ == nullptr)
       bucket_.copy_parts();
+    else if (exchange_->enabled())
+      exchange_->start(bucket_);
   }
 
  private:
@@ -53,14 +56,18 @@ class WaitKernel final : public Kernel {
  public:
   WaitKernel(Exchange* exchange, int threads, const std::vector<Format>& means)
       : exchange_(exchange), threads_(threads) {
-    for (const Format& format : means) means_.push_back({nullptr, floats_of(format)});
+    for (const Format& format : means) means_.push_back({nullptr, nullptr, floats_of(format)});
   }
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     sums_ = static_cast<const float*>(inputs[0]);
-    for (std::size_t i = 0; i < outputs.size(); ++i) means_[i].to = static_cast<float*>(outputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      means_[i].gradient = static_cast<const float*>(inputs[1 + i]);
+      means_[i].to = static_cast<float*>(outputs[i]);
+    }
   }
   void run() override {
+    if (exchange_ != nullptr && !exchange_->enabled()) return keep_gradients();
     if (exchange_ != nullptr) exchange_->wait(sums_);
     const float share = exchange_ != nullptr ? 1.0F / static_cast<float>(exchange_->world()) : 1.0F;
     const float* from = sums_;
@@ -74,14 +81,47 @@ class WaitKernel final : public Kernel {
 
  private:
   struct Mean {
-    float* to = nullptr;
+    const float* gradient = nullptr;  // this rank's
+    float* to = nullptr;              // may be the same place
     std::int64_t elements = 0;
   };
+
+  void keep_gradients() {
+    for (const Mean& mean : means_) {
+      if (mean.to == mean.gradient) continue;
+      for_blocks(threads_, mean.elements, [&](std::int64_t i, std::int64_t n) {
+        std::copy_n(mean.gradient + i, n, mean.to + i);
+      });
+    }
+  }
 
   Exchange* exchange_;
   int threads_;
   const float* sums_ = nullptr;
   std::vector<Mean> means_;
+};
+
+// Sums zeros in buckets of the same sizes.
+class BareExchange final : public GradientExchange {
+ public:
+  explicit BareExchange(Exchange& exchange) : exchange_(exchange) {}
+
+  std::int64_t bytes() const override {
+    const std::vector<std::int64_t> sizes = exchange_.sizes();
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+  void set_enabled(bool enabled) override { exchange_.set_enabled(enabled); }
+  void run() override {
+    if (zeros_.empty())
+      for (const std::int64_t size : exchange_.sizes()) zeros_.emplace_back(static_cast<std::size_t>(size));
+    for (std::vector<float>& bucket : zeros_)
+      exchange_.sum(bucket.data(), static_cast<std::int64_t>(bucket.size()));
+  }
+
+ private:
+  Exchange& exchange_;
+  std::vector<std::vector<float>> zeros_;  // made at the first run
 };
 
 Format format_of(const Request& request, std::size_t gradient) {
@@ -126,6 +166,10 @@ Lowered lower_wait(const Request& request) {
 }
 
 }  // namespace
+
+std::unique_ptr<GradientExchange> make_bare_exchange(Exchange& exchange) {
+  return std::make_unique<BareExchange>(exchange);
+}
 
 std::span<const OpEntry> all_reduce_ops() {
   static constexpr std::array entries{OpEntry{"all_reduce_start", lower_start},

@@ -13,7 +13,7 @@
 namespace assay::onednn {
 
 OnednnLibrary::OnednnLibrary(int threads, std::shared_ptr<collectives::Exchange> exchange)
-    : exchange_(std::move(exchange)) {
+    : exchange_(std::move(exchange)), bare_exchange_(exchange_ ? make_bare_exchange(*exchange_) : nullptr) {
   omp_set_num_threads(threads);
   omp_set_dynamic(0);
   context_.threads = threads;

@@ -28,6 +28,7 @@ class OnednnLibrary : public KernelLibrary {
   void compact(std::vector<Scheduled>& kernels) override;
   bool keeps_constants() const override { return true; }
   std::int64_t agree(std::int64_t value) override { return exchange_ ? exchange_->agree(value) : value; }
+  GradientExchange* gradient_exchange() override { return bare_exchange_.get(); }
 
  protected:
   // Null if the mode does not have the op.
@@ -35,6 +36,7 @@ class OnednnLibrary : public KernelLibrary {
 
  private:
   std::shared_ptr<collectives::Exchange> exchange_;
+  std::unique_ptr<GradientExchange> bare_exchange_;  // of exchange_; null for one rank
   Context context_;
 };
 

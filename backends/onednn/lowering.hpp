@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,9 @@ std::span<const OpEntry> softmax_ops();
 std::span<const OpEntry> optimizer_ops();
 // Null if this backend does not have the op.
 const OpEntry* find_entry(std::string_view op);
+
+// For the exchange through which all_reduce_ops() exchange gradients.
+std::unique_ptr<GradientExchange> make_bare_exchange(collectives::Exchange& exchange);
 
 // The first of `candidates` for which oneDNN has an optimised implementation, or, if all lack one, the first
 // with any implementation. make(candidate) returns a primitive descriptor made with allow_empty.

@@ -53,23 +53,34 @@ inline Program program_of(const Case& c, std::int64_t batch) {
   return program;
 }
 
-// Trains on the rows of one rank; alone if `exchange` is null.
-inline Trained train(const Case& c, std::shared_ptr<Exchange> exchange) {
-  const int world = exchange ? exchange->world() : 1, rank = exchange ? exchange->rank() : 0;
+// The rows of rank `rank` of `world`.
+struct Rows {
+  int rank = 0, world = 1;
+};
+
+// With these rows staged. One rank if `exchange` is null.
+inline std::unique_ptr<KernelExecutable> executable_of(const Case& c,
+                                                       const std::shared_ptr<Exchange>& exchange,
+                                                       const Rows& rows) {
   CompileOptions options = assay::testing::options(c.mode, c.precision, 1);
-  options.rank = rank;
-  options.world = world;
+  options.rank = exchange ? exchange->rank() : 0;
+  options.world = exchange ? exchange->world() : 1;
   options.buckets = buckets;
-  const Program whole = program_of(c, c.batch), own = program_of(c, c.batch / world);
-  KernelExecutable executable(own, options, make_kernel_library_of_ranks(options, exchange));
-  executable.set_state(assay::testing::parameters(own, 1));
+  const Program whole = program_of(c, c.batch), own = program_of(c, c.batch / rows.world);
+  auto executable =
+      std::make_unique<KernelExecutable>(own, options, make_kernel_library_of_ranks(options, exchange));
+  executable->set_state(assay::testing::parameters(own, 1));
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const assay::testing::Batch all = assay::testing::batch(whole, static_cast<std::uint64_t>(slot));
-    const std::size_t inputs = all.inputs.size() / static_cast<std::size_t>(world),
-                      labels = all.labels.size() / static_cast<std::size_t>(world),
-                      at = static_cast<std::size_t>(rank);
-    executable.stage(slot, {all.inputs.data() + at * inputs, all.labels.data() + at * labels});
+    const std::size_t inputs = all.inputs.size() / static_cast<std::size_t>(rows.world),
+                      labels = all.labels.size() / static_cast<std::size_t>(rows.world),
+                      at = static_cast<std::size_t>(rows.rank);
+    executable->stage(slot, {all.inputs.data() + at * inputs, all.labels.data() + at * labels});
   }
+  return executable;
+}
+
+inline Trained trained_by(KernelExecutable& executable) {
   Trained trained;
   for (std::int64_t step = 0; step < steps; ++step) {
     executable.step(step % slots, 1e-2, step + 1);
@@ -77,6 +88,12 @@ inline Trained train(const Case& c, std::shared_ptr<Exchange> exchange) {
   }
   trained.state = executable.state();
   return trained;
+}
+
+// Trains on the rows of one rank; on all of them if `exchange` is null.
+inline Trained train(const Case& c, const std::shared_ptr<Exchange>& exchange) {
+  const Rows rows = exchange ? Rows{exchange->rank(), exchange->world()} : Rows{};
+  return trained_by(*executable_of(c, exchange, rows));
 }
 
 // The largest difference of an element, over the largest element of its tensor; and the tensor's name.

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -23,7 +24,9 @@ namespace assay::onednn::ranks {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
+using ::testing::UnorderedElementsAreArray;
 
 // Threads of this process as ranks.
 class World {
@@ -129,6 +132,76 @@ TEST(RanksMistake, IsSeen) {
       apart = std::max(apart, distance(rank.state, expected.state).value);
     EXPECT_GT(apart, 1000 * bound(c.precision)) << mistake;
   }
+}
+
+TEST(RanksExchange, IsLeftOutOfStepsOnRequest) {
+  for (const char* mode : {"graph", "eager", "primitives"}) {
+    const Case c{.mode = mode};
+    World world(2);
+    std::array<Trained, 2> found;
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < 2; ++rank) {
+        threads.emplace_back([&, rank] {
+          const auto exchange = std::make_shared<Exchange>(std::make_shared<Thread>(world, rank), c.progress);
+          const auto executable = executable_of(c, exchange, {rank, 2});
+          executable->gradient_exchange()->set_enabled(false);
+          found[static_cast<std::size_t>(rank)] = trained_by(*executable);
+        });
+      }
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      const Trained expected = trained_by(*executable_of(c, nullptr, {rank, 2}));
+      const Distance apart = distance(found[static_cast<std::size_t>(rank)].state, expected.state);
+      EXPECT_LE(apart.value, bound(c.precision)) << mode << ", rank " << rank << ", " << apart.tensor;
+    }
+    EXPECT_GT(distance(found[0].state, found[1].state).value, bound(c.precision)) << "the rows differ";
+  }
+}
+
+// Counts what is added up.
+class Counting final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int world() const override { return 2; }
+  std::string library() const override { return "none"; }
+  void sum(float*, std::int64_t count) override { counts.push_back(count); }
+  std::int64_t first(std::int64_t value) override { return value; }
+  [[noreturn]] void abort(const std::string&) noexcept override { std::abort(); }
+
+  std::vector<std::int64_t> counts;
+};
+
+TEST(RanksExchange, RunsByItselfWithTheBucketsOfAStep) {
+  for (const Progress progress : {Progress::thread, Progress::step}) {
+    const auto counting = std::make_shared<Counting>();
+    const Case c{.progress = progress};
+    const auto executable = executable_of(c, std::make_shared<Exchange>(counting, progress), {0, 2});
+    const auto counts_of = [&](const auto& run) {
+      counting->counts.clear();
+      run();
+      return counting->counts;
+    };
+    const auto step = [&] {
+      executable->step(0, 1e-2, 1);
+      executable->synchronize();
+    };
+    GradientExchange* const exchange = executable->gradient_exchange();
+    ASSERT_NE(exchange, nullptr);
+    const std::vector<std::int64_t> of_step = counts_of(step);
+    EXPECT_GT(of_step.size(), 1U);
+    EXPECT_EQ(exchange->bytes(), 4 * std::accumulate(of_step.begin(), of_step.end(), std::int64_t{0}));
+    for (int i = 0; i < 2; ++i)
+      EXPECT_THAT(counts_of([&] { exchange->run(); }), UnorderedElementsAreArray(of_step));
+    exchange->set_enabled(false);
+    EXPECT_THAT(counts_of(step), IsEmpty());
+    exchange->set_enabled(true);
+    EXPECT_EQ(counts_of(step), of_step);
+  }
+}
+
+TEST(RanksExchange, IsNothingForOneRank) {
+  EXPECT_EQ(executable_of({}, nullptr, {})->gradient_exchange(), nullptr);
 }
 
 class Failing final : public Communicator {
