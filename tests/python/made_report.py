@@ -82,8 +82,8 @@ class Maker:
             forks.append(self.fork(number, made, flags))
         return forks
 
-    def ranks_forks(self, step: float, count: int, ranks: int) -> list[Json]:
-        """Forks of several ranks, which are equally slow."""
+    def ranks_forks(self, step: float, count: int, ranks: int, exchange: Json | None) -> list[Json]:
+        """Forks of several ranks, which are equally slow; each has the same times of its exchange, if any."""
         forks = self.steps_forks(step, count, 3)
         for fork in forks:
             rows = fork["blocks"]
@@ -91,7 +91,7 @@ class Maker:
             for row, part in zip(rows, own, strict=True):
                 row["cpu_ns"] = ranks * part["cpu_ns"]
             record: Json = {"cores": "0", "blocks": columns(own), "compile_seconds": 0.25}
-            record["host_peak_rss"] = 90_000_000
+            record |= {"host_peak_rss": 90_000_000} | ({"exchange": exchange} if exchange else {})
             fork["ranks"] = [{"rank": rank} | record for rank in range(ranks)]
         return forks
 
@@ -236,8 +236,12 @@ class Maker:
         return self.cell(backend, mode, kind, forks, **axes, size=size, cache="warm", work=work)
 
 
+EXCHANGE = {"gradient_bytes": 4_000_000, "steps": 10}
+EXCHANGE_TIMES = {"step_seconds": 6e-3, "local_seconds": 4.5e-3, "bare_seconds": 2e-3}
+
+
 def in_ranks(m: Maker) -> list[Json]:
-    """Make cells of 1, 2 and 4 ranks."""
+    """Make cells of 1, 2 and 4 ranks; only one backend measured what its exchange costs."""
     cells: list[Json] = []
     for backend, mode in (("torch", "eager"), ("jax", "jit")):
         for ranks in (1, 2, 4):
@@ -245,10 +249,20 @@ def in_ranks(m: Maker) -> list[Json]:
             if ranks == 1:
                 cells.append(m.cell(backend, mode, "framework", m.steps_forks(step, WIDE, 3), **axes))
                 continue
-            forks = m.ranks_forks(step, WIDE, ranks)
+            exchange = EXCHANGE | {name: [time] * 3 for name, time in EXCHANGE_TIMES.items()}
+            forks = m.ranks_forks(step, WIDE, ranks, exchange if backend == "torch" else None)
             cell = m.cell(backend, mode, "framework", forks, **axes)
             cell |= {"variant": {"ranks": str(ranks)}}
             cell["id"] = cell["id"].replace("/steps", f"/ranks={ranks}/steps")
+            if backend == "torch":
+                whole, local, bare = EXCHANGE_TIMES.values()
+                exposed = whole - local
+                times = {"local_step_time": local, "bare_exchange_time": bare}
+                times |= {"exposed_exchange_time": exposed}
+                shares = {"exchange_share": exposed / whole, "hidden_exchange_share": 1 - exposed / bare}
+                costs = {name: metric([time] * WIDE, "s", "duration") for name, time in times.items()}
+                costs |= {name: metric([share] * WIDE, "1", "percentage") for name, share in shares.items()}
+                cell["metrics"] |= costs
             cells.append(cell)
     return cells
 

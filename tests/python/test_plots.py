@@ -70,7 +70,17 @@ def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study_at(path)
 
 
-OF_STUDIES = ("networks", "speedup", "ranks", "latency", "decoding", "profile", "schedules", "plans")
+OF_STUDIES = (
+    "networks",
+    "speedup",
+    "ranks",
+    "exchange",
+    "latency",
+    "decoding",
+    "profile",
+    "schedules",
+    "plans",
+)
 
 
 def drawn(study: Study, name: str) -> Figure:
@@ -102,7 +112,13 @@ def test_every_picture_is_drawn_of_a_report_that_has_everything(
     assert root.tag.endswith("svg")
     texts = "".join(root.itertext())
     assert plot.title in texts
-    shown_by = {"memory": "naive", "plans": "naive", "schedules": "mxnet", "ranks": "torch"}
+    shown_by = {
+        "memory": "naive",
+        "plans": "naive",
+        "schedules": "mxnet",
+        "ranks": "torch",
+        "exchange": "torch",
+    }
     assert shown_by.get(plot.name, "onednn") in texts
 
 
@@ -273,6 +289,18 @@ def test_a_published_efficiency_is_marked_at_its_ranks(study_of: Callable[[Json]
     marks = rows_of(figure, "published")
     assert [(row["ranks"], row["efficiency"], row["speedup"]) for row in marks] == [(2, 0.8, 1.6)] * 2
     assert "published" in figure.note
+
+
+def test_a_step_of_ranks_is_cut_into_computing_and_exchange(of_studies: Study) -> None:
+    rows = rows_of(drawn(of_studies, "exchange"), "part")
+    assert {row["series"] for row in rows} == {"torch eager"}, "jax did not time its exchange"
+    by_part = {row["part"]: row["seconds"] for row in rows}
+    times = made_report.EXCHANGE_TIMES
+    assert sum(by_part.values()) == pytest.approx(times["step_seconds"])
+    exposed, hidden = by_part["exposed exchange"], by_part["hidden exchange, while it computes"]
+    assert exposed == pytest.approx(times["step_seconds"] - times["local_seconds"])
+    assert exposed + hidden == pytest.approx(times["bare_seconds"])
+    assert {(row["share"], row["hides"]) for row in rows} == {("25 %", "25 %")}
 
 
 def test_bars_are_grouped_over_the_axis(everything: Study, of_studies: Study) -> None:
