@@ -168,7 +168,7 @@ constexpr auto describe(Of<CellRequest>) {
           .between(1, 65'536)
           .left_out_by_default(),
       field("rendezvous", &CellRequest::rendezvous,
-            "Where they find each other: `127.0.0.1:29400`, a free port on rank 0's machine.")
+            "Where they find each other: `127.0.0.1:29400`, an address of rank 0 and a free port.")
           .left_out_by_default(),
       field("deterministic", &CellRequest::deterministic,
             "Whether results must be the same bits in each run.")

@@ -105,11 +105,15 @@ TEST_F(TeamTest, OfOneWorkerIsAsItWas) {
   EXPECT_THAT(result.reason, StartsWith("the worker died of SIGSEGV"));
 }
 
-TEST(Rendezvous, IsAFreePortOnLoopback) {
-  const std::string one = free_rendezvous();
-  EXPECT_THAT(one, StartsWith("127.0.0.1:"));
-  EXPECT_GT(std::stoi(one.substr(one.find(':') + 1)), 1023);
+TEST(Rendezvous, HasAFreePort) {
+  for (const std::string address : {"127.0.0.1", "198.51.100.7"}) {  // the second one is of no machine
+    const std::string one = free_rendezvous(address);
+    EXPECT_THAT(one, StartsWith(address + ":"));
+    EXPECT_GT(std::stoi(one.substr(one.find(':') + 1)), 1023);
+  }
 }
+
+TEST(Rendezvous, RejectsWhatIsNotAnAddress) { EXPECT_THROW(free_rendezvous("localhost"), std::system_error); }
 
 }  // namespace
 }  // namespace assay

@@ -83,6 +83,7 @@ struct Cell {
   // What starts several ranks, and its further arguments, split at blanks.
   Launcher launcher = Launcher::fork;
   std::string launcher_arguments;
+  std::string rendezvous = "127.0.0.1";  // the IPv4 address of rank 0 at which they find each other
   std::int64_t distinct = 4;
   bool profile = false;
   std::vector<Published> published;

@@ -1,5 +1,7 @@
 #include "harness/conductor/config/matrix.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,6 +31,11 @@ using Names = std::vector<std::string>;
 const std::string every_mode = "all", best_mode = "best";
 
 const Names& texts_of(const Names& names) { return names; }
+
+bool is_ipv4_address(const std::string& text) {
+  in_addr address{};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
 
 // Calls `visit` with every combination of the lists; the last list changes fastest.
 void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
@@ -295,6 +302,10 @@ class Expander {
       const std::string launcher = text_of(values, "launcher");
       cell.launcher = launcher.empty() ? backend.launcher : from_word<Launcher>(launcher).value();
       cell.launcher_arguments = text_of(values, "launcher-arguments");
+      cell.rendezvous = text_of(values, "rendezvous");
+      if (!is_ipv4_address(cell.rendezvous))
+        throw ConfigError(fmt::format("{}: [rendezvous] got '{}': must be an IPv4 address, such as 10.0.0.1",
+                                      row.where, cell.rendezvous));
       cell.id = cell_id(cell.axes);
       judge(cell, cell.program());  // reports a graph that cannot be built before the run
       return cell;

@@ -45,6 +45,8 @@ constexpr std::array settings = {
         0, 0, launchers},
     Option{"launcher-arguments", cell, text, "TEXT", "",
            "Further arguments of the launcher, separated by blanks, such as --mpi=pmix"},
+    Option{"rendezvous", cell, text, "ADDRESS", "127.0.0.1",
+           "With --ranks: the IPv4 address of rank 0, where they meet; the program chooses the port"},
     Option{"check", cell, flag, "true|false", "true",
            "Compare the timed program with the oracle; cells are ranked only if checked"},
     Option{"distinct", cell, integer, "N", "4",

@@ -166,16 +166,20 @@ std::vector<ConversationResult> Team::converse(const std::vector<Command>& comma
 
 int Team::nodes() const { return threads_ ? threads_->nodes() : 1; }
 
-std::string free_rendezvous() {
+std::string free_rendezvous(const std::string& address) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) != 1)
+    throw std::system_error(EINVAL, std::generic_category(), "[ranks] the IPv4 address '" + address + "'");
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (!socket || ::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
-    throw std::system_error(errno, std::generic_category(), "[ranks] a port on loopback");
-  return fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+  const int on = 1;
+  socklen_t size = sizeof place;
+  auto* any = reinterpret_cast<sockaddr*>(&place);
+  // IP_FREEBIND: also an address that this process does not have.
+  if (!socket || ::setsockopt(socket.get(), IPPROTO_IP, IP_FREEBIND, &on, sizeof on) != 0 ||
+      ::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "[ranks] a port at " + address);
+  return fmt::format("{}:{}", address, ntohs(place.sin_port));
 }
 
 namespace {

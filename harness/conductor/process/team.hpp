@@ -40,9 +40,10 @@ class Team {
   std::unique_ptr<Threads> threads_;
 };
 
-// An address on loopback with a port that is free at the moment, for ranks to find each other: "127.0.0.1:29400".
-// Throws std::system_error.
-std::string free_rendezvous();
+// The IPv4 address with a port that is free at the moment, for ranks to find each other: "127.0.0.1:29400". If this
+// process does not have the address, rank 0 is expected to, such as in another network namespace; the port is then only
+// likely to be free there. Throws std::system_error.
+std::string free_rendezvous(const std::string& address);
 
 // The ranks' results as that of one worker: the status, reason and log are those of the rank that failed first. A rank
 // that died takes precedence over one that reported an error, which is usually about the death. The reason names the

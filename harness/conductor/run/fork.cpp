@@ -462,7 +462,7 @@ namespace {
 std::vector<Member> members_of(const Cell& cell, const fs::path& folder) {
   const int world = cell.axes.ranks();
   if (world == 1) return {{.place = {}, .folder = folder, .plan = {}}};
-  const std::string rendezvous = free_rendezvous();
+  const std::string rendezvous = free_rendezvous(cell.rendezvous);
   std::vector<Member> members;
   for (int rank = 0; rank < world; ++rank)
     members.push_back(
@@ -563,6 +563,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (members.size() > 1) {
       fork.settings["launcher"] = to_string(cell.launcher);
       fork.settings["nodes"] = std::to_string(used->team.nodes());
+      fork.settings["rendezvous"] = cell.rendezvous;
     }
     fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
     fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";

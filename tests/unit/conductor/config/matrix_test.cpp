@@ -134,6 +134,20 @@ TEST_F(MatrixTest, GivesEachRankTheBatchIfTheScalingIsWeak) {
   EXPECT_THAT(made[1].id, HasSubstr("/b32/"));
 }
 
+TEST_F(MatrixTest, TakesTheAddressAtWhichRanksMeet) {
+  registry_.backends[0].collectives = {"sockets"};
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "ranks": [1, 2], "rendezvous": "10.0.0.1"})");
+  EXPECT_EQ(made.at(1).rendezvous, "10.0.0.1");
+  EXPECT_THAT(made.at(1).reproduce(1), HasSubstr(" --rendezvous 10.0.0.1"));
+  EXPECT_THAT(made.at(0).reproduce(1), Not(HasSubstr("rendezvous"))) << "one rank meets nobody";
+  for (const std::string wrong : {"localhost", "10.0.0", "10.0.0.1:29400"})
+    EXPECT_THAT(
+        error_of((R"({"workload": "mlp", "backend": "fast", "ranks": 2, "rendezvous": ")" + wrong + "\"}")
+                     .c_str()),
+        AllOf(HasSubstr("[rendezvous] got '" + wrong + "'"), HasSubstr("10.0.0.1")));
+}
+
 TEST_F(MatrixTest, RejectsABatchThatRanksCannotShare) {
   registry_.backends[0].collectives = {"sockets"};
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": 33, "ranks": 2})"),
