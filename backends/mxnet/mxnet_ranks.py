@@ -5,7 +5,6 @@ Rank 0 starts the scheduler, and each rank one server, as many as MXNet's own la
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import mxnet as mx
 import numpy as np
 from assay_worker import Cell
+from assay_worker.rendezvous import own_address
 
 SERVER = Path(__file__).with_name("mxnet_server.py")
 VALUE = 1 << 30  # the key of a value that the ranks agree on; the Trainer's keys count parameters from 0
@@ -31,10 +31,9 @@ class Ranks:
             "DMLC_PS_ROOT_PORT": str(port),
             "DMLC_NUM_WORKER": str(cell.world),
             "DMLC_NUM_SERVER": str(cell.world),
+            # Otherwise each process listens at the address of the first interface that is not loopback.
+            "DMLC_NODE_HOST": own_address(cell.rendezvous),
         }
-        if ipaddress.ip_address(host).is_loopback:
-            # Otherwise each process listens at the address of the first other interface.
-            place["DMLC_NODE_HOST"] = host
         os.environ.update(place, DMLC_ROLE="worker")
         for role in ["scheduler", "server"] if cell.rank == 0 else ["server"]:
             _start(role)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from assay_worker import Cell
-from assay_worker.rendezvous import connected
+from assay_worker.rendezvous import connected, own_address
 
 CONNECT_SECONDS = 300.0
 Place = tuple[str, int]
@@ -89,35 +89,36 @@ def _summed(value: Any) -> Any:
 
 
 def exchanged_endpoints(rank: int, world: int, place: Place) -> list[str]:
-    """Return the endpoints of all ranks, in their order: free ports at the address of the rendezvous.
+    """Return the endpoints of all ranks, in their order: free ports at each rank's own address.
 
-    Rank 0 listens at the rendezvous, and the others tell it their ports.
+    Rank 0 listens at the rendezvous, and the others tell it their endpoints.
     """
-    with socket.create_server((place[0], 0)) as held:  # until all have one, so that no two are equal
-        port = held.getsockname()[1]
-        ports = _collected(world, place, port) if rank == 0 else _told(rank, place, port)
-    return [f"{place[0]}:{ports[str(number)]}" for number in range(world)]
+    address = own_address(place)
+    with socket.create_server((address, 0)) as held:  # until all have one, so that no two are equal
+        own = f"{address}:{held.getsockname()[1]}"
+        endpoints = _collected(world, place, own) if rank == 0 else _told(rank, place, own)
+    return [endpoints[str(number)] for number in range(world)]
 
 
-def _collected(world: int, place: Place, own: int) -> dict[str, int]:
-    ports, peers = {"0": own}, []
+def _collected(world: int, place: Place, own: str) -> dict[str, str]:
+    endpoints, peers = {"0": own}, []
     with socket.create_server(place, backlog=world) as server, contextlib.ExitStack() as stack:
         server.settimeout(CONNECT_SECONDS)
-        while len(ports) < world:
+        while len(endpoints) < world:
             peer, _ = server.accept()
             peers.append(stack.enter_context(peer.makefile("rw")))
             peer.close()  # the file keeps the connection
-            ports |= json.loads(peers[-1].readline())
+            endpoints |= json.loads(peers[-1].readline())
         for told in peers:
-            told.write(json.dumps(ports) + "\n")
+            told.write(json.dumps(endpoints) + "\n")
             told.flush()
             told.readline()  # the end of the file: the rank has read them
-    return ports
+    return endpoints
 
 
-def _told(rank: int, place: Place, own: int) -> dict[str, int]:
+def _told(rank: int, place: Place, own: str) -> dict[str, str]:
     with connected(place, CONNECT_SECONDS) as peer, peer.makefile("rw") as told:
         told.write(json.dumps({str(rank): own}) + "\n")
         told.flush()
-        found: dict[str, int] = json.loads(told.readline())
+        found: dict[str, str] = json.loads(told.readline())
     return found

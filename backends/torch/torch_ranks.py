@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
 from assay_worker import Cell, Exchange, Unsupported
+from assay_worker.rendezvous import interface_of, own_address
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -20,9 +20,9 @@ def join_ranks(cell: Cell) -> None:
     if cell.world == 1:
         return
     host, port = cell.rendezvous
-    if ipaddress.ip_address(host).is_loopback:
+    if interface := interface_of(own_address(cell.rendezvous)):
         # Otherwise gloo listens at the address of the host's name.
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     dist.init_process_group("gloo", init_method=f"tcp://{host}:{port}", rank=cell.rank, world_size=cell.world)
 
 

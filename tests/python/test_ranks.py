@@ -430,12 +430,14 @@ def launched(tmp_path: Path, name: str, text: str = STAND_IN) -> dict[str, str]:
 @MPIRUN
 @pytest.mark.parametrize("backend", EACH)
 def test_two_ranks_of_mpirun_are_equal_to_one_process(run: Run, backend: str) -> None:
-    cell = run(backend, options={"launcher": "mpirun"})
+    cell = run(backend, options={"launcher": "mpirun", "rendezvous": "127.0.0.2"})
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
-    assert ("--launcher mpirun" in cell["reproduce"]) == (backend != "onednn"), "its usual launcher"
+    usual = "" if backend == "onednn" else "--launcher mpirun "
+    assert f"{usual}--rendezvous 127.0.0.2" in cell["reproduce"]
     (fork,) = cell["forks"]
-    assert (fork["settings"]["launcher"], fork["settings"]["nodes"]) == ("mpirun", "1")
+    told = [fork["settings"][name] for name in ("launcher", "nodes", "rendezvous")]
+    assert told == ["mpirun", "1", "127.0.0.2"]
     assert [rank["rank"] for rank in fork["ranks"]] == [0, 1]
     assert fork["ranks"][0]["blocks"]["loss"] != fork["ranks"][1]["blocks"]["loss"]
     assert all(rank["host_peak_rss"] > 1 << 20 for rank in fork["ranks"])

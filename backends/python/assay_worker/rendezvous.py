@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
+import struct
 import time
+
+GET_ADDRESS = 0x8915  # SIOCGIFADDR: netdevice(7)
 
 
 def connected(place: tuple[str, int], seconds: float) -> socket.socket:
@@ -19,3 +23,26 @@ def connected(place: tuple[str, int], seconds: float) -> socket.socket:
             if time.monotonic() > until:
                 raise
             time.sleep(0.01)
+
+
+def own_address(place: tuple[str, int]) -> str:
+    """Return the IPv4 address of this process on the way to rank 0. Nothing is sent.
+
+    Raises OSError if there is no way.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect(place)
+        return str(asked.getsockname()[0])
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the network interface whose first IPv4 address this is; empty if none has it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(asked, GET_ADDRESS, struct.pack("40s", name.encode()))
+            except OSError:  # it has no IPv4 address
+                continue
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return ""
