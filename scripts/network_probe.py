@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a network does without a framework: latency, bandwidth, and exchanges of gradients without adding.
+"""Measures a network without a framework: latency, bandwidth, and exchanges of gradients without adding.
 
     scripts/network_probe.py ADDRESS PORT PLAN
 
