@@ -105,10 +105,10 @@ class TwoMachines:
         ip = tool("ip")
         peer = ["type", "veth", "peer", "name", INTERFACE, "netns", str(self._other.pid)]
         run([ip, "link", "add", INTERFACE, *peer])
-        for address, where in ((ADDRESSES[0], list), (ADDRESSES[1], self.in_other)):
-            run(where([ip, "address", "add", f"{address}/30", "dev", INTERFACE]))
-            run(where([ip, "link", "set", "dev", INTERFACE, "gso_max_size", str(MAX_PACKET), "up"]))
-            run(where([ip, "link", "set", "dev", "lo", "up"]))
+        for address, ip_there in ((ADDRESSES[0], [ip]), (ADDRESSES[1], self.in_other([ip]))):
+            run([*ip_there, "address", "add", f"{address}/30", "dev", INTERFACE])
+            run([*ip_there, "link", "set", "dev", INTERFACE, "gso_max_size", str(MAX_PACKET), "up"])
+            run([*ip_there, "link", "set", "dev", "lo", "up"])
 
 
 def tool(name: str) -> str:
