@@ -157,30 +157,28 @@ def with_overhead(row: Row, overhead: float | None) -> Row:
 
 HEADINGS = (
     "network", "backend", "mode", "Mbit/s", "probe", "latency us", "exchange ms", "model", "one rank ms",
-    "two ranks ms", "model", "deviation %", "with overhead", "deviation %", "efficiency %", "model",
+    "two ranks ms", "model", "deviation %", "with overhead", "deviation %", "efficiency %", "model", "notes",
 )  # fmt: skip
-TEXTS = 3  # the first columns
 
 
 def markdown(rows: Iterable[Row]) -> str:
     """Return the rows as a table."""
-    lines = [HEADINGS, ["---"] * TEXTS + ["---:"] * (len(HEADINGS) - TEXTS), *map(cells_of, rows)]
+    texts = {"network", "backend", "mode", "notes"}
+    lines = [HEADINGS, ["---" if name in texts else "---:" for name in HEADINGS], *map(cells_of, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def cells_of(row: Row) -> list[str]:
     rate = "no limit" if row.rate is None else f"{row.rate / 1e6:g}"
-    link = [rate, f"{8e-6 * row.bandwidth:.1f}", f"{1e6 * row.latency:.0f}"]
+    network = [rate, f"{8e-6 * row.bandwidth:.1f}", f"{1e6 * row.latency:.0f}"]
     exchange = [milliseconds(row.bare_exchange), milliseconds(row.modelled_exchange)]
-    texts = [row.workload, row.backend, row.mode]
-    if row.two_ranks is None:
-        empty = len(HEADINGS) - len(texts) - len(link) - len(exchange)
-        return [*texts, *link, *exchange, row.status, *[""] * (empty - 1)]
     times = [milliseconds(row.one_rank), milliseconds(row.two_ranks)]
     model = [milliseconds(row.modelled), percent(row.deviation, "+")]
     tuned = [milliseconds(row.modelled_with_overhead), percent(row.deviation_with_overhead, "+")]
     efficiency = [percent(row.efficiency), percent(row.modelled_efficiency)]
-    return [*texts, *link, *exchange, *times, *model, *tuned, *efficiency]
+    notes = " ".join(row.flags if row.status == "ok" else [row.status])
+    texts = [row.workload, row.backend, row.mode]
+    return [*texts, *network, *exchange, *times, *model, *tuned, *efficiency, notes]
 
 
 def milliseconds(seconds: float | None) -> str:
