@@ -45,8 +45,8 @@ std::string remedy(int world) {
 std::shared_ptr<Communicator> join_mpi(int rank, int world) {
   const fs::path file = module();
   if (!has_launcher())
-    throw std::runtime_error(fmt::format("[ranks] no MPI launcher started rank {} of {}: {}", rank, world,
-                                         remedy(world)));
+    throw std::runtime_error(
+        fmt::format("[ranks] no MPI launcher started rank {} of {}: {}", rank, world, remedy(world)));
   // Plugins of Open MPI look for its symbols among the global ones.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)

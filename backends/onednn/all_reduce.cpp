@@ -89,9 +89,8 @@ class WaitKernel final : public Kernel {
   void keep_gradients() {
     for (const Mean& mean : means_) {
       if (mean.to == mean.gradient) continue;
-      for_blocks(threads_, mean.elements, [&](std::int64_t i, std::int64_t n) {
-        std::copy_n(mean.gradient + i, n, mean.to + i);
-      });
+      for_blocks(threads_, mean.elements,
+                 [&](std::int64_t i, std::int64_t n) { std::copy_n(mean.gradient + i, n, mean.to + i); });
     }
   }
 

@@ -149,7 +149,8 @@ struct Exchanged {
 };
 constexpr auto describe(Of<Exchanged>) {
   return fields(
-      "exchanged", "What the exchange of gradients costs one of several ranks, measured after its timed steps.",
+      "exchanged",
+      "What the exchange of gradients costs one of several ranks, measured after its timed steps.",
       field("reason", &Exchanged::reason, "Why it was not measured; then it has no times.")
           .left_out_by_default(),
       field("gradient_bytes", &Exchanged::gradient_bytes,
@@ -159,11 +160,13 @@ constexpr auto describe(Of<Exchanged>) {
       field("steps", &Exchanged::steps, "Number of runs in a row; each time is the mean of that many.")
           .at_least(0)
           .left_out_by_default(),
-      field("step_seconds", &Exchanged::step_seconds, "Seconds of the step that was timed, one for each round.")
+      field("step_seconds", &Exchanged::step_seconds,
+            "Seconds of the step that was timed, one for each round.")
           .left_out_by_default(),
-      field("local_seconds", &Exchanged::local_seconds,
-            "Seconds of the same step without the exchange, in the same rounds: each rank updates with its own "
-            "gradients.")
+      field(
+          "local_seconds", &Exchanged::local_seconds,
+          "Seconds of the same step without the exchange, in the same rounds: each rank updates with its own "
+          "gradients.")
           .left_out_by_default(),
       field("bare_seconds", &Exchanged::bare_seconds,
             "Seconds of an exchange of as many bytes with nothing else going on, in the same rounds.")
@@ -187,7 +190,8 @@ constexpr auto describe(Of<Error>) {
                 field("reason", &Error::reason, "Why.").optional());
 }
 
-using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Exchanged, Judged, Bye, Progress, Error>;
+using Event =
+    std::variant<Hello, Compiled, Ran, Verified, Restarted, Exchanged, Judged, Bye, Progress, Error>;
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
 

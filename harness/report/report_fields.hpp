@@ -235,9 +235,10 @@ constexpr auto describe(Of<Fork>) {
       field("ranks", &Fork::ranks,
             "What each of several ranks measured, in their order; absent for one rank.")
           .left_out_by_default(),
-      field("loopback_bytes", &Fork::loopback_bytes,
-            "Of several ranks: bytes that the loopback interface sent from the command `run` to the last answer to it, "
-            "by any process; absent if the system does not count them.")
+      field(
+          "loopback_bytes", &Fork::loopback_bytes,
+          "Of several ranks: bytes that the loopback interface sent from the command `run` to the last answer to it, "
+          "by any process; absent if the system does not count them.")
           .at_least(0)
           .left_out_by_default(),
       field(

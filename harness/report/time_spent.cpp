@@ -67,8 +67,8 @@ double total(const TimeSpent& spent) {
 }
 
 void scale(TimeSpent& spent, double factor) {
-  for (double* part : {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check,
-                       &spent.exchange, &spent.judge, &spent.quit})
+  for (double* part : {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check, &spent.exchange,
+                       &spent.judge, &spent.quit})
     *part *= factor;
 }
 

@@ -241,8 +241,8 @@ TEST_F(LaunchTest, ReportsOrdersThatAreTooLong) {
   Team team(all, {}, launch(2));
   const ConversationResult result = talk_with(team);
   EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
-  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: cannot send the worker's command"),
-                                   HasSubstr("Message too long")));
+  EXPECT_THAT(result.reason,
+              AllOf(StartsWith("rank 1: cannot send the worker's command"), HasSubstr("Message too long")));
 }
 
 // From here on pidfd_open() fails in this process and its children, as in an old kernel. False if it does not.

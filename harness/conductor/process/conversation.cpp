@@ -34,11 +34,13 @@ struct Ended {
   WorkerEnding ending;
 };
 
-constexpr std::array closing_events = {
-    std::pair{Verb::compile, "compiled"},   std::pair{Verb::run, "ran"},
-    std::pair{Verb::verify, "verified"},    std::pair{Verb::restart, "restarted"},
-    std::pair{Verb::exchange, "exchanged"}, std::pair{Verb::oracle, "judged"},
-    std::pair{Verb::quit, "bye"}};
+constexpr std::array closing_events = {std::pair{Verb::compile, "compiled"},
+                                       std::pair{Verb::run, "ran"},
+                                       std::pair{Verb::verify, "verified"},
+                                       std::pair{Verb::restart, "restarted"},
+                                       std::pair{Verb::exchange, "exchanged"},
+                                       std::pair{Verb::oracle, "judged"},
+                                       std::pair{Verb::quit, "bye"}};
 
 std::string_view closing_event(Verb verb) {
   for (const auto& [candidate, name] : closing_events) {
@@ -201,8 +203,7 @@ class Worker::Conversation {
         fail(ReasonCode::protocol_broken,
              fmt::format("the worker reports an impossible compile time: {} s", compiled->seconds));
       }
-      if (const double all = result_.command_seconds.at(command.verb);
-          compiled->seconds > all + slack) {
+      if (const double all = result_.command_seconds.at(command.verb); compiled->seconds > all + slack) {
         fail(ReasonCode::protocol_broken,
              fmt::format("the worker reports a compile time of {:g} s, but it answered after {:g} s",
                          compiled->seconds, all));

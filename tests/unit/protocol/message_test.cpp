@@ -22,8 +22,8 @@ std::string error_of(std::string_view line) {
 }
 
 TEST(Message, commands_survive_the_wire) {
-  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
-                          Verb::oracle, Verb::quit}) {
+  for (const Verb verb :
+       {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(parse_command(write(Command{verb})).verb, verb);
   }
 }

@@ -55,8 +55,8 @@ Json request() {
 }
 
 TEST(ProtocolSchema, holds_for_every_message_that_we_write) {
-  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
-                          Verb::oracle, Verb::quit}) {
+  for (const Verb verb :
+       {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(errors("command", Json::parse(write(Command{verb}))), "");
   }
   const Event events[] = {Hello{1, "x", "1", {{"l", "1", ""}}, {}},

@@ -8,10 +8,10 @@
 namespace assay {
 namespace {
 
+using protocol::Exchanged;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using protocol::Exchanged;
 
 // Of the slower rank: steps of 9, 10, 12 ms; local steps of 7, 7, 8 ms; bare exchanges of 4, 5, 6 ms.
 Fork two_ranks() {
