@@ -37,9 +37,8 @@ def why_no_namespaces() -> str:
         if not shutil.which(name, path=folders):
             return f"{name} is not installed"
     # As the script: without a user namespace, then with one; the qdisc may also be missing in the kernel.
-    limited = (
-        "ip link add a type veth peer name b && tc qdisc add dev a root tbf rate 1mbit burst 4kb latency 9ms"
-    )
+    tbf = "tbf rate 1mbit burst 4kb latency 9ms"
+    limited = f"ip link add veth1 type veth peer name veth2 && tc qdisc add dev veth1 root {tbf}"
     for namespaces in (["--net", "--uts"], ["--user", "--map-root-user", "--net", "--uts"]):
         command = ["unshare", *namespaces, "sh", "-c", limited]
         done = subprocess.run(
