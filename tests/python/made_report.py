@@ -219,6 +219,8 @@ class Maker:
             "host_peak_rss": metric((fork["host_peak_rss"] for fork in forks), "B", "bytes"),
             "planned_arena": metric((fork["memory"]["planned_arena"] for fork in forks), "B", "bytes"),
         }
+        if all("framework_peak" in fork["memory"] for fork in forks):
+            out["framework_peak"] = metric((fork["memory"]["framework_peak"] for fork in forks), "B", "bytes")
         for split in ("train", "validation", "test"):
             values = [last(fork, split, "accuracy") for fork in forks]
             out[f"{split}_accuracy"] = metric(
