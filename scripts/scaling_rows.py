@@ -120,21 +120,33 @@ def measured(
     """Add what was measured, and the step of the model."""
     if row.status != "ok":
         return row
-    one = study.all_cells[scaling.base].value("step_time") if scaling else None
+    alone = one_rank_of(study, cell)
+    one = alone.value("step_time") if alone else None
     two = cell.value("step_time")
-    if scaling is None or one is None or two is None:
+    if one is None or two is None:
         return replace(row, two_ranks=two, reason="its cell of one rank was not measured")
     cluster = Cluster(found.link, found.link)
     point = simulate(Step(one, overlap=overlap), row.gradient_bytes, cluster, row.exchange, RANKS, weak=True)
+    row = replace(row, one_rank=one, two_ranks=two, modelled=point.step, modelled_efficiency=point.efficiency)
+    if scaling is None:  # disturbed, if only by the system's work on the packets of a slow network
+        return row
     return replace(
         row,
-        one_rank=one,
-        two_ranks=two,
-        modelled=point.step,
         efficiency=scaling.efficiency.value,
         efficiency_lower=scaling.efficiency.lower,
         efficiency_upper=scaling.efficiency.upper,
-        modelled_efficiency=point.efficiency,
+    )
+
+
+def one_rank_of(study: Study, cell: Cell) -> Cell | None:
+    """Return the cell of one rank that has the batch of each rank of this cell."""
+
+    def place_of(one: Cell) -> tuple[str, str, str, int]:
+        return one.axes["workload"], one.axes["backend"], one.mode, one.batch
+
+    wanted = (*place_of(cell)[:3], cell.batch // RANKS)
+    return next(
+        (one for one in study.all_cells if "ranks" not in one.variant and place_of(one) == wanted), None
     )
 
 
