@@ -357,7 +357,7 @@ def test_numpy_takes_as_long_as_the_model_where_the_network_decides(tmp_path: Pa
     assert efficiency == pytest.approx(limited["modelled_efficiency"], rel=0.3)
     assert (out / "scaling.md").read_text() in done.stdout
     cells = json.loads((out / "20-mbit.json").read_text())["cells"]
-    (two,) = [cell for cell in cells if cell["variant"].get("ranks") == "2"]
+    (two,) = [cell for cell in cells if cell["axes"].get("variant", {}).get("ranks") == "2"]
     assert two["equivalence"]["passed"]
     settings = two["forks"][0]["settings"]
     assert (settings["launcher"], settings["nodes"], settings["rendezvous"]) == ("mpirun", "2", "10.77.0.1")
