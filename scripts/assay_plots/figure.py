@@ -11,7 +11,7 @@ import altair as alt
 from assay_plots.analysis import of_at_most
 from assay_plots.report import Heading, Study
 from assay_plots.text import plural
-from assay_plots.theme import DASHES, SERIES, SHAPES
+from assay_plots.theme import DASHES, PUBLISHED, SERIES, SHAPES
 
 MAX_PANELS = 12
 MAX_ROWS = 40  # bars, tensors or tracks in one panel
@@ -151,6 +151,14 @@ def bars_across(
         base.mark_bar(height=16).encode(y=y, x=x, color=hue, tooltip=about),
         spans.encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about),
     ]
+
+
+def diamonds(marks: list[Row]) -> alt.Chart:
+    """Draw what others published."""
+    drawn: alt.Chart = alt.Chart(values(marks)).mark_point(
+        shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
+    )
+    return drawn
 
 
 def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:

@@ -41,6 +41,11 @@ class Published:
     source: str
     statement: str
 
+    @property
+    def said(self) -> str:
+        """By whom, and in which words."""
+        return f"{self.source} {self.statement}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:

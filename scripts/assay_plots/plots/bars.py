@@ -11,6 +11,7 @@ from assay_plots.figure import (
     Plot,
     Row,
     colour,
+    diamonds,
     is_wide,
     most,
     offset,
@@ -22,7 +23,6 @@ from assay_plots.figure import (
 from assay_plots.over_axis import Sweep, axis_value, published_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import shown, shown_interval
-from assay_plots.theme import PUBLISHED
 
 AXES = (
     *("epochs", "batch", "loader_workers", "threads", "embedding-gradient", "schedule", "memory-fraction"),
@@ -50,7 +50,7 @@ def marks_of(study: Study, sweep: Sweep, metric: str) -> list[Row]:
     row = study.metrics[metric]
     return [
         {"series": cell.series, "place": axis_value(cell, sweep.axis), "published": value}
-        | {"text": shown(value, row.hint, row.unit), "source": f"{entry.source} {entry.statement}".strip()}
+        | {"text": shown(value, row.hint, row.unit), "source": entry.said}
         for cell in sweep.cells
         for value, entry in published_value(study, cell, metric)
         if cell.value(metric) is not None
@@ -91,11 +91,8 @@ def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
     whiskers = spans.mark_rule(strokeWidth=2).encode(x=x, xOffset=within, y="lower:Q", y2="upper:Q")
     layers = [drawn, whiskers]
     if marks:
-        points = alt.Chart(values(marks)).mark_point(
-            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
-        )
         said = tips(("text", "published"), ("source", "by"))
-        layers.append(points.encode(x=x, xOffset=within, y="published:Q", tooltip=said))
+        layers.append(diamonds(marks).encode(x=x, xOffset=within, y="published:Q", tooltip=said))
     heading = sweep.heading.of(study.metrics[metric].heading)
     return Panel(heading, alt.layer(*layers).properties(height=240))
 

@@ -12,6 +12,7 @@ from assay_plots.figure import (
     Row,
     colour,
     dash,
+    diamonds,
     most,
     ranked,
     shape,
@@ -22,7 +23,6 @@ from assay_plots.figure import (
 from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown, shown_interval
-from assay_plots.theme import PUBLISHED
 
 
 def point(cell: Cell) -> Row:
@@ -42,7 +42,7 @@ def marks_of(study: Study, cell: Cell) -> list[Row]:
     """Give the published throughputs of a cell, a ratio as times the other cell's throughput here."""
     return [
         {"series": cell.series, "batch": cell.batch, "published": value}
-        | {"text": shown(value, "rate", "1/s"), "source": f"{entry.source} {entry.statement}".strip()}
+        | {"text": shown(value, "rate", "1/s"), "source": entry.said}
         for value, entry in published_value(study, cell, "samples_per_second")
     ]
 
@@ -73,11 +73,8 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     )
     layers = [line, whiskers, points]
     if marks := [mark for cell in cells for mark in marks_of(study, cell)]:
-        diamonds = alt.Chart(values(marks)).mark_point(
-            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
-        )
         said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
-        layers.append(diamonds.encode(x=x, y="published:Q", tooltip=said))
+        layers.append(diamonds(marks).encode(x=x, y="published:Q", tooltip=said))
     return Panel(title, alt.layer(*layers).properties(height=280))
 
 

@@ -6,11 +6,23 @@ import re
 
 import altair as alt
 
-from assay_plots.figure import BOTTOM, SECONDS, LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.figure import (
+    BOTTOM,
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    diamonds,
+    most,
+    tips,
+    values,
+)
 from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown
-from assay_plots.theme import DASHES, PUBLISHED
+from assay_plots.theme import DASHES
 
 FEWEST = 3  # sizes that make a line
 
@@ -34,7 +46,7 @@ def marks_of(study: Study, cell: Cell) -> list[Row]:
     """Give the published times of a cell, a ratio as times the other cell's time here."""
     return [
         {"series": cell.series, "dimension": dimension(cell), "published": value}
-        | {"text": shown(value, "duration", "s"), "source": f"{entry.source} {entry.statement}".strip()}
+        | {"text": shown(value, "duration", "s"), "source": entry.said}
         for value, entry in published_value(study, cell, "step_time")
     ]
 
@@ -57,11 +69,8 @@ def panel(study: Study, title: Heading, rows: list[Row], marks: list[Row]) -> Pa
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dashes, tooltip=about)
     layers = [band, line]
     if marks:
-        points = alt.Chart(values(marks)).mark_point(
-            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
-        )
         said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
-        layers.append(points.encode(x=x, y="published:Q", tooltip=said))
+        layers.append(diamonds(marks).encode(x=x, y="published:Q", tooltip=said))
     return Panel(title, alt.layer(*layers).properties(height=240))
 
 

@@ -14,6 +14,7 @@ from assay_plots.figure import (
     Row,
     colour,
     dash,
+    diamonds,
     most,
     ranked,
     shape,
@@ -23,7 +24,6 @@ from assay_plots.figure import (
 )
 from assay_plots.report import Heading, Scaling, Study
 from assay_plots.text import significant
-from assay_plots.theme import PUBLISHED
 
 IDEAL = "#7f7f7f"
 
@@ -67,7 +67,7 @@ def marks_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
             efficiency = 1 / entry.value / (1 if item.kind == "weak" else ranks)
             mark: Row = {"ranks": ranks, "efficiency": efficiency, "speedup": ranks * efficiency}
             mark |= {"published": f"{100 * efficiency:.0f} %"}
-            marks.append(mark | {"source": f"{entry.source} {entry.statement}".strip()})
+            marks.append(mark | {"source": entry.said})
     return marks
 
 
@@ -95,11 +95,8 @@ def chart(
     whole = alt.Chart(values(ideal)).mark_line(color=IDEAL, strokeDash=[3, 3], strokeWidth=1.2)
     layers = [whole.encode(x=x, y=y), line, rule, points]
     if marks:
-        diamonds = alt.Chart(values(marks)).mark_point(
-            shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
-        )
         said = tips(("published", "published efficiency"), ("source", "by"))
-        layers.append(diamonds.encode(x=x, y=y, tooltip=said))
+        layers.append(diamonds(marks).encode(x=x, y=y, tooltip=said))
     return alt.layer(*layers).properties(height=260)
 
 
