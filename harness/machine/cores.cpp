@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/hardware_info.hpp"
 
@@ -17,12 +18,8 @@ namespace assay {
 namespace {
 
 std::vector<int> find_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0};
-  std::vector<int> all;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) all.push_back(cpu);
+  const std::vector<int> all = allowed_processors();
+  if (all.empty()) return {0};
   std::vector<int> cores = one_per_core(all);
   const std::set<int> firsts(cores.begin(), cores.end());
   std::ranges::copy_if(all, std::back_inserter(cores), [&](int cpu) { return !firsts.contains(cpu); });

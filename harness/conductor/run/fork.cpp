@@ -329,10 +329,11 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
                 const std::vector<ConversationResult>& results) {
   std::optional<Fork> all;
   std::vector<RankRecord> records;
+  const std::optional<Disturbance> largest = largest_disturbance(results);
   bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
     RunWindow window = window_of(results[i], members[i].plan.worker.cores);
-    window.disturbance = largest_disturbance(results);
+    window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
     waited = waited || contains(own.flags, quality_flag::disturbed);
@@ -550,7 +551,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       context.cores->before_run(processors, !context.deadline);
       const auto sent_before = cell.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
       result = say({second}, Afterwards::stay);
-      if (const auto sent = loopback_bytes(); sent && sent_before) fork.loopback_bytes = *sent - *sent_before;
+      if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
+        fork.loopback_bytes = *sent - *sent_before;
       if (result.ok()) fork.placement = context.cores->after_run(processors);
     } else if (result.ok() && set) {
       result = say({second}, at_end);
