@@ -227,6 +227,7 @@ Json to_json(const OptionValues& values) {
 
 void RunConfig::override_with(const OptionValues& given) {
   reject_contradiction(given, "command line");
+  by_command_line = by_command_line || !given.empty();
   for (const auto& [option, value] : given) {
     if (changes_what_is_measured(option)) overridden.push_back(option);
   }

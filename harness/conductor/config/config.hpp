@@ -44,6 +44,7 @@ struct RunConfig {
   std::map<std::string, std::vector<std::string>> awaits;  // backend -> modes
   OptionValues when_quick;              // overrides of every row with --quick, such as a smaller batch
   std::vector<std::string> overridden;  // axes and settings that the command line changed, for display
+  bool by_command_line = false;         // it changed any option, so that rows may be alike
 
   // The command line takes precedence over the file in every row.
   void override_with(const OptionValues& given);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -484,9 +483,11 @@ class Expander {
   }
 
   void add(Cell cell, const ConfigRow& row) {
-    if (!ids_.insert(cell.id).second) {
-      // Two rows may differ only in an option that --quick removes, such as epochs.
-      if (settings_.quick) return;
+    const auto [first, is_new] = rows_.emplace(cell.id, row_);
+    if (!is_new) {
+      // Two rows may differ only in an option that --quick removes or the command line overrides, such as
+      // epochs. The first one stays.
+      if (first->second != row_ && (settings_.quick || config_.by_command_line)) return;
       throw ConfigError(fmt::format(
           "{}: the cell {} is a duplicate: remove one of the two, or change an axis", row.where, cell.id));
     }
@@ -497,8 +498,8 @@ class Expander {
   const BackendRegistry& registry_;
   RunSettings settings_;
   Expansion expansion_;
-  std::set<std::string> ids_;
-  std::size_t row_ = 0;  // the one that is being expanded
+  std::map<std::string, std::size_t> rows_;  // of each cell, by its id
+  std::size_t row_ = 0;                      // the one that is being expanded
 };
 
 }  // namespace

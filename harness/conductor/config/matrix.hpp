@@ -62,7 +62,8 @@ struct Expansion {
 // has, makes no cell. A device, task, precision, layout or loader that the backend does not have makes a cell
 // that is `unsupported`; a backend that is not set up makes one that is `unavailable`. Throws ConfigError for
 // an unknown workload, backend, mode or data set (with the nearest known name), a graph that cannot be built,
-// and two rows that make the same cell.
+// and two rows that make the same cell, except with --quick or options of the command line that the rows lose
+// their difference to: then the first row makes it.
 Expansion expand(const RunConfig& config, const BackendRegistry& registry);
 
 }  // namespace assay

@@ -435,6 +435,20 @@ TEST_F(MatrixTest, an_axis_without_effect_does_not_repeat_a_cell) {
               HasSubstr("is a duplicate"));
 }
 
+TEST_F(MatrixTest, rows_that_the_command_line_makes_alike_are_one_cell) {
+  RunConfig config = config_from_json(nlohmann::json::parse(R"({"workload": "mlp", "backend": "fast",
+      "mode": "graph", "cells": [{"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]},
+                                 {"batch": 16}]})"),
+                                      "test.json");
+  EXPECT_EQ(expand(config, registry_).cells.size(), 2U);
+  config.override_with(OptionValues{{"batch", {"32"}}});
+  const std::vector<Cell> merged = expand(config, registry_).cells;
+  ASSERT_EQ(merged.size(), 1U);
+  EXPECT_EQ(merged[0].row, 0U);  // whose published value stays
+  config.override_with(OptionValues{{"batch", {"32", "32"}}});
+  EXPECT_THROW(expand(config, registry_), ConfigError);
+}
+
 TEST_F(MatrixTest, RefusesMoreCellsThanARunHas) {
   nlohmann::json config = {
       {"workload", "mlp"}, {"dataset", "synthetic"}, {"backend", "fast"}, {"mode", "graph"}};
