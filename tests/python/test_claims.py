@@ -315,6 +315,18 @@ def test_claims_are_judged_by_paired_ratios(tmp_path: Path) -> None:
 
 
 @BUILT
+def test_a_ratio_never_crosses_two_reports(tmp_path: Path) -> None:
+    both = benchmark_b()
+    paths = [tmp_path / "mxnet.json", tmp_path / "tensorflow.json"]
+    for path, cells in zip(paths, (both["cells"][:1], both["cells"][1:2]), strict=True):
+        path.write_text(json.dumps(both | {"cells": cells}))
+    lines = json.loads(claims(*paths, "--format", "json").stdout)["lines"]
+    five = next(line for line in lines if line["id"] == "time")
+    assert (five["verdict"], five["measured"]) == (ABSENT, [])
+    assert five["reason"].startswith("the report lacks the other side, tensorflow fit")
+
+
+@BUILT
 def test_a_quick_run_and_a_withdrawn_one_decide_nothing(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text(json.dumps(benchmark_b(quick=True)))

@@ -40,15 +40,16 @@ def _identity(cell: Cell, without: Sequence[str]) -> Mapping[str, str]:
 
 
 def other_side(cell: Cell, to: Axes, cells: Sequence[Cell]) -> Cell | None:
-    """Find the cell that differs in `to` only: of the same report if that has one, to be paired."""
+    """Find the cell of the same report that differs in `to` only: rounds are paired within a run."""
     same = _identity(cell, tuple(to))
     found = [
         one
         for one in cells
         if one is not cell
+        and one.report == cell.report
         and has(one, to)
         and _identity(one, tuple(to)) == same
         and ("layout" not in to or has(one, {"layout": to["layout"]}))
     ]
-    found.sort(key=lambda one: (one.report != cell.report, one.status != "ok"))
+    found.sort(key=lambda one: one.status != "ok")
     return found[0] if found else None

@@ -118,7 +118,7 @@ def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Place
         return Pair(cell, None, Asked(claim.metric, claim.over, here, here if claim.over else None), None)
     other = of_cells.other_side(cell, to, study.all_cells)
     if other is None:
-        return Pair(cell, None, None, Verdict(ABSENT, f"no report has the other side, {_named(to)}"))
+        return Pair(cell, None, None, Verdict(ABSENT, f"the report lacks the other side, {_named(to)}"))
     if other.report in quick:
         return Pair(cell, other, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
     if absent := _absent(other):
