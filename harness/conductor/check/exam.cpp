@@ -374,14 +374,17 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
 // One logit whose distance to the others makes its exponential overflow fp32.
 constexpr float extreme_logit = 120;
 
-// The bias of the last layer with the extreme logit in its first class; empty without such a bias.
-std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state) {
+// The bias of the last layer with the extreme logit in a class that the first sample does not have; empty without such
+// a bias. If all samples had that class, the loss would be zero, of which nothing but a framework's rounding is left.
+std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state,
+                                   std::int32_t first_label) {
   const std::vector<ValueId> last = parameters_of_last(program.training);
   if (last.size() < 2) return {};  // no bias
   const auto found = std::ranges::find(state, program.training.value(last[1]).name,
                                        [](const HostTensor& t) { return t.name; });
   HostTensor extreme = *found;
-  extreme.as<float>()[0] = extreme_logit;
+  const std::span<float> classes = extreme.as<float>();
+  classes[first_label == 0 && classes.size() > 1 ? 1 : 0] = extreme_logit;
   return {std::move(extreme)};
 }
 
@@ -446,7 +449,7 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
         labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed) : labels_of(classes, batches);
     write_npy(folder / "labels.npy", drawn);
     state = state_of(program, plan, absent_class(drawn, batches.count(), classes));
-    const std::vector<HostTensor> extreme = extreme_of(program, state);
+    const std::vector<HostTensor> extreme = extreme_of(program, state, drawn.as<std::int32_t>()[0]);
     if (!extreme.empty() && plan.task == Task::train)
       write_safetensors(folder / "extreme.safetensors", extreme);
   }
