@@ -19,9 +19,11 @@ using ::testing::ElementsAre;
 // `count` blocks of 10 steps that take 0.1 s each; the loss at the end of block i is i.
 std::vector<Block> blocks_of(int count) {
   std::vector<Block> blocks;
-  for (int i = 0; i < count; ++i)
-    blocks.push_back(
-        {.steps = 10, .begin_ns = i * 100'000'000, .end_ns = (i + 1) * 100'000'000, .loss = double(i)});
+  for (std::int64_t i = 0; i < count; ++i)
+    blocks.push_back({.steps = 10,
+                      .begin_ns = i * 100'000'000,
+                      .end_ns = (i + 1) * 100'000'000,
+                      .loss = static_cast<double>(i)});
   return blocks;
 }
 

@@ -437,7 +437,7 @@ TEST_F(MatrixTest, an_axis_without_effect_does_not_repeat_a_cell) {
 
 TEST_F(MatrixTest, rows_that_the_command_line_makes_alike_are_one_cell) {
   RunConfig config = config_from_json(nlohmann::json::parse(R"({"workload": "mlp", "backend": "fast",
-      "mode": "graph", "cells": [{"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]},
+      "mode": "graph", "source": "x", "cells": [{"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]},
                                  {"batch": 16}]})"),
                                       "test.json");
   EXPECT_EQ(expand(config, registry_).cells.size(), 2U);
