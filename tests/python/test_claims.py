@@ -427,7 +427,7 @@ def test_a_claim_waits_on_the_page_for_a_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize("study", [s for s in SHIPPED if s.samples], ids=lambda study: study.name)
 def test_a_sample_is_of_its_study(study: Any) -> None:
     lines = json.loads(claims(*(ROOT / s for s in study.samples), "--format", "json").stdout)["lines"]
-    assert {line["study"] for line in lines} == {study.name}
+    assert {line["study"] for line in lines} == ({study.name} if study.claims else set())
 
 
 def test_the_catalogue_is_the_shipped_one() -> None:
