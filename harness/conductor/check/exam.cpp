@@ -375,7 +375,7 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
 constexpr float extreme_logit = 120;
 
 // The bias of the last layer with the extreme logit in a class that the first sample does not have; empty without such
-// a bias. If all samples had that class, the loss would be zero, of which nothing but a framework's rounding is left.
+// a bias. If all samples had that class, the loss would be zero, and an answer nothing but rounding.
 std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state,
                                    std::int32_t first_label) {
   const std::vector<ValueId> last = parameters_of_last(program.training);

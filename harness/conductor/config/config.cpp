@@ -266,6 +266,7 @@ RunConfig config_from_json(const Json& json, std::string_view where) {
     } else if (key == "overridden") {
       if (!value.is_array()) fail(here, "should be a list");
       for (const Json& option : value) config.overridden.push_back(require_text(option, here));
+      config.by_command_line = !config.overridden.empty();
     } else if (key == "cells") {
       if (!value.is_array() || value.empty()) fail(here, "should be a list with at least one cell");
       for (std::size_t i = 0; i < value.size(); ++i) {

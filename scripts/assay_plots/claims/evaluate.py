@@ -108,8 +108,7 @@ def _absent(cell: Cell) -> Verdict | None:
 
 
 def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Places) -> Pair:
-    quick = {i for i, report in enumerate(study.reports) if report.run.get("quick") is True}
-    if cell.report in quick:
+    if study.reports[cell.report].run.get("quick") is True:
         return Pair(cell, None, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
     if absent := _absent(cell):
         return Pair(cell, None, None, absent)
@@ -119,8 +118,6 @@ def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Place
     other = of_cells.other_side(cell, to, study.all_cells)
     if other is None:
         return Pair(cell, None, None, Verdict(ABSENT, f"the report lacks the other side, {_named(to)}"))
-    if other.report in quick:
-        return Pair(cell, other, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
     if absent := _absent(other):
         return Pair(cell, other, None, absent)
     return Pair(cell, other, Asked(claim.metric, "", places[id(cell)], places[id(other)]), None)
@@ -142,8 +139,8 @@ def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
 
 
 def _withdrawn(claim: Claim, pair: Pair, study: Study) -> Withdrawal | None:
-    starts = {study.reports[cell.report].run.get("start") for cell in (pair.cell, pair.other) if cell}
-    return next((one for one in claim.withdrawn if one.start in starts), None)
+    start = study.reports[pair.cell.report].run.get("start")
+    return next((one for one in claim.withdrawn if one.start == start), None)
 
 
 def _verdict_of(

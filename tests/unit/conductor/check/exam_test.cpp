@@ -222,7 +222,7 @@ TEST_F(WrittenExam, HasALogitThatLeavesWhatFp32HoldsAsAnExponential) {
 }
 
 TEST_F(WrittenExam, has_an_extreme_logit_of_another_class_than_the_first_sample) {
-  // Else a batch of one distinct sample has a loss of zero, of which a framework computes only its rounding.
+  // Else a batch of one distinct sample has a loss of zero, and an answer is nothing but rounding.
   const HostTensor labels = read_npy(folder_.path() / "labels.npy");
   const auto label = static_cast<std::size_t>(labels.as<std::int32_t>()[0]);
   const std::vector<double> logits =

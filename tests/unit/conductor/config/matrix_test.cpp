@@ -437,14 +437,16 @@ TEST_F(MatrixTest, an_axis_without_effect_does_not_repeat_a_cell) {
 
 TEST_F(MatrixTest, rows_that_the_command_line_makes_alike_are_one_cell) {
   RunConfig config = config_from_json(nlohmann::json::parse(R"({"workload": "mlp", "backend": "fast",
-      "mode": "graph", "source": "x", "cells": [{"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]},
-                                 {"batch": 16}]})"),
+      "mode": "graph", "source": "x", "cells": [
+        {"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]}, {"batch": 16}]})"),
                                       "test.json");
   EXPECT_EQ(expand(config, registry_).cells.size(), 2U);
   config.override_with(OptionValues{{"batch", {"32"}}});
   const std::vector<Cell> merged = expand(config, registry_).cells;
   ASSERT_EQ(merged.size(), 1U);
   EXPECT_EQ(merged[0].row, 0U);  // whose published value stays
+  const RunConfig resumed = config_from_json(to_json(config), "report.json");
+  EXPECT_EQ(expand(resumed, registry_).cells.size(), 1U);
   config.override_with(OptionValues{{"batch", {"32", "32"}}});
   EXPECT_THROW(expand(config, registry_), ConfigError);
 }
