@@ -108,6 +108,12 @@ TEST_F(ConversationTest, a_hang_times_out_even_where_sigterm_is_ignored) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << "none ends by itself";
 }
 
+TEST_F(ConversationTest, AsksForTheStackOfAWorkerThatGivesNoAnswer) {
+  const ConversationResult result = with("prints_its_stack", 0.3);
+  EXPECT_EQ(result.reason_code, ReasonCode::time_limit);
+  EXPECT_EQ(result.log_tail, "in pause()\n");
+}
+
 TEST_F(ConversationTest, one_that_closes_its_channel_and_lives_on_is_ended) {
   const ConversationResult result = with("deaf");
   EXPECT_EQ(result.status, Status::failed);

@@ -17,6 +17,7 @@ namespace {
 using protocol::Command;
 using protocol::Verb;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -71,6 +72,34 @@ TEST_F(TeamTest, NamesOnlyTheRankThatHangs) {
   const ConversationResult result = talk({"good", "hang"}, 0.3);
   EXPECT_EQ(result.status, Status::timed_out);
   EXPECT_THAT(result.reason, StartsWith("rank 1: no answer during run"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, NamesAStoppedRankBeforeOnesThatWaitForIt) {
+  const ConversationResult result = talk({"hang", "stops"}, 0.3);
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_THAT(result.reason,
+              StartsWith("rank 1: no answer during run within 0.3 s (--time-limit): it is stopped"));
+  EXPECT_THAT(result.reason, HasSubstr("; then rank 0: no answer during run"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, SaysWhichRankComputesAndWhichWaits) {
+  Team team(plans({"hang", "spins"}, 1.5), {});
+  std::vector<ConversationResult> ranks = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
+  note(ranks);
+  ranks = team.converse({Command{Verb::run}}, Afterwards::stay, {});
+  ASSERT_TRUE(ranks[0].used_at_end && ranks[1].used_at_end);
+  EXPECT_GT(*ranks[1].used_at_end, *ranks[0].used_at_end);
+  EXPECT_THAT(joined(ranks).reason, ContainsRegex("ranks 0, 1: no answer .*; processors in use at the end: "
+                                                  "rank 0 [0-9.]+, rank 1 [0-9.]+$"));
+  expect_no_process();
+}
+
+TEST_F(TeamTest, KeepsTheStacksOfAllRanksThatGaveNoAnswer) {
+  const ConversationResult result = talk({"prints_its_stack", "prints_its_stack"}, 0.3);
+  EXPECT_EQ(result.status, Status::timed_out);
+  EXPECT_EQ(result.log_tail, "log of rank 0:\nin pause()\n\nlog of rank 1:\nin pause()\n\n");
   expect_no_process();
 }
 

@@ -39,6 +39,8 @@ constexpr std::int64_t far = std::int64_t{1} << 62;
   for (;;) ::pause();
 }
 
+void say_where(int) { [[maybe_unused]] const ssize_t said = ::write(2, "in pause()\n", 11); }
+
 void refuse(Worker& worker, ErrorKind kind, const std::string& reason) {
   worker.send(protocol::Error{kind, reason});
 }
@@ -247,6 +249,8 @@ const Variant table[] = {
     {"hang_at_hello", limited, "timed_out", "4 s", at(hello, [](Worker&) { hang(); })},
     {"hang_at_compile", limited, "timed_out", "4 s", at(compile, [](Worker&) { hang(); })},
     {"hang_at_bye", usual, "timed_out", "did not end", at(bye, [](Worker&) { hang(); })},
+    {"spins", limited, "timed_out", "4 s", at(run, [](Worker&) { for (volatile bool on = true; on;) {} })},
+    {"prints_its_stack", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGUSR1, say_where); for (;;) ::pause(); })},
     {"stops", limited, "timed_out", "4 s", at(run, [](Worker&) { std::raise(SIGSTOP); })},
     {"slow", usual, "ok", "", at(run, [](Worker&) { ::usleep(300'000); })},
 

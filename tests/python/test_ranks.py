@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -364,6 +365,12 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     cell = run("numpy", "faulty_worker.py", options, FAULT="loop", FAULT_RANK="1")
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
+    uses = re.search(r"processors in use at the end: rank 0 ([0-9.]+), rank 1 ([0-9.]+)$", cell["reason"])
+    assert uses, cell["reason"]
+    assert float(uses[1]) < float(uses[2]), "rank 1 computes"
+    waiting, looping = cell["forks"][0]["log_tail"].split("log of rank 1:")
+    assert "faulty_worker.py" in looping.split("most recent call first")[1].split("\n")[1]
+    assert "ranks.py" in waiting.split("most recent call first")[1].split("\n")[1]
 
 
 REFUSED: list[tuple[Framework, dict[str, str], str]] = [

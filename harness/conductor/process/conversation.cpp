@@ -335,11 +335,17 @@ class Worker::Conversation {
   void reject_late(Clock::time_point deadline, const std::string& doing) {
     if (Clock::now() < deadline) return;
     result_.last_heard = Clock::now();
-    const std::string absence = worker_.absence();
-    const std::string cause = absence.empty() ? "" : ": " + absence;
+    std::string cause = worker_.absence();
+    if (is_stopped(worker_.pid())) cause = "it is stopped, by SIGSTOP or a debugger";
+    if (!cause.empty()) cause = ": " + cause;
     if (plan_.deadline && deadline == *plan_.deadline) {
       fail(ReasonCode::quick_time_spent,
            fmt::format("the time that --quick allows for the backend ended {}{}", doing, cause));
+    }
+    if (cause.empty()) {
+      sample();
+      result_.used_at_end = sampler_.rate();
+      worker_.print_stacks();
     }
     fail(ReasonCode::time_limit,
          fmt::format("no answer {} within {:g} s (--time-limit){}", doing, plan_.phase_seconds, cause));

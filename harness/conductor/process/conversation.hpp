@@ -64,7 +64,9 @@ struct ConversationResult {
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
-  WorkerExit exit;                  // if the worker has ended
+  // Processors in use when a time limit ended it: whether it computed, or waited for something.
+  std::optional<double> used_at_end{};
+  WorkerExit exit;  // if the worker has ended
   // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last
   // command but `verify` and `exchange`, and without earlier forks of a resident worker; all of its life if it failed.
   std::int64_t peak_rss = 0;

@@ -188,11 +188,14 @@ bool failed_by_itself(const ConversationResult& rank) {
   return !rank.ok() && rank.reason_code != ReasonCode::other_rank_failed;
 }
 
+bool late(const ConversationResult& rank) { return rank.reason_code == ReasonCode::time_limit; }
+
 // Smaller: more likely the cause of the other failures.
 auto precedence(const ConversationResult& rank) {
   const bool died = rank.status == Status::crashed || rank.status == Status::out_of_memory ||
                     rank.reason_code == ReasonCode::worker_exited;
-  return std::tuple(!died, rank.last_heard);
+  const bool stopped = late(rank) && !rank.used_at_end;
+  return std::tuple(!died, !stopped, rank.last_heard);
 }
 
 // The ranks that failed by themselves, the cause first.
@@ -212,7 +215,21 @@ std::string reason_of(const std::vector<ConversationResult>& ranks, const std::v
   std::ranges::sort(alike);
   std::string text = fmt::format("rank{} {}: {}", alike.size() > 1 ? "s" : "", fmt::join(alike, ", "),
                                  ranks[alike.front()].reason);
+  std::vector<std::string> uses;  // which ranks wait for one that computes, or the other way round
+  for (const std::size_t rank : alike)
+    if (const auto used = ranks[rank].used_at_end) uses.push_back(fmt::format("rank {} {:.2f}", rank, *used));
+  if (!uses.empty()) text += fmt::format("; processors in use at the end: {}", fmt::join(uses, ", "));
   for (const std::size_t rank : others) text += fmt::format("; then rank {}: {}", rank, ranks[rank].reason);
+  return text;
+}
+
+// If ranks gave no answer, each may be the one that the others wait for.
+std::string log_of(const std::vector<ConversationResult>& ranks, std::vector<std::size_t> failed) {
+  if (failed.size() == 1 || !late(ranks[failed.front()])) return ranks[failed.front()].log_tail;
+  std::string text;
+  std::ranges::sort(failed);
+  for (const std::size_t rank : failed)
+    text += fmt::format("log of rank {}:\n{}\n", rank, ranks[rank].log_tail);
   return text;
 }
 
@@ -243,7 +260,11 @@ void add(std::map<std::string, std::int64_t>& sums, const std::map<std::string, 
 
 ConversationResult joined(const std::vector<ConversationResult>& ranks) {
   ConversationResult all = ranks.front();
-  if (ranks.size() == 1) return all;
+  if (ranks.size() == 1) {
+    if (all.used_at_end)
+      all.reason += fmt::format("; processors in use at the end: {:.2f}", *all.used_at_end);
+    return all;
+  }
   all.samples = summed_samples(ranks);
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     const ConversationResult& rank = ranks[i];
@@ -267,7 +288,7 @@ ConversationResult joined(const std::vector<ConversationResult>& ranks) {
     const ConversationResult& cause = ranks[failed.front()];
     end_with(all, cause.reason_code, reason_of(ranks, failed));
     all.failed_at = cause.failed_at;
-    all.log_tail = cause.log_tail;
+    all.log_tail = log_of(ranks, failed);
     all.exit = cause.exit;
   }
   return all;

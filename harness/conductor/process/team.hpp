@@ -47,7 +47,8 @@ std::string free_rendezvous(const std::string& address);
 
 // The ranks' results as that of one worker: the status, reason and log are those of the rank that failed first. A rank
 // that died takes precedence over one that reported an error, which is usually about the death. The reason names the
-// rank, and then the others that failed by themselves. Times are the longest, bytes are sums (except installed_size, the
+// rank, and then the others that failed by themselves. If several gave no answer, a stopped one comes first, and the
+// log has the ends of all their logs. Times are the longest, bytes are sums (except installed_size, the
 // largest), samples are summed by their order, and the other messages are those of rank 0.
 ConversationResult joined(const std::vector<ConversationResult>& ranks);
 

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/process/survivors.hpp"
+#include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {
@@ -79,6 +80,21 @@ void WorkerProcess::signal(int number) {
     launch_->signal(rank_, number);
   else if (pid_ > 0)
     ::kill(-pid_, number);
+}
+
+void WorkerProcess::print_stacks() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds patience{500};
+  constexpr int quiet_ms = 100;  // after its last line
+  if (ended() || !catches(pid(), SIGUSR1) || is_stopped(pid())) return;
+  ::kill(pid(), SIGUSR1);
+  const auto until = Clock::now() + patience;
+  const std::uint64_t before = log_->total();
+  while (Clock::now() < until && !ended()) {
+    pollfd log{log_->descriptor(), POLLIN, 0};
+    if (::poll(&log, 1, quiet_ms) <= 0 && log_->total() > before) return;
+    log_->drain();
+  }
 }
 
 std::optional<WorkerEnding> WorkerProcess::launch_failure() const {

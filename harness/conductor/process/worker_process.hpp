@@ -61,6 +61,8 @@ class WorkerProcess {
   WorkerExit wait_or_kill(std::chrono::milliseconds patience);
   // To its process group.
   void signal(int number);
+  // Lets a worker that can do so print where each of its threads is, on SIGUSR1; waits for it, for 0.5 s at most.
+  void print_stacks();
   // Why the launcher did not start it or ended it; nullopt otherwise.
   std::optional<WorkerEnding> launch_failure() const;
   // Why the launcher has not started it yet; empty if it was started.

@@ -87,6 +87,20 @@ std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
   return sum;
 }
 
+bool is_stopped(pid_t process) {
+  const std::string status = read_small(fmt::format("/proc/{}/status", process));
+  const std::size_t at = status.find("\nState:\t");
+  return at != std::string::npos && (status[at + 8] == 'T' || status[at + 8] == 't');
+}
+
+bool catches(pid_t process, int signal) {
+  constexpr std::string_view name = "\nSigCgt:\t";
+  const std::string status = read_small(fmt::format("/proc/{}/status", process));
+  const std::size_t at = status.find(name);
+  if (at == std::string::npos) return false;
+  return (std::strtoull(status.c_str() + at + name.size(), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
 ResidentBytes resident_bytes(pid_t process) {
   const std::string status = read_small(fmt::format("/proc/{}/status", process));
   return {bytes_after(status, "\nVmRSS:"), bytes_after(status, "\nVmHWM:")};
@@ -127,7 +141,7 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
     last_time_ns_ = sample.time_ns;
     last_cpu_ns_ = cpu_ns;
   }
-  sample.worker_cpu = last_rate_;
+  sample.worker_cpu = last_rate_.value_or(0);
   return first ? std::nullopt : std::optional(sample);
 }
 

@@ -20,6 +20,11 @@ std::optional<std::int64_t> processor_time_ns(pid_t process);
 // waited for, and a process whose parent died. Nothing if the process has ended.
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process);
 
+// Stopped by a signal or a debugger. False if it has ended.
+bool is_stopped(pid_t process);
+// Has its own action for a signal, from /proc. False if it has ended.
+bool catches(pid_t process, int signal);
+
 // Resident bytes of one process, from /proc. 0 if they are unknown, or if it has ended.
 struct ResidentBytes {
   std::int64_t now = 0;
@@ -43,6 +48,8 @@ class WorkerSampler {
   // A processor outside `cores` on which a thread of those processes may run; nullopt without one, or if
   // `cores` is empty.
   std::optional<int> processor_outside(std::span<const int> cores) const;
+  // Processors in use, between the last two samples that are far enough apart; nullopt without two.
+  std::optional<double> rate() const { return last_rate_; }
   // The largest sum of resident bytes up to now, including the first sample; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
   void forget_peak() { peak_rss_ = 0; }
@@ -50,7 +57,7 @@ class WorkerSampler {
  private:
   std::int64_t last_time_ns_ = 0;
   std::int64_t last_cpu_ns_ = 0;
-  double last_rate_ = 0;
+  std::optional<double> last_rate_;
   std::int64_t peak_rss_ = 0;
   std::vector<pid_t> processes_;
 };
