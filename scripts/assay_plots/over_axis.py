@@ -66,14 +66,16 @@ def _heading(study: Study, axis: str, cells: Sequence[Cell]) -> Heading:
     families = dict.fromkeys(study.families[study.groups[cell.group].family].heading for cell in cells)
     others = [set(family.about.split(", ")) for family in families]
     about = [part for part in next(iter(families)).about.split(", ") if all(part in one for one in others)]
+    if first.axes.get("size"):
+        about.insert(0, f"size {first.axes['size']}")
     return Heading(f"{next(iter(families)).title} over {axis.replace('_', ' ')}", ", ".join(about))
 
 
-def sweeps(study: Study, axis: str, has: Callable[[Cell], bool]) -> list[Sweep]:
-    """Find the cells with a number that differ in the axis: two values or more."""
+def sweeps(study: Study, axis: str, has: Callable[[Cell], bool], *, ops: bool = False) -> list[Sweep]:
+    """Find the cells with a number that differ in the axis: two values or more. `ops`: also operators."""
     found: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in study.cells:
-        if not cell.is_op and axis_value(cell, axis) != "" and has(cell):
+        if (ops or not cell.is_op) and axis_value(cell, axis) != "" and has(cell):
             found.setdefault(_rest(cell, axis), []).append(cell)
     return [
         Sweep(axis, _heading(study, axis, cells), tuple(cells))

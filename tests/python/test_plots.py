@@ -255,6 +255,21 @@ def test_a_speed_up_is_over_the_fewest_threads(of_studies: Study) -> None:
     )
 
 
+def test_a_speed_up_of_an_operator_names_its_size() -> None:
+    study = study_at(ROOT / "results/samples/threads/operators.json.gz")
+    figure = drawn(study, "speedup")
+    assert [(panel.heading.title, panel.heading.about.split(",")[0]) for panel in figure.panels] == [
+        ("op/gemm, forward over threads", "size m64"),
+        ("op/relu, forward over threads", "size 4096"),
+    ]
+    mine = [cell for cell in study.cells if cell.axes["workload"] == "op/relu" and cell.series == "jax jit"]
+    one, two = (cell.value("step_time") for cell in sorted(mine, key=lambda cell: cell.axes["threads"]))
+    assert one
+    assert two
+    gains = [row["speedup"] for row in rows_of(figure, "share") if row["series"] == "jax jit"]
+    assert gains[2:] == pytest.approx([1, one / two])
+
+
 def test_a_speed_up_over_ranks_is_over_one_rank(of_studies: Study) -> None:
     figure = drawn(of_studies, "ranks")
     assert [panel.heading.title for panel in figure.panels] == [

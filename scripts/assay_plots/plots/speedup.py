@@ -9,7 +9,7 @@ from assay_plots.over_axis import Sweep, axis_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import significant
 
-METRIC = "samples_per_second"
+METRIC = "step_time"
 IDEAL = "#7f7f7f"
 
 
@@ -28,7 +28,7 @@ def rows_of(sweep: Sweep) -> list[Row]:
         if not first or len(cells) < 2:
             continue
         for cell in cells:
-            gain = (cell.value(METRIC) or 0.0) / first
+            gain = first / (cell.value(METRIC) or first)
             threads, base = int(axis_value(cell, "threads")), int(axis_value(cells[0], "threads"))
             row = {
                 "series": series,
@@ -66,7 +66,7 @@ def panel(study: Study, sweep: Sweep, rows: list[Row]) -> Panel:
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    found = [(sweep, rows_of(sweep)) for sweep in sweeps(study, "threads", is_drawn)]
+    found = [(sweep, rows_of(sweep)) for sweep in sweeps(study, "threads", is_drawn, ops=True)]
     found = [(sweep, rows) for sweep, rows in found if rows]
     if not found:
         raise LeftOut("every backend ran with only one number of threads: assay run --threads 1,2 has two")
@@ -77,7 +77,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "speedup",
     "Speed-up over threads",
-    "The throughput of each backend over its own with the fewest threads. The grey dotted line is a speed "
-    "that grows with the threads; a line that bends away from it gains less from each further thread.",
+    "The time of a step with the fewest threads over that with more, of each backend. The grey dotted line "
+    "is a speed that grows with the threads; a line that bends away from it gains less from each further "
+    "thread.",
     draw,
 )
