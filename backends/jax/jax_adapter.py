@@ -270,8 +270,7 @@ class JaxAdapter(Adapter):
 
     def _compiled(self, step: Step) -> Step:
         """Compile the step of all ranks; its batch is a rank's own rows."""
-        compiled: Step = jax.jit(self._ranks.step(step, rows=(4, 5)), donate_argnums=(0, 1, 2, 3))
-        return compiled
+        return self._ranks.compiled(step, rows=(4, 5), donated=(0, 1, 2, 3))
 
     def _decoding(self) -> Decoder:
         if self._decoder is None:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from assay_worker import Cell
 from jax import Array, lax
+from jax._src import distributed  # its barrier: the public one is a collective
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -18,6 +19,22 @@ AXIS = "ranks"
 EVERYWHERE = PartitionSpec()  # each rank has a copy
 ROWS = PartitionSpec(AXIS)  # each rank has its own rows
 HEARTBEAT_SECONDS = 30  # after which a silent rank is dead; JAX's default is 100
+PATIENCE_MS = 24 * 3600 * 1000  # for others to compile: the time limit of the cell ends it
+
+
+class Together:
+    """A step that all ranks have compiled before the first of them begins: gloo waits for 30 s at most."""
+
+    def __init__(self, compiled: Any, wait: Callable[[], None]) -> None:
+        self._compiled, self._wait, self._began = compiled, wait, False
+        self._cache_size = compiled._cache_size
+
+    def __call__(self, *given: Any) -> Any:
+        if not self._began:
+            self._compiled.lower(*given).compile()
+            self._wait()
+            self._began = True
+        return self._compiled(*given)
 
 
 class Ranks:
@@ -25,6 +42,7 @@ class Ranks:
 
     def __init__(self, cell: Cell) -> None:
         self._world = cell.world
+        self._waits = 0
         self.exchanges = True  # False: a step that is traced now leaves out the exchange
         if cell.world == 1:
             return
@@ -41,18 +59,19 @@ class Ranks:
         )
         self._mesh = Mesh(np.array(jax.devices()), (AXIS,))
 
-    def step(self, step: Callable[..., Any], rows: tuple[int, ...]) -> Callable[..., Any]:
-        """Return the step of all ranks, whose arguments at these places are rows and whose last result is."""
+    def compiled(
+        self, step: Callable[..., Any], rows: tuple[int, ...], donated: tuple[int, ...]
+    ) -> Callable[..., Any]:
+        """Compile the step of all ranks: its arguments at `rows` are rows, and its last result is."""
         if self._world == 1:
-            return step
+            alone: Callable[..., Any] = jax.jit(step, donate_argnums=donated)
+            return alone
         count = len(inspect.signature(step).parameters)
         given = tuple(ROWS if place in rows else EVERYWHERE for place in range(count))
         returned = (EVERYWHERE, EVERYWHERE, EVERYWHERE, EVERYWHERE, ROWS)
         # With `check_vma`, JAX refuses the scan of an LSTM, whose first state is the same on all ranks.
-        shared: Callable[..., Any] = jax.shard_map(
-            step, mesh=self._mesh, in_specs=given, out_specs=returned, check_vma=False
-        )
-        return shared
+        shared = jax.shard_map(step, mesh=self._mesh, in_specs=given, out_specs=returned, check_vma=False)
+        return Together(jax.jit(shared, donate_argnums=donated), self._wait_for_all)
 
     def row(self, loss: Array) -> Array:
         """Return the loss of this rank as a row, within a step."""
@@ -101,6 +120,10 @@ class Ranks:
 
     def settings(self) -> dict[str, str]:
         return {} if self._world == 1 else {"data_parallel": "shard_map, pmean of the gradients, gloo"}
+
+    def _wait_for_all(self) -> None:
+        self._waits += 1
+        distributed.global_state.client.wait_at_barrier(f"assay/{self._waits}", PATIENCE_MS)
 
     def _global(self, own: Array, shape: tuple[int, ...], spec: PartitionSpec) -> Array:
         return jax.make_array_from_single_device_arrays(shape, NamedSharding(self._mesh, spec), [own])

@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,26 @@ def faulty(base: type[Adapter]) -> type[Adapter]:
     return Faulty
 
 
+def trace_late() -> None:
+    """Let JAX's first trace of an exchange take longer than gloo waits for other ranks, which is 30 s."""
+    from jax import lax
+
+    of_jax, waited = lax.pmean, []
+
+    def pmean(*given: Any) -> Any:
+        if not waited:
+            time.sleep(35)
+        waited.append(True)
+        return of_jax(*given)
+
+    lax.pmean = pmean
+
+
 def adapter() -> type[Adapter]:
     if FAULT == "import":
         import no_such_framework  # noqa: F401
+    if FAULT == "compiles_late":
+        trace_late()
     spec = importlib.util.spec_from_file_location("worker", WORKER)
     assert spec
     assert spec.loader

@@ -373,6 +373,13 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     assert "ranks.py" in waiting.split("most recent call first")[1].split("\n")[1]
 
 
+@JAX.skip
+@pytest.mark.skipif(not os.environ.get("ASSAY_SLOW"), reason="it waits for 35 s: scripts/test --slow")
+def test_a_rank_of_jax_may_compile_for_longer_than_gloo_waits(run: Run) -> None:
+    cell = run("jax", "faulty_worker.py", {"check": "false"}, FAULT="compiles_late", FAULT_RANK="1")
+    assert cell["status"] == "ok", cell["reason"]
+
+
 REFUSED: list[tuple[Framework, dict[str, str], str]] = [
     (TORCH, {"workload": "resnet56", "batch": "2"}, "batch norm"),
     (TORCH, {"workload": "cifar10-cnn"}, "dropout"),
