@@ -133,7 +133,9 @@ std::optional<LaunchPlan> launch_plan(const Cell& cell, const fs::path& folder, 
   plan.command = launcher_command(
       cell, *program, {rank_program().string(), plan.socket.string(), rank_variables(cell.launcher)});
   plan.environment = launcher_environment(cell.launcher);
-  plan.environment["TMPDIR"] = temporary_folder(context).string();  // where the ranks may write, too
+  // Where the ranks may write, too. The second one is of Slurm's PMIx, in which Open MPI makes its session folder.
+  for (const char* name : {"TMPDIR", "SLURM_PMIX_TMPDIR"})
+    plan.environment[name] = temporary_folder(context).string();
   return plan;
 }
 
