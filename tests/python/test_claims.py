@@ -23,7 +23,9 @@ from assay_plots.claims.catalogue import (
     study_named,
 )
 from assay_plots.claims.configs import entries_of, may_hold, read_config
+from assay_plots.claims.evaluate import NO_CELL, read_for
 from assay_plots.claims.judge import ABSENT, HOLDS, NO_LONGER, REVERSED, UNDECIDED, Verdict, judge, together
+from assay_plots.claims.output import page_rows
 from assay_plots.report import Ratio
 from program import PROGRAM
 
@@ -402,6 +404,18 @@ def test_wrong_input_ends_with_two_and_a_line(tmp_path: Path) -> None:
 def test_the_page_of_results_is_that_of_the_samples() -> None:
     page = (ROOT / "results/README.md").read_text(encoding="utf-8")
     assert claims("--results").stdout == page, "scripts/claims --results --out results/README.md"
+
+
+@BUILT
+def test_the_cells_of_a_claim_that_no_report_has_are_one_row_of_the_page() -> None:
+    study_of = next(study for study in read_catalogue() if study.name == "borealis-epoch-time")
+    study, lines, _ = read_for(study_of, [ROOT / sample for sample in study_of.samples], PROGRAM)
+    absent = [line for line in lines if line.verdict == NO_CELL]
+    rows = page_rows(lines, study)
+    assert len(rows) == len(lines) - len(absent) + len({line.claim.id for line in absent})
+    (waiting,) = (row for row in rows if row[0].startswith("Without workers") and "no report" in row[4])
+    assert waiting[1].endswith(", loader workers 0 / mxnet, and 10 more")
+    assert waiting[2].startswith("0.910; ")
 
 
 @BUILT

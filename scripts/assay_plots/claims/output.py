@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay_plots.claims.catalogue import Claim
-from assay_plots.claims.evaluate import Line
+from assay_plots.claims.evaluate import NO_CELL, Line
 from assay_plots.claims.judge import Verdict
 from assay_plots.report import Ratio, Study
 from assay_plots.text import plural, shown, shown_interval
@@ -83,6 +83,26 @@ def row_of(line: Line, study: Study) -> tuple[str, ...]:
         measured_text(line, study),
         verdict_text(line.verdict),
     )
+
+
+def page_rows(lines: Sequence[Line], study: Study) -> list[tuple[str, ...]]:
+    """Give the rows of a page: what a claim says about cells that no report has is one row."""
+    absent: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.verdict == NO_CELL:
+            absent.setdefault(line.claim.id, []).append(line)
+    rows: list[tuple[str, ...]] = []
+    for line in lines:
+        alike = absent.get(line.claim.id, []) if line.verdict == NO_CELL else [line]
+        if line is not alike[0]:
+            continue
+        sentence, cells, published, measured, verdict = row_of(line, study)
+        if len(alike) > 1:
+            cells += f", and {len(alike) - 1} more"
+            published = published if len({published_text(one, study) for one in alike}) == 1 else "several"
+            verdict = verdict.replace("such a cell", "such cells")
+        rows.append((sentence, cells, published, measured, verdict))
+    return rows
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

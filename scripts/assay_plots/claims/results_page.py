@@ -8,7 +8,15 @@ from pathlib import Path
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import NO_CELL, Line, read_for
-from assay_plots.claims.output import HEADS, markdown_table, ratio_text, row_of, sentence_of, verdict_text
+from assay_plots.claims.output import (
+    HEADS,
+    markdown_table,
+    page_rows,
+    ratio_text,
+    row_of,
+    sentence_of,
+    verdict_text,
+)
 from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Ratio, Study
 
@@ -65,7 +73,7 @@ def _section(study_of: StudyOf, program: Path | None) -> str:
     if more:
         rows = [_comparison(line, study) for line in more]
         parts += ["### Compared\n", markdown_table(("what", "cells", "ratio"), rows)]
-    parts += ["### Claims\n", markdown_table(HEADS, (row_of(line, study) for line in lines))]
+    parts += ["### Claims\n", markdown_table(HEADS, page_rows(lines, study))]
     return "\n".join(parts)
 
 

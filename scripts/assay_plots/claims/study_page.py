@@ -8,7 +8,7 @@ from html import escape
 
 from assay_plots.claims.catalogue import StudyOf
 from assay_plots.claims.evaluate import Line
-from assay_plots.claims.output import HEADS, row_of
+from assay_plots.claims.output import HEADS, page_rows, row_of
 from assay_plots.claims.results_page import read_text
 from assay_plots.page import Section, plain_table, section
 from assay_plots.report import Study
@@ -50,7 +50,7 @@ def sections_of(
             '<p class="caption">Ratios are paired within rounds. Brackets hold an interval; '
             "parentheses hold the extremes of fewer than six rounds, which decide nothing.</p>"
         )
-        table = plain_table(HEADS, [row_of(line, study) for line in lines])
+        table = plain_table(HEADS, page_rows(lines, study))
         out.append(
             ("claims", "Claims", section("claims", "Its claims, and what holds here", caption + table))
         )
