@@ -250,7 +250,7 @@ const Variant table[] = {
     {"hang_at_compile", limited, "timed_out", "4 s", at(compile, [](Worker&) { hang(); })},
     {"hang_at_bye", usual, "timed_out", "did not end", at(bye, [](Worker&) { hang(); })},
     {"spins", limited, "timed_out", "4 s", at(run, [](Worker&) { for (volatile bool on = true; on;) {} })},
-    {"prints_its_stack", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGUSR1, say_where); for (;;) ::pause(); })},
+    {"prints_its_stack", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGUSR1, say_where); hang(); })},
     {"stops", limited, "timed_out", "4 s", at(run, [](Worker&) { std::raise(SIGSTOP); })},
     {"slow", usual, "ok", "", at(run, [](Worker&) { ::usleep(300'000); })},
 

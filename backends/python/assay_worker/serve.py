@@ -254,9 +254,8 @@ def adapt_allocator() -> None:
 def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
     """The main of a Python worker. `adapter_type` imports the framework; a failure is `unavailable`."""
     folder = Path(sys.argv[1])
-    faulthandler.register(
-        signal.SIGUSR1
-    )  # prints where each thread is: the conductor asks for it after a time-out
+    # Prints where each thread is; the conductor asks for it after a time-out.
+    faulthandler.register(signal.SIGUSR1)
     adapt_allocator()
     # Moved away from 3 and 4, and not inherited: a framework's child processes must not hold or write them.
     commands, events = _moved(3), _moved(4)

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -188,14 +189,16 @@ bool failed_by_itself(const ConversationResult& rank) {
   return !rank.ok() && rank.reason_code != ReasonCode::other_rank_failed;
 }
 
+constexpr std::string_view in_use = "; processors in use at the end: {}";
+
 bool late(const ConversationResult& rank) { return rank.reason_code == ReasonCode::time_limit; }
 
 // Smaller: more likely the cause of the other failures.
 auto precedence(const ConversationResult& rank) {
   const bool died = rank.status == Status::crashed || rank.status == Status::out_of_memory ||
                     rank.reason_code == ReasonCode::worker_exited;
-  const bool stopped = late(rank) && !rank.used_at_end;
-  return std::tuple(!died, !stopped, rank.last_heard);
+  const bool explained = late(rank) && !rank.used_at_end;  // stopped, or never started
+  return std::tuple(!died, !explained, rank.last_heard);
 }
 
 // The ranks that failed by themselves, the cause first.
@@ -218,7 +221,7 @@ std::string reason_of(const std::vector<ConversationResult>& ranks, const std::v
   std::vector<std::string> uses;  // which ranks wait for one that computes, or the other way round
   for (const std::size_t rank : alike)
     if (const auto used = ranks[rank].used_at_end) uses.push_back(fmt::format("rank {} {:.2f}", rank, *used));
-  if (!uses.empty()) text += fmt::format("; processors in use at the end: {}", fmt::join(uses, ", "));
+  if (!uses.empty()) text += fmt::format(in_use, fmt::join(uses, ", "));
   for (const std::size_t rank : others) text += fmt::format("; then rank {}: {}", rank, ranks[rank].reason);
   return text;
 }
@@ -261,8 +264,7 @@ void add(std::map<std::string, std::int64_t>& sums, const std::map<std::string, 
 ConversationResult joined(const std::vector<ConversationResult>& ranks) {
   ConversationResult all = ranks.front();
   if (ranks.size() == 1) {
-    if (all.used_at_end)
-      all.reason += fmt::format("; processors in use at the end: {:.2f}", *all.used_at_end);
+    if (all.used_at_end) all.reason += fmt::format(in_use, fmt::format("{:.2f}", *all.used_at_end));
     return all;
   }
   all.samples = summed_samples(ranks);

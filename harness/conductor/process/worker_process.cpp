@@ -86,7 +86,7 @@ void WorkerProcess::print_stacks() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds patience{500};
   constexpr int quiet_ms = 100;  // after its last line
-  if (ended() || !catches(pid(), SIGUSR1) || is_stopped(pid())) return;
+  if (ended() || !catches(pid(), SIGUSR1)) return;
   ::kill(pid(), SIGUSR1);
   const auto until = Clock::now() + patience;
   const std::uint64_t before = log_->total();

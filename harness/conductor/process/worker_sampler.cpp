@@ -60,9 +60,16 @@ std::optional<Usage> usage_of(const std::string& folder) {
   return Usage{own * tick_ns, (own + waited_user + waited_system) * tick_ns, resident_pages * page_bytes};
 }
 
-std::int64_t bytes_after(const std::string& status, std::string_view name) {
+std::string status_of(pid_t process) { return read_small(fmt::format("/proc/{}/status", process)); }
+
+// What follows a name in a status, up to its end; empty without the name.
+const char* after(const std::string& status, std::string_view name) {
   const std::size_t at = status.find(name);
-  return at == std::string::npos ? 0 : 1024 * std::strtoll(status.c_str() + at + name.size(), nullptr, 10);
+  return at == std::string::npos ? "" : status.c_str() + at + name.size();
+}
+
+std::int64_t bytes_after(const std::string& status, std::string_view name) {
+  return 1024 * std::strtoll(after(status, name), nullptr, 10);
 }
 
 }  // namespace
@@ -88,21 +95,18 @@ std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
 }
 
 bool is_stopped(pid_t process) {
-  const std::string status = read_small(fmt::format("/proc/{}/status", process));
-  const std::size_t at = status.find("\nState:\t");
-  return at != std::string::npos && (status[at + 8] == 'T' || status[at + 8] == 't');
+  const std::string status = status_of(process);
+  const char state = *after(status, "\nState:\t");
+  return state == 'T' || state == 't';
 }
 
 bool catches(pid_t process, int signal) {
-  constexpr std::string_view name = "\nSigCgt:\t";
-  const std::string status = read_small(fmt::format("/proc/{}/status", process));
-  const std::size_t at = status.find(name);
-  if (at == std::string::npos) return false;
-  return (std::strtoull(status.c_str() + at + name.size(), nullptr, 16) >> (signal - 1) & 1) != 0;
+  const std::string status = status_of(process);
+  return (std::strtoull(after(status, "\nSigCgt:\t"), nullptr, 16) >> (signal - 1) & 1) != 0;
 }
 
 ResidentBytes resident_bytes(pid_t process) {
-  const std::string status = read_small(fmt::format("/proc/{}/status", process));
+  const std::string status = status_of(process);
   return {bytes_after(status, "\nVmRSS:"), bytes_after(status, "\nVmHWM:")};
 }
 

@@ -17,6 +17,7 @@ from assay_plots.report import Cell, Ratio, Study
 
 _MISSING = ("unavailable", "unsupported")
 NO_CELL = Verdict(ABSENT, "no report has such a cell")
+NO_CELLS = Verdict(ABSENT, "no report has such cells")
 MOST_NAMED = 4  # values of an axis in the name of a line
 Answers = Callable[[Asked], Ratio | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells

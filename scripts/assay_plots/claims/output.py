@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay_plots.claims.catalogue import Claim
-from assay_plots.claims.evaluate import NO_CELL, Line
+from assay_plots.claims.evaluate import NO_CELL, NO_CELLS, Line
 from assay_plots.claims.judge import Verdict
 from assay_plots.report import Ratio, Study
 from assay_plots.text import plural, shown, shown_interval
@@ -100,7 +100,7 @@ def page_rows(lines: Sequence[Line], study: Study) -> list[tuple[str, ...]]:
         if len(alike) > 1:
             cells += f", and {len(alike) - 1} more"
             published = published if len({published_text(one, study) for one in alike}) == 1 else "several"
-            verdict = verdict.replace("such a cell", "such cells")
+            verdict = verdict_text(NO_CELLS)
         rows.append((sentence, cells, published, measured, verdict))
     return rows
 
