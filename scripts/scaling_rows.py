@@ -17,7 +17,8 @@ ASSUMPTIONS = (
     "A step takes the time of one rank with the same batch, and the exchange of the gradients.",
     "The exchange takes bytes over bandwidth plus one latency for each of its rounds, as measured by a probe "
     "without a framework, while both sides send.",
-    "All gradients are one fp32 message, and adding is free.",
+    "All gradients are one fp32 message, and adding is free. The step has the bytes that the backend says: "
+    "onednn pads them. The bare exchange has those of the parameters.",
     "--overlap of the computation hides communication; by default nothing does.",
     "Sending takes no processor time from the computation.",
     "The overhead is what two ranks take beyond the model without a limit: what ranks cost by themselves.",
@@ -37,7 +38,8 @@ class Row:
     bandwidth: float  # this and the latency: of the probe
     latency: float
     exchange: str
-    gradient_bytes: int
+    gradient_bytes: int  # those of the parameters
+    step_bytes: int  # that each rank gives to the exchange; of the parameters if that was not measured
     bare_exchange: float  # by the probe
     modelled_exchange: float
     status: str
@@ -104,6 +106,7 @@ def rows_of(
             latency=found.link.latency,
             exchange=name,
             gradient_bytes=size,
+            step_bytes=int(cell.value("gradient_bytes") or size),
             bare_exchange=bare[name, size],
             modelled_exchange=EXCHANGES[name](Cluster(found.link, found.link), size, RANKS),
             status=cell.status,
@@ -126,7 +129,7 @@ def measured(
     if one is None or two is None:
         return replace(row, two_ranks=two, reason="its cell of one rank was not measured")
     cluster = Cluster(found.link, found.link)
-    point = simulate(Step(one, overlap=overlap), row.gradient_bytes, cluster, row.exchange, RANKS, weak=True)
+    point = simulate(Step(one, overlap=overlap), row.step_bytes, cluster, row.exchange, RANKS, weak=True)
     row = replace(row, one_rank=one, two_ranks=two, modelled=point.step, modelled_efficiency=point.efficiency)
     if scaling is None:  # disturbed, if only by the system's work on the packets of a slow network
         return row

@@ -53,7 +53,7 @@ NO_NAMESPACES = why_no_namespaces()
 needs_namespaces = pytest.mark.skipif(bool(NO_NAMESPACES), reason=NO_NAMESPACES)
 
 
-def study_of(tmp_path: Path, two: str = "ok", with_one: bool = True) -> Study:
+def study_of(tmp_path: Path, two: str = "ok", with_one: bool = True, step_bytes: int = 0) -> Study:
     """Return cells with the same batch of a rank: one rank takes 10 ms per step, two ranks take 150 ms."""
     m = made_report.Maker()
     axes: dict[str, Any] = {"workload": "mlp", "threads": 1}
@@ -62,6 +62,10 @@ def study_of(tmp_path: Path, two: str = "ok", with_one: bool = True) -> Study:
         "torch", "eager", "framework", m.ranks_forks(0.15, made_report.WIDE, 2, None), **axes, batch=512
     )
     both |= {"variant": {"ranks": "2"}, "id": both["id"].replace("/steps", "/ranks=2/steps")}
+    if step_bytes:
+        both["metrics"] |= {
+            "gradient_bytes": made_report.metric([step_bytes] * made_report.WIDE, "B", "bytes")
+        }
     if two != "ok":
         both = made_report.unrun(both, two, "rank 1: the worker died of SIGSEGV")
     path = tmp_path / "report.json"
@@ -88,6 +92,16 @@ def test_a_row_has_the_measured_and_the_modelled_step(tmp_path: Path) -> None:
     assert row.efficiency == pytest.approx(1 / 15, rel=0.15)
     assert row.modelled_efficiency == pytest.approx(row.one_rank / row.modelled)
     assert (row.bare_exchange, row.overhead) == (0.11, None)
+
+
+@needs_program
+def test_the_step_has_the_bytes_that_the_backend_gives_to_the_exchange(tmp_path: Path) -> None:
+    assert row_of(study_of(tmp_path)).step_bytes == SIZE, "not measured: those of the parameters"
+    row = row_of(study_of(tmp_path, step_bytes=1_200_000))
+    assert (row.gradient_bytes, row.step_bytes) == (SIZE, 1_200_000)
+    assert row.one_rank
+    assert row.modelled == pytest.approx(row.one_rank + 0.122)
+    assert row.modelled_exchange == pytest.approx(0.102), "of the probe"
 
 
 @needs_program
