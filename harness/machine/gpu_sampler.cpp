@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,19 @@ NvmlResult<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
 }
 
 }  // namespace
+
+std::vector<std::string> visible_gpus(const std::optional<std::string>& devices, unsigned count) {
+  std::vector<std::string> names;
+  if (!devices) {
+    for (unsigned i = 0; i < count; ++i) names.push_back(std::to_string(i));
+    return names;
+  }
+  std::istringstream list(*devices);
+  // CUDA ignores what comes after a name that it does not know, such as -1.
+  for (std::string name; std::getline(list, name, ',') && !name.empty() && name.front() != '-';)
+    names.push_back(name);
+  return names;
+}
 
 NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
   const NvmlResult<unsigned> count = nvml.count();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/machine/gpu_reading.hpp"
 #include "harness/machine/nvml.hpp"
@@ -18,6 +19,9 @@ struct CudaVisibility {
   std::optional<std::string> devices;  // CUDA_VISIBLE_DEVICES
   std::optional<std::string> order;    // CUDA_DEVICE_ORDER
 };
+
+// The GPUs that CUDA finds with this CUDA_VISIBLE_DEVICES on a machine that has `count`, as that variable names them.
+std::vector<std::string> visible_gpus(const std::optional<std::string>& devices, unsigned count);
 
 // NVML counts GPUs by their place on the bus. CUDA does so only if CUDA_DEVICE_ORDER is PCI_BUS_ID; otherwise
 // it counts by speed, which NVML does not know. With several GPUs that case is rejected with a reason.

@@ -137,5 +137,13 @@ TEST(FirstCudaGpu, is_the_one_that_the_worker_calls_its_first) {
   EXPECT_THAT(uuid("7", "PCI_BUS_ID"), HasSubstr("nvmlDeviceGetHandleByIndex_v2"));
 }
 
+TEST(VisibleGpus, are_those_that_the_variable_names) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(visible_gpus({}, 3), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(visible_gpus("2,GPU-0a", 3), ElementsAre("2", "GPU-0a"));
+  EXPECT_THAT(visible_gpus("1,-1,2", 3), ElementsAre("1")) << "CUDA hides what comes after -1";
+  EXPECT_THAT(visible_gpus("", 3), IsEmpty());
+}
+
 }  // namespace
 }  // namespace assay

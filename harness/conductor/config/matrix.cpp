@@ -480,6 +480,10 @@ class Expander {
       end_with(cell, ReasonCode::backend_unavailable,
                fmt::format("[{}] {}", backend.name, backend.unavailable_in_ranks));
     if (missing && cell.runnable()) end_with(cell, launcher->code, launcher->reason);
+    if (cell.runnable() && !backend.awaited) {
+      if (std::string refusal = gpus_refusal(cell); !refusal.empty())
+        end_with(cell, ReasonCode::backend_unavailable, std::move(refusal));
+    }
   }
 
   void add(Cell cell, const ConfigRow& row) {

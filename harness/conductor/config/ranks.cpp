@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/paths.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/machine/gpu_sampler.hpp"
 
 namespace assay {
 namespace {
@@ -14,6 +16,11 @@ constexpr std::int64_t min_normalised = 2;
 
 bool has_op(const Graph& graph, std::string_view name) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return node.op->name() == name; });
+}
+
+// NCCL is what exchanges gradients between GPUs.
+bool has_nccl(const BackendDescription& backend) {
+  return std::ranges::find(backend.collectives, "nccl") != backend.collectives.end();
 }
 
 // Whether the mean loss leaves out some labels: then the mean over ranks is not the mean over the batch.
@@ -32,7 +39,8 @@ std::string ranks_refusal(const Cell& cell, const Program& program) {
                        cell.backend->name);
   if (cell.axes.task != Task::train)
     return "[ranks] ranks share only the training of a model; use --task train";
-  if (cell.axes.device != DeviceKind::cpu) return "[ranks] GPUs are not assigned to ranks; use --device cpu";
+  if (cell.axes.device == DeviceKind::cuda && !has_nccl(*cell.backend))
+    return "[ranks] its ranks do not exchange gradients between GPUs; use --device cpu";
   if (cell.axes.loader == LoaderKind::native)
     return "[ranks] a framework's own loader does not read the part of a rank; use --loader harness";
   if (has_op(graph, "batch_norm")) {
@@ -50,6 +58,23 @@ std::string ranks_refusal(const Cell& cell, const Program& program) {
   if (ignores_labels(graph))
     return refused("the loss leaves out labels, so the mean over ranks is not the mean over the batch");
   return {};
+}
+
+std::string gpus_refusal(const Cell& cell) {
+  if (cell.axes.ranks() == 1 || cell.axes.device != DeviceKind::cuda) return {};
+  const NvmlAccess& access = nvml_access();
+  const std::optional<unsigned> count = access.nvml ? access.nvml->count().value : std::nullopt;
+  if (!count) return {};
+  return gpus_refusal(cell, visible_gpus(environment_variable("CUDA_VISIBLE_DEVICES"), *count));
+}
+
+std::string gpus_refusal(const Cell& cell, const std::vector<std::string>& gpus) {
+  const int ranks = cell.axes.ranks();
+  if (ranks == 1 || cell.axes.device != DeviceKind::cuda || static_cast<int>(gpus.size()) >= ranks) return {};
+  return fmt::format(
+      "[ranks] {} ranks need as many GPUs, and {} can be used here; use --ranks {}, or look at "
+      "CUDA_VISIBLE_DEVICES",
+      ranks, gpus.size(), std::max<std::size_t>(1, gpus.size()));
 }
 
 Cell cell_of_rank(const Cell& cell) {

@@ -12,6 +12,7 @@
 #include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/machine/gpu_sampler.hpp"
 
 namespace assay {
 namespace {
@@ -87,6 +88,14 @@ void add_place(std::map<std::string, std::string>& environment, const RankPlace&
   environment["MASTER_PORT"] = place.rendezvous.substr(colon + 1);
 }
 
+// The name of the GPU of a rank: it sees no other.
+std::string gpu_of_rank(int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  const std::vector<std::string> gpus =
+      visible_gpus(environment_variable("CUDA_VISIBLE_DEVICES"), static_cast<unsigned>(rank) + 1);
+  return index < gpus.size() ? gpus[index] : "-1";
+}
+
 // Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
 Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkContext& context) {
   const fs::path cache = cache_folder();
@@ -153,6 +162,8 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
   add_place(plan.worker.environment, place);
+  if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
+    plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);
   if (place.world > 1) plan.worker.environment.merge(launched_environment(cell.launcher));
   plan.worker.confinement = confinement_of(cell, folder, context);
   // The oracle computes on the processor, even for a cell on a GPU.

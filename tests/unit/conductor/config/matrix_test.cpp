@@ -179,6 +179,21 @@ TEST_F(MatrixTest, RefusesRanksThatCannotTrainTogether) {
   EXPECT_THAT(reason(R"("workload": "cifar10-cnn")"), HasSubstr("dropout"));
 }
 
+TEST_F(MatrixTest, GivesEachRankAGpu) {
+  registry_.backends[0].devices.push_back(DeviceKind::cuda);
+  registry_.backends[0].collectives = {"sockets", "nccl"};
+  const char* two =
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": "cuda", "ranks": 2})";
+  const Cell cell = cells(two).at(0);
+  EXPECT_NE(cell.status, Status::unsupported);
+  EXPECT_EQ(gpus_refusal(cell, {"0", "1"}), "");
+  EXPECT_THAT(gpus_refusal(cell, {"3"}), AllOf(HasSubstr("2 ranks"), HasSubstr("1 can be used")));
+  EXPECT_THAT(gpus_refusal(cell, {}), HasSubstr("--ranks 1"));
+  Cell on_processors = cell;
+  on_processors.axes.device = DeviceKind::cpu;
+  EXPECT_EQ(gpus_refusal(on_processors, {}), "");
+}
+
 TEST_F(MatrixTest, RefusesBatchNormOfASingleRow) {
   registry_.backends[0].collectives = {"sockets"};
   const Cell cell =
