@@ -1,4 +1,4 @@
-"""Several ranks: DistributedDataParallel on gloo."""
+"""Several ranks: DistributedDataParallel on gloo, or on NCCL if each has a GPU."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def join_ranks(cell: Cell) -> None:
     if cell.world == 1:
         return
     host, port = cell.rendezvous
+    if cell.device == "cuda":
+        # Of the only GPU that this process sees.
+        dist.init_process_group(
+            "nccl",
+            init_method=f"tcp://{host}:{port}",
+            rank=cell.rank,
+            world_size=cell.world,
+            device_id=torch.device("cuda", 0),
+        )
+        return
     if interface := interface_of(own_address(cell.rendezvous)):
         # Otherwise gloo listens at the address of the host's name.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
@@ -28,7 +38,9 @@ def join_ranks(cell: Cell) -> None:
 
 def shared(network: nn.Module, cell: Cell) -> nn.Module:
     """Return the network with gradients that are means over the ranks."""
-    return network if cell.world == 1 else DistributedDataParallel(network)
+    if cell.world == 1:
+        return network
+    return DistributedDataParallel(network, device_ids=[0] if cell.device == "cuda" else None)
 
 
 def exchange_of(network: nn.Module, step: Callable[[int, float, int], None]) -> Exchange:
@@ -37,7 +49,8 @@ def exchange_of(network: nn.Module, step: Callable[[int, float, int], None]) -> 
         raise Unsupported("[exchange] there is one rank")
     # The order of the parameters' gradients in the backward pass, nearly.
     sizes = [parameter.numel() for parameter in network.parameters() if parameter.requires_grad][::-1]
-    buckets = [torch.zeros(size) for size in bucket_sizes(sizes)]
+    device = next(network.parameters()).device
+    buckets = [torch.zeros(size, device=device) for size in bucket_sizes(sizes)]
 
     def local_step(slot: int, learning_rate: float, number: int) -> None:
         with network.no_sync():
@@ -46,6 +59,8 @@ def exchange_of(network: nn.Module, step: Callable[[int, float, int], None]) -> 
     def bare() -> None:
         for work in [dist.all_reduce(bucket, async_op=True) for bucket in buckets]:
             work.wait()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # NCCL's wait() holds up the stream only
 
     return Exchange(sum(bucket.nbytes for bucket in buckets), local_step, bare)
 
@@ -62,6 +77,6 @@ def bucket_sizes(sizes: list[int]) -> list[int]:
 
 def agreed(cell: Cell, value: int) -> int:
     """Return rank 0's value, once all ranks have called this."""
-    held = torch.tensor(value if cell.rank == 0 else 0, dtype=torch.int64)
+    held = torch.tensor(value if cell.rank == 0 else 0, dtype=torch.int64, device=cell.device)
     dist.all_reduce(held)
     return int(held)

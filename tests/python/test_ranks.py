@@ -386,7 +386,8 @@ REFUSED: list[tuple[Framework, dict[str, str], str]] = [
     (TORCH, {"task": "infer"}, "--task train"),
     (TORCH, {"loader": "native"}, "--loader harness"),
     (TORCH, {"recompute": "sqrt"}, "--recompute none"),
-    (TORCH, {"device": "cuda"}, "--device cpu"),
+    (TORCH, {"device": "cuda", "mode": "cudagraph"}, "--mode eager"),
+    (JAX, {"device": "cuda"}, "--device cpu"),
     (MXNET, {"recompute": "sqrt"}, "--recompute none"),
     (
         MXNET,
