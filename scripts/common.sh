@@ -8,6 +8,7 @@ tools=$share/tools
 # The variables of the same names reach CMake and the program.
 export ASSAY_ONEDNN_ROOT=${ASSAY_ONEDNN_ROOT:-$share/onednn}
 export ASSAY_CUDNN_FRONTEND_ROOT=${ASSAY_CUDNN_FRONTEND_ROOT:-$share/cudnn_frontend}
+export ASSAY_NCCL_ROOT=${ASSAY_NCCL_ROOT:-$share/nccl}
 export ASSAY_ENVIRONMENTS=${ASSAY_ENVIRONMENTS:-$share/environments}
 # ccache: checkouts share compiled files.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1

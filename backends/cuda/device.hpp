@@ -15,6 +15,22 @@
 namespace assay::cuda {
 
 class Calls;  // backends/cuda/primitives/calls.hpp
+class Nccl;   // backends/cuda/gpu/nccl.hpp
+
+// Adds up gradients over the ranks of a cell, on a stream of its own: the device's stream goes on meanwhile. All ranks
+// make the same calls in the same order.
+class RankSums {
+ public:
+  virtual ~RankSums() = default;
+  virtual int world() const = 0;
+  // Enqueues: replaces the values by their sums over all ranks, once the device's stream has done what it was given
+  // before. Nothing else may use the values until finish().
+  virtual void start(float* values, std::int64_t count) = 0;
+  // Enqueues: the device's stream goes on when the sums at this address are complete.
+  virtual void finish(const float* values) = 0;
+  // Rank 0's value, once all ranks have called this. Synchronises.
+  virtual std::int64_t first(std::int64_t value) = 0;
+};
 
 // What runs on our own slow kernels because the vendor's library has nothing for it: how many specs, by kind.
 class Fallbacks {
@@ -32,6 +48,7 @@ struct DeviceOptions {
   std::int64_t memory_cap = 0;  // bytes; 0: no cap
   bool deterministic = false;   // only algorithms that give the same bits in each run
   std::shared_ptr<Fallbacks> fallbacks = std::make_shared<Fallbacks>();
+  std::shared_ptr<Nccl> ranks = {};  // with which gradients are added up; null for one rank
 };
 
 // Used from one thread.
@@ -48,6 +65,8 @@ class Device {
   virtual std::shared_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
   // For mode primitives. Lives as long as the device.
   virtual Calls& calls() = 0;
+  // Null for one rank.
+  virtual RankSums* ranks() { return nullptr; }
   // Captures the work that `enqueue` enqueues. Null if the device cannot capture, or if there are fewer than
   // `min_nodes` kernels and copies.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue,

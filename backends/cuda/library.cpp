@@ -15,7 +15,9 @@
 namespace assay::cuda {
 
 CudaLibrary::CudaLibrary(std::unique_ptr<Device> device, bool tf32)
-    : device_(std::move(device)), context_{*device_, tf32} {}
+    : device_(std::move(device)),
+      exchange_(device_->ranks() != nullptr ? std::make_unique<BucketExchange>(*device_) : nullptr),
+      context_{*device_, tf32, false, exchange_.get()} {}
 
 namespace {
 
@@ -37,6 +39,19 @@ Graph with_casts_first(const Graph& graph) {
   copy.add_updates();
   return copy.take();
 }
+
+// The same kernels with the exchange of gradients and without it.
+class WithAndWithoutExchange final : public Recording {
+ public:
+  WithAndWithoutExchange(const BucketExchange& exchange, std::unique_ptr<Recording> with,
+                         std::unique_ptr<Recording> without)
+      : exchange_(exchange), with_(std::move(with)), without_(std::move(without)) {}
+  void run() override { (exchange_.enabled() ? with_ : without_)->run(); }
+
+ private:
+  const BucketExchange& exchange_;
+  std::unique_ptr<Recording> with_, without_;
+};
 
 // Ops without the operand that fusion adds.
 const std::set<std::string_view> adds_by_itself{"linear", "layer_norm_gradient", "rms_norm_gradient"};
@@ -118,11 +133,26 @@ void CudaLibrary::compact(std::vector<Scheduled>& kernels) {
 std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels) {
   // The launch of a graph takes the host about as long as a few launches of kernels.
   constexpr std::size_t min_nodes = 5;
-  return device_->record(
-      [kernels] {
-        for (Kernel* kernel : kernels) kernel->run();
-      },
-      min_nodes);
+  const auto captured = [&] {
+    return device_->record(
+        [kernels] {
+          for (Kernel* kernel : kernels) kernel->run();
+        },
+        min_nodes);
+  };
+  if (exchange_ == nullptr) return captured();
+  const bool enabled = exchange_->enabled();
+  exchange_->set_enabled(false);
+  auto without = captured();
+  exchange_->set_enabled(true);
+  auto with = captured();
+  exchange_->set_enabled(enabled);
+  if (without == nullptr || with == nullptr) return nullptr;
+  return std::make_unique<WithAndWithoutExchange>(*exchange_, std::move(with), std::move(without));
+}
+
+std::int64_t CudaLibrary::agree(std::int64_t value) {
+  return exchange_ != nullptr ? exchange_->ranks().first(value) : value;
 }
 
 const OpEntry* CudaLibrary::entry(std::string_view op) const { return find_entry(op); }
@@ -163,9 +193,10 @@ std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options
 }
 
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<Fallbacks> fallbacks) {
-  auto device =
-      open_device({options.memory_fraction, options.memory_cap, options.deterministic, std::move(fallbacks)});
+                                                   std::shared_ptr<Fallbacks> fallbacks,
+                                                   std::shared_ptr<Nccl> ranks) {
+  auto device = open_device({options.memory_fraction, options.memory_cap, options.deterministic,
+                             std::move(fallbacks), std::move(ranks)});
   if (options.mode == primitives_mode)
     return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32);
   return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32);

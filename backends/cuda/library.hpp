@@ -1,6 +1,7 @@
 // CUDA as a kernel library for the shared executor.
 #pragma once
 
+#include "backends/cuda/bucket_exchange.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
@@ -25,6 +26,8 @@ class CudaLibrary : public KernelLibrary {
   void compact(std::vector<Scheduled>& kernels) override;
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
   void synchronize() override { device_->synchronize(); }
+  std::int64_t agree(std::int64_t value) override;
+  GradientExchange* gradient_exchange() override { return exchange_.get(); }
 
  protected:
   // Null where the mode does not have the op.
@@ -33,6 +36,7 @@ class CudaLibrary : public KernelLibrary {
 
  private:
   std::unique_ptr<Device> device_;
+  std::unique_ptr<BucketExchange> exchange_;  // null for one rank
   Context context_;
   std::vector<std::unique_ptr<Kernel>> joined_;  // made by compact()
 };
@@ -64,9 +68,10 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
 // The library of options.mode, also used by the conformance suite and the benchmarks of the ops. Throws
 // Unavailable without a device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-// `fallbacks` is filled while nodes are lowered.
+// `fallbacks` is filled while nodes are lowered. `ranks`: null for one rank.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<Fallbacks> fallbacks);
+                                                   std::shared_ptr<Fallbacks> fallbacks,
+                                                   std::shared_ptr<Nccl> ranks = nullptr);
 
 // Why a GPU of this compute capability cannot run a precision; empty if it can.
 std::string reason_against(PrecisionKind precision, int major, int minor);

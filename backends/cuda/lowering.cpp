@@ -115,9 +115,10 @@ ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kin
 
 const OpEntry* find_entry(std::string_view op) {
   for (const auto list :
-       {activation_ops(), attention_ops(), clip_ops(), convolution_ops(), creation_ops(), dropout_ops(),
-        embedding_ops(), linear_ops(), loss_ops(), lstm_ops(), move_ops(), norm_ops(), optimizer_ops(),
-        pointwise_ops(), pool_ops(), reduce_ops(), row_norm_ops(), sequence_ops(), softmax_ops()}) {
+       {activation_ops(), all_reduce_ops(), attention_ops(), clip_ops(),      convolution_ops(),
+        creation_ops(),   dropout_ops(),    embedding_ops(), linear_ops(),    loss_ops(),
+        lstm_ops(),       move_ops(),       norm_ops(),      optimizer_ops(), pointwise_ops(),
+        pool_ops(),       reduce_ops(),     row_norm_ops(),  sequence_ops(),  softmax_ops()}) {
     const auto entry = std::ranges::find(list, op, &OpEntry::op);
     if (entry != list.end()) return &*entry;
   }

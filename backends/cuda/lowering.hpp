@@ -17,10 +17,13 @@
 
 namespace assay::cuda {
 
+class BucketExchange;  // backends/cuda/bucket_exchange.hpp
+
 struct Context {
   Device& device;
   bool tf32 = false;
-  bool bare = false;  // mode primitives
+  bool bare = false;                   // mode primitives
+  BucketExchange* exchange = nullptr;  // with the other ranks; null for one rank
 };
 
 // Borrows everything until the lowering returns.
@@ -136,6 +139,7 @@ struct OpEntry {
 };
 
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> all_reduce_ops();
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> clip_ops();
 std::span<const OpEntry> convolution_ops();

@@ -35,6 +35,7 @@ class UnavailableBackend final : public assay::Backend {
  public:
   explicit UnavailableBackend(std::string reason) : reason_(std::move(reason)) {}
   assay::BackendInfo info() const override { return {"cuda", "", {}, {}}; }
+  bool has_ranks() const override { return true; }
   std::string unsupported(const assay::Program&, const assay::CompileOptions&) const override { return {}; }
   std::unique_ptr<assay::Executable> compile(const assay::Program&, const assay::CompileOptions&) override {
     throw assay::Unavailable(reason_);

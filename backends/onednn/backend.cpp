@@ -98,12 +98,7 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
                        isa_name(dnnl_get_effective_cpu_isa()));
   }
   if (options.world > 1) {
-    if (options.task != Task::train || program.is_op())
-      return "[ranks] ranks share only the training of a network; use --ranks 1";
-    for (const Node& node : program.training.nodes()) {
-      if (node.attributes.get_or("sparse_gradient", false))
-        return "[ranks] row-sparse gradients are not exchanged; use --embedding-gradient dense";
-    }
+    if (std::string reason = reason_against_ranks(program, options.task); !reason.empty()) return reason;
   }
   return first_unsupported(program, options, *make_kernel_library(options));
 }

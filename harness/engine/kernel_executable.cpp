@@ -217,6 +217,16 @@ std::string first_unsupported(const Program& program, const CompileOptions& opti
   return {};
 }
 
+std::string reason_against_ranks(const Program& program, Task task) {
+  if (task != Task::train || program.is_op())
+    return "[ranks] ranks share only the training of a network; use --ranks 1";
+  for (const Node& node : program.training.nodes()) {
+    if (node.attributes.get_or("sparse_gradient", false))
+      return "[ranks] row-sparse gradients are not exchanged; use --embedding-gradient dense";
+  }
+  return {};
+}
+
 std::string ops_of_step(const Program& program, const CompileOptions& options,
                         const std::function<bool(const Node&)>& chosen) {
   const Graph step = timed_step(program, options);

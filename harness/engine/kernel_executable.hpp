@@ -57,6 +57,9 @@ class KernelExecutable final : public Executable {
 // graphs that `library` does not support; empty if it supports all.
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);
 
+// Why several ranks cannot train the program with the nodes of all_reduce.hpp; empty if they can.
+std::string reason_against_ranks(const Program& program, Task task);
+
 // The ops of the timed step with a node for which `chosen` is true: "embedding, lstm", or "none".
 std::string ops_of_step(const Program& program, const CompileOptions& options,
                         const std::function<bool(const Node&)>& chosen);

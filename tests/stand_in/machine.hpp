@@ -10,6 +10,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/host/host_launch.hpp"
@@ -26,6 +27,18 @@ struct Moment {
   double microseconds = 0;  // when
 };
 
+// What was captured from one stream: the first track is of the stream whose capture was begun, every other one is of a
+// stream that joined it by waiting for one of its events.
+struct Track {
+  std::vector<Work> works;
+  // What the work at a place waits for: the work of another track before that place there.
+  struct Place {
+    std::size_t track = 0, works = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::multimap<std::size_t, Place> waits;
+};
+
 }  // namespace assay::stand_in
 
 // The handle of a stream is also the address of the HostStream in which our kernels are enqueued.
@@ -36,12 +49,15 @@ struct CUstream_st : assay::cuda::HostStream {
   // What the work at a place waits for; places count from the first work of the stream.
   std::multimap<std::uint64_t, std::shared_ptr<assay::stand_in::Moment>> waits;
   CUgraph_st* captured = nullptr;  // while it is captured
+  std::size_t track = 0;           // of that graph
   bool capture_is_invalid = false;
 };
 
 struct CUevent_st {
   bool timed = true;
-  std::shared_ptr<assay::stand_in::Moment> moment;  // null: never recorded
+  std::shared_ptr<assay::stand_in::Moment> moment;  // null: never recorded, or in a capture
+  CUgraph_st* captured = nullptr;                   // the graph in which it was recorded last
+  assay::stand_in::Track::Place place = {};         // there
 };
 
 struct CUuserObject_st {
@@ -69,13 +85,14 @@ void release(cudaUserObject_t object, unsigned count);
 }  // namespace assay::stand_in
 
 struct CUgraph_st {
-  std::shared_ptr<std::vector<assay::stand_in::Work>> nodes =
-      std::make_shared<std::vector<assay::stand_in::Work>>();
+  using Tracks = std::vector<std::unique_ptr<assay::stand_in::Track>>;
+  std::shared_ptr<Tracks> tracks = std::make_shared<Tracks>();
   assay::stand_in::UserObjects objects;
 };
 struct CUgraphExec_st {
-  std::shared_ptr<const std::vector<assay::stand_in::Work>> nodes;
+  std::shared_ptr<const CUgraph_st::Tracks> tracks;
   assay::stand_in::UserObjects objects;
+  std::vector<std::unique_ptr<CUstream_st>> streams;  // of all tracks but the first
 };
 
 namespace assay::stand_in {
@@ -100,10 +117,19 @@ void hold(const char* kind, std::int64_t change);
 
 // streams.cpp
 
-void open(CUstream_st* stream);
-void close(CUstream_st* stream);  // after its work
+// counted: in what is held.
+void open(CUstream_st* stream, bool counted = true);
+void close(CUstream_st* stream, bool counted = true);  // after its work
+// What the stream is given next waits for the moment.
+void wait_in(CUstream_st* stream, std::shared_ptr<Moment> moment);
 // Appends work to a stream, or to the graph that is captured from it.
 void enqueue(CUstream_st* stream, Work work);
+// The stream's capture begins, or joins that of another one: its work goes to a new track.
+void capture(CUstream_st* stream, CUgraph_st* graph);
+// Ends the capture that was begun on this stream, and that of the streams that joined. Whether the first track waits for
+// the ends of all others, as it must.
+bool end_capture(CUstream_st* stream);
+void launch(CUgraphExec_st& graph, CUstream_st* stream);
 // Whether something is captured, which forbids `call`: then the capture is lost and a fault is noted.
 bool breaks_capture(const char* call);
 void wait_for(const Moment& moment);

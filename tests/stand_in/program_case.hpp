@@ -63,28 +63,38 @@ inline std::vector<HostTensor> small_parameters(const Program& program) {
   return tensors;
 }
 
+// With labels that the network knows.
+inline testing::Batch batch_of(const Program& program, std::uint64_t seed) {
+  const auto classes = static_cast<std::int32_t>(
+      program.inference.value(program.inference.output("logits")).type.shape.back());
+  testing::Batch batch = testing::batch(program, seed);
+  for (std::int32_t& label : batch.labels) label %= classes;
+  return batch;
+}
+
 // Trains on two batches that stay and then on batches that come with each step, with an evaluation in between, as a run
 // does. Returns the logits, the state and the loss. peak: of the device's memory, if it is wanted.
 inline std::vector<HostTensor> trained(const Program& program, const CompileOptions& options,
-                                       std::int64_t* peak = nullptr) {
-  KernelExecutable executable(program, options, make_kernel_library(options));
+                                       std::int64_t* peak = nullptr, std::shared_ptr<Nccl> ranks = nullptr,
+                                       double learning_rate = 1e-2) {
+  KernelExecutable executable(program, options,
+                              make_kernel_library(options, std::make_shared<Fallbacks>(), std::move(ranks)));
   executable.set_state(small_parameters(program));
   const Shape logits = program.inference.value(program.inference.output("logits")).type.shape;
   const auto stage = [&](std::int64_t slot, std::uint64_t seed) {
-    testing::Batch batch = testing::batch(program, seed);
-    for (std::int32_t& label : batch.labels) label %= static_cast<std::int32_t>(logits.back());
+    testing::Batch batch = batch_of(program, seed);
     executable.stage(slot, batch.host());
     std::ranges::fill(batch.inputs, 1e30F);  // the caller may reuse it
     std::ranges::fill(batch.labels, 0);
   };
   stage(0, 0);
   stage(1, 1);
-  for (int step = 1; step <= 3; ++step) executable.step(step % 2, 1e-2, step);
+  for (int step = 1; step <= 3; ++step) executable.step(step % 2, learning_rate, step);
   std::vector<HostTensor> results{HostTensor::zeros("logits", {DType::f32, logits})};
   executable.evaluate(testing::batch(program, 7).host(), results.front().as<float>().data());
   for (int step = 4; step <= 8; ++step) {
     stage(step % 2, static_cast<std::uint64_t>(step));
-    executable.step(step % 2, 1e-2, step);
+    executable.step(step % 2, learning_rate, step);
   }
   for (HostTensor& tensor : executable.state()) results.push_back(std::move(tensor));
   results.push_back(HostTensor::zeros("loss", {DType::f32, {}}));

@@ -1,6 +1,7 @@
 // CUDA's runtime: the device, streams, events and memory.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,6 +36,10 @@ std::uint64_t digest(const void* bytes, std::size_t count) {
   return sum;
 }
 
+bool is_captured(const CUgraph_st* graph) {
+  return std::ranges::any_of(machine().streams, [graph](const auto* s) { return s->captured == graph; });
+}
+
 }  // namespace
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
@@ -49,6 +54,12 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
       return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureMerge:
+      return "cudaErrorStreamCaptureMerge";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
     case cudaErrorInvalidResourceHandle:
@@ -122,8 +133,20 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (breaks_capture("cudaStreamWaitEvent")) return answer(cudaErrorStreamCaptureUnsupported);
-  if (event->moment != nullptr) stream->waits.emplace(stream->gone + stream->queue.size(), event->moment);
+  if (event->captured != nullptr) {
+    if (!is_captured(event->captured)) {
+      fault("a stream waits for an event of a capture that has ended");
+      return answer(cudaErrorInvalidValue);
+    }
+    if (stream->captured == nullptr) capture(stream, event->captured);
+    if (stream->captured != event->captured) return answer(cudaErrorStreamCaptureMerge);
+    Track& track = *(*stream->captured->tracks)[stream->track];
+    track.waits.emplace(track.works.size(), event->place);
+    return cudaSuccess;
+  }
+  if (stream->captured != nullptr && breaks_capture("cudaStreamWaitEvent"))
+    return answer(cudaErrorStreamCaptureIsolation);
+  if (event->moment != nullptr) wait_in(stream, event->moment);
   return cudaSuccess;
 }
 
@@ -145,7 +168,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (breaks_capture("cudaEventRecord")) return answer(cudaErrorStreamCaptureUnsupported);
+  event->captured = stream->captured;
+  if (stream->captured != nullptr) {
+    event->moment = nullptr;
+    event->place = {stream->track, (*stream->captured->tracks)[stream->track]->works.size()};
+    return cudaSuccess;
+  }
   auto moment = std::make_shared<Moment>(Moment{stream});
   event->moment = moment;
   enqueue(stream, [moment] {
@@ -265,9 +293,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->captured != nullptr) return answer(cudaErrorIllegalState);
-  stream->captured = new CUgraph_st;
-  stream->capture_is_invalid = false;
-  stream->late = stream->captured->nodes.get();
+  capture(stream, new CUgraph_st);
   hold("graphs", 1);
   return cudaSuccess;
 }
@@ -275,11 +301,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   if (stream->captured == nullptr) return answer(cudaErrorIllegalState);
-  CUgraph_st* const captured = std::exchange(stream->captured, nullptr);
-  stream->late = &stream->queue;
-  if (stream->capture_is_invalid) {
+  CUgraph_st* const captured = stream->captured;
+  const bool joined = end_capture(stream);
+  if (!joined) fault("a capture ended before the streams that had joined it");
+  if (stream->capture_is_invalid || !joined) {
     cudaGraphDestroy(captured);
-    return answer(cudaErrorStreamCaptureInvalidated);
+    return answer(joined ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined);
   }
   *graph = captured;
   return cudaSuccess;
@@ -300,7 +327,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   if (nodes != nullptr) return answer(cudaErrorInvalidValue);
-  *count = graph->nodes->size();
+  *count = 0;
+  for (const auto& track : *graph->tracks) *count += track->works.size();
   return cudaSuccess;
 }
 
@@ -315,7 +343,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   *executable = nullptr;
   if (breaks_capture("cudaGraphInstantiate")) return answer(cudaErrorStreamCaptureUnsupported);
   if (!find_memory()) return answer(cudaErrorMemoryAllocation);
-  *executable = new CUgraphExec_st{graph->nodes, graph->objects};
+  *executable = new CUgraphExec_st{graph->tracks, graph->objects, {}};
+  for (std::size_t track = 1; track < graph->tracks->size(); ++track) {
+    (*executable)->streams.push_back(std::make_unique<CUstream_st>());
+    open((*executable)->streams.back().get(), false);
+  }
   hold("executable graphs", 1);
   return cudaSuccess;
 }
@@ -324,16 +356,15 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
   return unless(breaks_capture("cudaGraphUpload"), cudaErrorStreamCaptureUnsupported);
 }
 
-// Each node by itself: other streams run between them.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (breaks_capture("cudaGraphLaunch")) return answer(cudaErrorStreamCaptureUnsupported);
-  for (std::size_t i = 0; i < executable->nodes->size(); ++i)
-    enqueue(stream, [nodes = executable->nodes, i] { (*nodes)[i](); });
+  launch(*executable, stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   if (executable == nullptr) return answer(cudaErrorInvalidValue);
+  for (const auto& stream : executable->streams) close(stream.get(), false);
   delete executable;
   hold("executable graphs", -1);
   return cudaSuccess;

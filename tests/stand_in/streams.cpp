@@ -87,17 +87,80 @@ void run_ahead() {
 
 }  // namespace
 
-void open(CUstream_st* stream) {
+void open(CUstream_st* stream, bool counted) {
   stream->late = &stream->queue;
   machine().streams.push_back(stream);
-  hold("streams", 1);
+  if (counted) hold("streams", 1);
 }
 
-void close(CUstream_st* stream) {
+void close(CUstream_st* stream, bool counted) {
   if (stream->captured != nullptr) fault("a stream was destroyed while it was captured");
   wait_for(stream);
   std::erase(machine().streams, stream);
-  hold("streams", -1);
+  if (counted) hold("streams", -1);
+}
+
+void wait_in(CUstream_st* stream, std::shared_ptr<Moment> moment) {
+  stream->waits.emplace(stream->gone + stream->queue.size(), std::move(moment));
+}
+
+void capture(CUstream_st* stream, CUgraph_st* graph) {
+  stream->captured = graph;
+  stream->capture_is_invalid = false;
+  stream->track = graph->tracks->size();
+  graph->tracks->push_back(std::make_unique<Track>());
+  stream->late = &graph->tracks->back()->works;
+}
+
+bool end_capture(CUstream_st* stream) {
+  const CUgraph_st* const graph = stream->captured;
+  for (CUstream_st* other : machine().streams) {
+    if (other->captured != graph) continue;
+    other->captured = nullptr;
+    other->late = &other->queue;
+  }
+  // The tracks that the first one waits for, directly or through another.
+  std::vector<bool> joined(graph->tracks->size(), false);
+  std::vector<std::size_t> open{0};
+  while (!open.empty()) {
+    const Track& track = *(*graph->tracks)[open.back()];
+    joined[open.back()] = true;
+    open.pop_back();
+    for (const auto& [place, wanted] : track.waits) {
+      if (!joined[wanted.track] && wanted.works == (*graph->tracks)[wanted.track]->works.size())
+        open.push_back(wanted.track);
+    }
+  }
+  return std::ranges::find(joined, false) == joined.end();
+}
+
+// Each node by itself: other streams run between them.
+void launch(CUgraphExec_st& graph, CUstream_st* stream) {
+  const CUgraph_st::Tracks& tracks = *graph.tracks;
+  const auto stream_of = [&](std::size_t track) {
+    return track == 0 ? stream : graph.streams[track - 1].get();
+  };
+  const auto reach = [](CUstream_st* on, const std::shared_ptr<Moment>& moment) {
+    enqueue(on, [moment] { moment->reached = true; });
+  };
+  std::map<Track::Place, std::shared_ptr<Moment>> moments;
+  for (const auto& track : tracks) {
+    for (const auto& [place, wanted] : track->waits)
+      moments.emplace(wanted, std::make_shared<Moment>(Moment{stream_of(wanted.track)}));
+  }
+  const auto begun = std::make_shared<Moment>(Moment{stream});
+  if (tracks.size() > 1) reach(stream, begun);
+  for (std::size_t t = 0; t < tracks.size(); ++t) {
+    CUstream_st* const on = stream_of(t);
+    if (t > 0) wait_in(on, begun);
+    for (std::size_t i = 0; i <= tracks[t]->works.size(); ++i) {
+      if (const auto moment = moments.find({t, i}); moment != moments.end()) reach(on, moment->second);
+      const auto [first, last] = tracks[t]->waits.equal_range(i);
+      for (auto wait = first; wait != last; ++wait) wait_in(on, moments.at(wait->second));
+      if (i < tracks[t]->works.size()) enqueue(on, [kept = graph.tracks, t, i] { (*kept)[t]->works[i](); });
+    }
+  }
+  if (tracks.size() > 1) enqueue(stream, [] {});  // to wait for the ends of the others
 }
 
 void enqueue(CUstream_st* stream, Work work) {

@@ -109,6 +109,55 @@ TEST(Capture, RunsNothingAndIsRepeated) {
   cudaGraphExecDestroy(executable);
 }
 
+// Another stream joins by waiting for an event, and runs beside the first until that one waits for it.
+std::string captured_fork(Order order) {
+  const Session session({.order = order});
+  std::string text;
+  const OwnedStream stream, other;
+  const Event begun(cudaEventDisableTiming), done(cudaEventDisableTiming);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
+  write(stream.get(), text, 'a');
+  cudaEventRecord(begun.get(), stream.get());
+  cudaStreamWaitEvent(other.get(), begun.get(), 0);
+  write(other.get(), text, 'x');
+  cudaEventRecord(done.get(), other.get());
+  write(stream.get(), text, 'b');
+  cudaStreamWaitEvent(stream.get(), done.get(), 0);
+  write(stream.get(), text, 'c');
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  cudaGraphDestroy(graph);
+  for (int launch = 0; launch < 2; ++launch) cudaGraphLaunch(executable, stream.get());
+  cudaStreamSynchronize(stream.get());
+  cudaGraphExecDestroy(executable);
+  return text;
+}
+
+TEST(Capture, OfTwoStreamsRunsThemSideBySide) {
+  EXPECT_EQ(captured_fork(Order::others_last), "abxcabxc");
+  EXPECT_EQ(captured_fork(Order::others_first), "axbcaxbc");
+}
+
+TEST(Capture, MustWaitForTheStreamsThatJoin) {
+  begin({});
+  {
+    std::string text;
+    const OwnedStream stream, other;
+    const Event event;
+    cudaGraph_t graph = nullptr;
+    cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
+    cudaEventRecord(event.get(), stream.get());
+    cudaStreamWaitEvent(other.get(), event.get(), 0);
+    write(other.get(), text, 'x');
+    EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureUnjoined);
+    EXPECT_EQ(graph, nullptr);
+  }
+  EXPECT_THAT(take_faults(), ::testing::ElementsAre(::testing::HasSubstr("streams that had joined")));
+  EXPECT_EQ(held(), "");
+}
+
 TEST(Capture, IsLostByWhatItForbids) {
   begin({});
   {

@@ -45,6 +45,7 @@ BackendInfo CudaBackend::info() const {
              : "all measured, heuristic if deterministic; workspaces of convolutions up to 1 GiB"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
   if (fallbacks_ != nullptr) info.settings["own_kernels_for_missing_engines"] = fallbacks_->text();
+  if (ranks_ != nullptr) info.settings["collectives"] = "nccl: NCCL " + ranks_->version();
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
       cudaGetDeviceProperties(&device, 0) == cudaSuccess) {
@@ -65,6 +66,9 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
   if (precision == PrecisionKind::fp64)
     return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", to_string(precision));
+  if (options.world > 1) {
+    if (std::string reason = reason_against_ranks(program, options.task); !reason.empty()) return reason;
+  }
   std::vector<Graph> graphs{inference_step(program, options.precision)};
   if (options.task == Task::train)
     graphs.push_back(training_step(program, {options.precision, false, false}));
@@ -84,7 +88,8 @@ std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const C
   bare_ = options.mode == primitives_mode;
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
   fallbacks_ = std::make_shared<Fallbacks>();
-  auto library = make_kernel_library(options, fallbacks_);
+  if (options.world > 1 && ranks_ == nullptr) ranks_ = join_nccl(options.rank, options.world);
+  auto library = make_kernel_library(options, fallbacks_, options.world > 1 ? ranks_ : nullptr);
   cudaDeviceProp device{};
   ASSAY_CUDA(cudaGetDeviceProperties(&device, 0));
   if (const std::string reason = reason_against(options.precision.kind, device.major, device.minor);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/gpu/nccl.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -11,6 +12,7 @@ namespace assay::cuda {
 class CudaBackend final : public Backend {
  public:
   BackendInfo info() const override;
+  bool has_ranks() const override { return true; }
   std::string unsupported(const Program& program, const CompileOptions& options) const override;
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
 
@@ -19,6 +21,7 @@ class CudaBackend final : public Backend {
   bool bare_ = false;
   std::string outside_of_library_;
   std::shared_ptr<Fallbacks> fallbacks_;  // of that program; null before the first
+  std::shared_ptr<Nccl> ranks_;           // null: it has not trained with other ranks
 };
 
 }  // namespace assay::cuda

@@ -15,6 +15,7 @@
 #include "backends/cuda/gpu/device_memory.hpp"
 #include "backends/cuda/gpu/lstm.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
+#include "backends/cuda/gpu/rank_sums.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "harness/worker/backend.hpp"
@@ -99,6 +100,7 @@ class GpuDevice final : public Device {
     ASSAY_CUDNN(cudnnSetStream(handles_.dnn, handles_.stream));
     memory_ = std::make_unique<DeviceMemory>(handles_.stream, granted(options));
     calls_ = make_cudnn_calls(handles_.dnn, handles_.stream, options.deterministic);
+    if (options.ranks != nullptr) ranks_ = make_rank_sums(options.ranks, handles_.stream, *memory_);
   }
 
   Memory& memory() override { return *memory_; }
@@ -146,6 +148,7 @@ class GpuDevice final : public Device {
   }
 
   Calls& calls() override { return *calls_; }
+  RankSums* ranks() override { return ranks_.get(); }
 
   std::unique_ptr<Recording> record(const std::function<void()>& enqueue, std::size_t min_nodes) override {
     ASSAY_CUDA(cudaStreamBeginCapture(handles_.stream, cudaStreamCaptureModeThreadLocal));
@@ -188,6 +191,7 @@ class GpuDevice final : public Device {
   Handles handles_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<Calls> calls_;
+  std::unique_ptr<RankSums> ranks_;
   std::map<MatmulSpec, LtAlgorithm> algorithms_;
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;

@@ -12,7 +12,9 @@ namespace {
 
 // Ops whose lowering in the other modes is one call of a library as well, once nothing is fused into it, or
 // nothing at all (a view).
-constexpr std::array shared{"convolution_input_gradient",
+constexpr std::array shared{"all_reduce_start",
+                            "all_reduce_wait",
+                            "convolution_input_gradient",
                             "flatten",
                             "linear_input_gradient",
                             "lstm",
