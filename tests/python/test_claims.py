@@ -229,8 +229,6 @@ def test_every_config_with_something_published_is_of_a_study() -> None:
 # Configs of studies without rows for a GPU, and why.
 ON_A_CPU = {
     "mxnet-memory": "nothing is executed",
-    "mxnet-scaling": "ranks are processes on CPUs",
-    "ranks-scaling": "ranks are processes on CPUs",
     "threads": "of threads of a CPU",
     "threads-operators": "of threads of a CPU",
     "decode-latency": "backend cuda does not decode",
