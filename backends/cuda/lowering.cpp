@@ -52,6 +52,10 @@ Layout Request::follow_all() const {
   return follow({});
 }
 
+Format Request::keep(std::size_t operand) const {
+  return offer.inputs[operand].decided() ? offer.inputs[operand] : format_of(inputs[operand], Layout::plain);
+}
+
 Layout Request::preferred() const {
   if (offer.plain) return Layout::plain;
   const bool tensor_cores = context.tf32 || inputs[0].dtype == DType::bf16;

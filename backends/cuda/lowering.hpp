@@ -47,6 +47,8 @@ struct Request {
   // prefer, else plain.
   Layout follow(std::initializer_list<std::size_t> operands) const;
   Layout follow_all() const;
+  // The format that the operand has, else plain: for kernels to which the order of its elements does not matter.
+  Format keep(std::size_t operand) const;
   // The layout in which a matrix product or a convolution of this precision is fastest.
   Layout preferred() const;
 

@@ -20,20 +20,20 @@ def join_ranks(cell: Cell) -> None:
     if cell.world == 1:
         return
     host, port = cell.rendezvous
+    library = "gloo"
+    gpu: torch.device | None = None
     if cell.device == "cuda":
-        # Of the only GPU that this process sees.
-        dist.init_process_group(
-            "nccl",
-            init_method=f"tcp://{host}:{port}",
-            rank=cell.rank,
-            world_size=cell.world,
-            device_id=torch.device("cuda", 0),
-        )
-        return
-    if interface := interface_of(own_address(cell.rendezvous)):
+        library, gpu = "nccl", torch.device("cuda", 0)  # this process sees no other one
+    elif interface := interface_of(own_address(cell.rendezvous)):
         # Otherwise gloo listens at the address of the host's name.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    dist.init_process_group("gloo", init_method=f"tcp://{host}:{port}", rank=cell.rank, world_size=cell.world)
+    dist.init_process_group(
+        library,
+        init_method=f"tcp://{host}:{port}",
+        rank=cell.rank,
+        world_size=cell.world,
+        device_id=gpu,
+    )
 
 
 def shared(network: nn.Module, cell: Cell) -> nn.Module:

@@ -83,7 +83,7 @@ TEST_P(Ranks, UpdateWithTheMeanOfUnlikeGradients) {
   expect_same_bits(trained(program, options_of_rank(GetParam(), 4), nullptr, join_nccl(0, 4), 1e-2), alone);
 }
 
-// The state after three steps, the last of which may be without the exchange.
+// The state after three steps. The last one may be without the exchange.
 std::vector<HostTensor> after_three_steps(const ProgramCase& c, int world, bool last_is_local) {
   const Program program = program_with_sgd(c.workload);
   const CompileOptions options = options_of_rank(c, world);

@@ -109,7 +109,7 @@ TEST(Capture, RunsNothingAndIsRepeated) {
   cudaGraphExecDestroy(executable);
 }
 
-// Another stream joins by waiting for an event, and runs beside the first until that one waits for it.
+// Another stream joins by waiting for an event, and runs next to the first until that one waits for it.
 std::string captured_fork(Order order) {
   const Session session({.order = order});
   std::string text;

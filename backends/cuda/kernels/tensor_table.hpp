@@ -26,4 +26,18 @@ ASSAY_HD const Tensor& tensor_of(const Tensor* tensors, int count, std::int64_t 
   return tensors[low];
 }
 
+// A team's share of a tensor.
+inline constexpr std::int64_t part_elements = 1 << 12;
+
+struct Part {
+  std::int64_t first, end;  // elements
+};
+
+// The elements of share `part`, which belongs to this tensor, if shares are parts.
+template <typename Tensor>
+ASSAY_HD Part part_of(const Tensor& tensor, std::int64_t part) {
+  const std::int64_t first = (part - tensor.first) * part_elements;
+  return {first, smaller(first + part_elements, tensor.elements)};
+}
+
 }  // namespace assay::cuda

@@ -6,8 +6,6 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::int64_t part_elements = 1 << 12;
-
 struct Tensor {
   const float* from;
   float* to;
@@ -20,8 +18,7 @@ struct CopyScaled {
   Tensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
     const Tensor& tensor = tensor_of(tensors, count, part);
-    const std::int64_t first = (part - tensor.first) * part_elements;
-    const std::int64_t end = smaller(first + part_elements, tensor.elements);
+    const auto [first, end] = part_of(tensor, part);
     for (std::int64_t i = first + team.rank(); i < end; i += team.size())
       tensor.to[i] = tensor.from[i] * share;
   }
@@ -49,18 +46,12 @@ class Copies {
   std::int64_t parts_ = 0;
 };
 
-// Each gradient keeps its layout: the order of the elements has no meaning here.
-Format format_of_gradient(const Request& request, std::size_t operand) {
-  return request.offer.inputs[operand].decided() ? request.offer.inputs[operand]
-                                                 : format_of(request.inputs[operand], Layout::plain);
-}
-
 Lowered lower_start(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   std::vector<std::int64_t> elements;
   std::int64_t all = 0;
   for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
-    lowered.inputs[i] = format_of_gradient(request, i);
+    lowered.inputs[i] = request.keep(i);
     elements.push_back(request.inputs[i].elements());
     all += elements.back();
   }
@@ -88,7 +79,7 @@ Lowered lower_wait(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   std::vector<std::int64_t> elements;
   for (std::size_t i = 0; i < request.node.outputs.size(); ++i) {
-    lowered.inputs[1 + i] = lowered.outputs[i] = format_of_gradient(request, 1 + i);
+    lowered.inputs[1 + i] = lowered.outputs[i] = request.keep(1 + i);
     elements.push_back(request.inputs[1 + i].elements());
   }
   lowered.in_place = in_place(request.node);

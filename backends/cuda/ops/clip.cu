@@ -7,8 +7,6 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::int64_t part_elements = 1 << 12;
-
 struct Tensor {
   const float* x;
   std::int64_t elements, first;  // first: part, in the order of all tensors
@@ -21,8 +19,7 @@ struct SumSquares {
   Tensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
     const Tensor& tensor = tensor_of(tensors, count, part);
-    const std::int64_t first = (part - tensor.first) * part_elements;
-    const std::int64_t end = smaller(first + part_elements, tensor.elements);
+    const auto [first, end] = part_of(tensor, part);
     const float* const x = tensor.x;
     const float sum = team.sum(long_sum(team, first, end, [&](std::int64_t i) { return x[i] * x[i]; }));
     if (team.rank() == 0) sums[part] = sum;
@@ -39,13 +36,12 @@ struct Root {
   }
 };
 
-// Each tensor keeps its layout: the order of the elements has no meaning here.
 Lowered lower_norm(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   std::vector<std::int64_t> elements;
   std::int64_t parts = 0;
   for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
-    if (request.offer.inputs[i].decided()) lowered.inputs[i] = request.offer.inputs[i];
+    lowered.inputs[i] = request.keep(i);
     elements.push_back(request.inputs[i].elements());
     parts += ceil_div(elements.back(), part_elements);
   }

@@ -23,6 +23,8 @@ bool has_nccl(const BackendDescription& backend) {
   return std::ranges::find(backend.collectives, "nccl") != backend.collectives.end();
 }
 
+bool needs_gpus(const Cell& cell) { return cell.axes.ranks() > 1 && cell.axes.device == DeviceKind::cuda; }
+
 // Whether the mean loss leaves out some labels: then the mean over ranks is not the mean over the batch.
 bool ignores_labels(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.attributes.has("ignored"); });
@@ -61,7 +63,7 @@ std::string ranks_refusal(const Cell& cell, const Program& program) {
 }
 
 std::string gpus_refusal(const Cell& cell) {
-  if (cell.axes.ranks() == 1 || cell.axes.device != DeviceKind::cuda) return {};
+  if (!needs_gpus(cell)) return {};
   const NvmlAccess& access = nvml_access();
   const std::optional<unsigned> count = access.nvml ? access.nvml->count().value : std::nullopt;
   if (!count) return {};
@@ -70,7 +72,7 @@ std::string gpus_refusal(const Cell& cell) {
 
 std::string gpus_refusal(const Cell& cell, const std::vector<std::string>& gpus) {
   const int ranks = cell.axes.ranks();
-  if (ranks == 1 || cell.axes.device != DeviceKind::cuda || static_cast<int>(gpus.size()) >= ranks) return {};
+  if (!needs_gpus(cell) || static_cast<int>(gpus.size()) >= ranks) return {};
   return fmt::format(
       "[ranks] {} ranks need as many GPUs, and {} can be used here; use --ranks {}, or look at "
       "CUDA_VISIBLE_DEVICES",
