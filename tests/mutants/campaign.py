@@ -9,8 +9,9 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,12 +82,24 @@ def digest_of(sources: Sequence[Path]) -> str:
     return total.hexdigest()
 
 
+def shares(processors: Collection[int], count: int) -> list[set[int]]:
+    """Divide processors among `count` runs; if there are more runs, several have the same processor."""
+    ordered = sorted(processors)
+    step = min(count, len(ordered))
+    return [set(ordered[first % step :: step]) for first in range(count)]
+
+
 def run_all(
     jobs: Iterable[tuple[str, Job]], run: Callable[[Job], Row], results: Results, side_by_side: int
 ) -> None:
-    """Run the jobs that have no result yet, several at a time; show how many are done."""
+    """Run the jobs that have no result yet, several at a time; show how many are done.
+
+    Each has processors of its own: Assay starts a worker with one thread on the first that it may use.
+    """
     missing = {key: job for key, job in jobs if key not in results.rows}
-    with ThreadPoolExecutor(side_by_side) as pool:
+    share = cycle(shares(os.sched_getaffinity(0), side_by_side))
+    # What a thread starts may run where the thread may.
+    with ThreadPoolExecutor(side_by_side, initializer=lambda: os.sched_setaffinity(0, next(share))) as pool:
         tasks = {pool.submit(run, job): key for key, job in missing.items()}
         try:
             for number, task in enumerate(as_completed(tasks)):

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from program import PROGRAM
 from worker_under_test import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/mutants"))
-from campaign import Row
+from campaign import Results, Row, run_all, shares
 from edits import EDITS, Edit
 from false_alarms import alarms, table
 from run import Mutant as Run
@@ -274,3 +275,38 @@ def test_the_reference_raises_no_false_alarm(tmp_path: Path) -> None:
     assert "| mlp | fp32 | 4 | 8 | 0 | 0 |" in done.stdout, "two modes, two tasks, two exams"
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.stdout == done.stdout, "finished runs are kept"
+
+
+@pytest.mark.parametrize(
+    ("processors", "count", "expected"),
+    [
+        ({0, 1}, 1, [{0, 1}]),
+        ({4, 5}, 2, [{4}, {5}]),
+        ({0, 1, 2, 3, 4}, 2, [{0, 2, 4}, {1, 3}]),
+        ({0, 1}, 3, [{0}, {1}, {0}]),
+    ],
+)
+def test_runs_side_by_side_share_the_processors(
+    processors: set[int], count: int, expected: list[set[int]]
+) -> None:
+    assert shares(processors, count) == expected
+
+
+def test_what_a_run_starts_stays_on_the_processors_of_the_run(tmp_path: Path) -> None:
+    print_own = [sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"]
+    both_run = Barrier(2)
+
+    def run(_: int) -> Row:
+        both_run.wait(timeout=60)
+        shown = subprocess.run(print_own, capture_output=True, text=True, check=True).stdout
+        return {"processors": [int(processor) for processor in shown.split()]}
+
+    program = tmp_path / "assay"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    allowed = os.sched_getaffinity(0)
+    results = Results(None, program)
+    run_all([("first", 0), ("second", 1)], run, results, 2)
+    found = [sorted(results.rows[key]["processors"]) for key in ("first", "second")]
+    assert sorted(found) == sorted(sorted(share) for share in shares(allowed, 2))
+    assert os.sched_getaffinity(0) == allowed
