@@ -5,7 +5,7 @@ from __future__ import annotations
 import mxnet as mx
 import numpy as np
 from assay_worker import Adapter, Cell, Exchange, Info, Program, Samples, Unsupported, loaded_libraries
-from assay_worker.tensors import same_tensors
+from assay_worker.tensors import same_tensors, scaled
 from mxnet import autograd, gluon, nd
 from mxnet_arrays import to_mxnet, to_numpy
 from mxnet_loader import make_loader
@@ -100,7 +100,7 @@ class MxnetAdapter(Adapter):
             updater.states[index], updater.states_synced[index] = state, not self._contexts
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
-                    moment[:] = to_mxnet(given) * scales(self._program.optimizer)[name]
+                    moment[:] = to_mxnet(scaled(given, scales(self._program.optimizer)[name]))
         self._rate = None
         self._restarted = True
 
@@ -113,7 +113,7 @@ class MxnetAdapter(Adapter):
         for value, moments in self._moments():
             for name, moment in moments.items():
                 factor = 1 / scale[name] if within is None else -1 / within
-                found[f"{value}.{name}"] = to_numpy(moment) * np.float32(factor)
+                found[f"{value}.{name}"] = scaled(to_numpy(moment), factor)
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:

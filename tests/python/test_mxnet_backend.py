@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from framework import FRAMEWORKS, ask_numpy, assert_computes_with_changed_weights, assert_same
+from program import PROGRAM, assay
 from worker_under_test import ROOT
 
 MXNET = next(framework for framework in FRAMEWORKS if framework.name == "mxnet")
@@ -46,6 +49,22 @@ def test_large_arrays_leave_no_second_pool_of_threads() -> None:
     before, after, of_mxnet = (int(count) for count in done.stdout.split())
     assert after == before
     assert of_mxnet == before + 1  # the pool that a copy in the main thread would start
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_a_copy_of_the_state_has_the_same_bits(tmp_path: Path) -> None:
+    """MXNet keeps Adam's moments with a factor near 1, which a copy must not round away."""
+    report = tmp_path / "report.json"
+    assay(
+        *("run", "--workload", "lenet5", "--dataset", "synthetic", "--backend", "mxnet", "--mode", "eager"),
+        *("--batch", 8, "--threads", 1, "--steps", 20, "--warm-up-steps", 1, "--warm-up-seconds", 0),
+        *("--forks", 1, "--spare-rounds", 0, "--roofline", "false", "--out", report),
+    )
+    tensors = json.loads(report.read_text())["cells"][0]["equivalence"]["tensors"]
+    errors = dict(zip(tensors["name"], map(float, tensors["max_error"]), strict=True))
+    moments = [name for name in errors if name.startswith("continuation/") and name.endswith(".v")]
+    assert moments
+    assert [name for name in moments if errors[name] != 0] == []
 
 
 def test_fused_weights_are_those_that_were_set_last(make_cell: Any) -> None:

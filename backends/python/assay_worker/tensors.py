@@ -44,6 +44,11 @@ def copied(tensors: Tensors) -> Tensors:
     return {name: np.array(tensor) for name, tensor in tensors.items()}
 
 
+def scaled(values: np.ndarray, factor: float) -> np.ndarray:
+    """Return values * factor in their own type, rounded once."""
+    return (values.astype(np.float64) * factor).astype(values.dtype)
+
+
 def apart(start: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """How far two arrays are apart that both began at `start`.
 
