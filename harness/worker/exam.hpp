@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "harness/core/io/philox.hpp"
 #include "harness/core/tensor.hpp"
 #include "harness/protocol/exam_files.hpp"
 #include "harness/worker/backend.hpp"
@@ -45,6 +46,9 @@ struct ExamFeeds {
   double learning_rate(std::int64_t row) const;  // row 0: of the step that is examined on its own
   std::int64_t step_count(std::int64_t row) const;
 };
+
+// Moves about one of `one_in` values, drawn at random, by a rounding towards zero.
+void nudge(std::span<float> values, std::uint64_t one_in, Philox& random);
 
 // Throws CellError naming a file that is missing or malformed.
 ExamFeeds read_exam(const std::filesystem::path& cell_folder);
@@ -90,9 +94,9 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 std::unique_ptr<Answers> answers_without_caches(const Program& program);
 
 // "continuation/...": the distance between two runs of the same steps from the current state: one without a
-// pause, and one from a copy of that state that waits for each step. If they differ, two more of the latter kind
-// show how far equal runs are apart. They use the batches in the exam's
-// slots; `first` is the number of the first step. The feeds must have a continuation.
+// pause, and one from a copy of that state that waits for each step. If they differ, two more of the latter kind,
+// from copies that are a rounding apart, show how far roundings take the program. They use the batches in the
+// exam's slots; `first` is the number of the first step. The feeds must have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 
 // "replay/losses" F32 (2, n): or (1, n): repeats the first steps of the run twice, or once if the losses are the run's

@@ -148,12 +148,16 @@ void make_rows_differ(HostTensor& inputs, const ExamBatches& batches) {
       continue;
     }
     Philox random(r, "exam/rows");
-    for (float& value : values.subspan(r * row, row))
-      if (random.below(4) == 0) value = std::nextafter(value, 0.0f);
+    nudge(values.subspan(r * row, row), 4, random);
   }
 }
 
 }  // namespace
+
+void nudge(std::span<float> values, std::uint64_t one_in, Philox& random) {
+  for (float& value : values)
+    if (random.below(one_in) == 0) value = std::nextafter(value, 0.0f);
+}
 
 FedBatch ExamFeeds::batch(std::int64_t number) const {
   const std::int64_t first = number * batches.distinct;

@@ -9,6 +9,7 @@
 
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/worker/exam.hpp"
 #include "harness/worker/session.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using State = std::vector<HostTensor>;
 
-// More runs with pauses, if the first two runs differ: how far equal runs of this program are apart.
+// More runs with pauses, if the first two runs differ: how far the program's roundings take it.
 constexpr int spread_runs = 2;
 
 // The largest difference, its L2 norm, the norm of the change by the steps, the norm of the tensor, and room for
@@ -37,6 +38,15 @@ HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTen
   const double values[] = {largest, std::sqrt(apart), std::sqrt(moved), std::sqrt(size)};
   std::ranges::transform(values, numbers.as<float>().begin(), [](double v) { return static_cast<float>(v); });
   return numbers;
+}
+
+// A copy in which about half of the elements, drawn from the seed, are a rounding nearer to zero.
+State nudged(State state, int seed) {
+  for (HostTensor& tensor : state) {
+    Philox random(static_cast<std::uint64_t>(seed), "exam/continuation/" + tensor.name);
+    nudge(tensor.as<float>(), 2, random);
+  }
+  return state;
 }
 
 float l2_distance(const HostTensor& a, const HostTensor& b) {
@@ -65,15 +75,15 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   executable.synchronize();
   State without_pause = executable.state();
 
-  const auto run_with_pauses = [&] {
-    executable.set_state(before);
+  const auto run_with_pauses = [&](const State& start) {
+    executable.set_state(start);
     for (std::int64_t step = 1; step <= steps; ++step) {
       enqueue(step);
       executable.synchronize();
     }
     return executable.state();
   };
-  const State with_pauses = run_with_pauses();
+  const State with_pauses = run_with_pauses(before);
   HostTensor count = HostTensor::zeros("continuation/steps", {DType::f32, {}});
   count.as<float>()[0] = static_cast<float>(steps);
   State answers = {std::move(count)};
@@ -85,10 +95,10 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   without_pause.clear();
   const bool all_equal = executable.agree(equal ? 1 : 0) == 1;
   for (int run = 0; !all_equal && run < spread_runs; ++run) {
-    const State again = run_with_pauses();
-    for (std::size_t i = 0; i < again.size(); ++i) {
+    const State near = run_with_pauses(nudged(before, run));
+    for (std::size_t i = 0; i < near.size(); ++i) {
       float& spread = answers[1 + i].as<float>()[4];
-      spread = std::max(spread, l2_distance(again[i], with_pauses[i]));
+      spread = std::max(spread, l2_distance(near[i], with_pauses[i]));
     }
   }
   return answers;

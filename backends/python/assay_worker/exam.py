@@ -16,10 +16,10 @@ from .batch import Session
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import loader_losses
 from .program import Program
-from .tensors import Tensors, apart, copied, read_tensors, write_tensors
+from .tensors import Tensors, apart, copied, nudged, read_tensors, write_tensors
 from .trainer import stage_resident
 
-# More runs with pauses, if two runs differ: how far equal runs of one program are apart.
+# More runs with pauses, if two runs differ: how far the program's roundings take it.
 SPREAD_RUNS = 2
 
 
@@ -51,8 +51,7 @@ class Feeds:
         if inputs.dtype == np.float32 and len(rows) > self.distinct:
             _, first = np.unique(self.row_of, return_index=True)
             again = np.setdiff1d(np.arange(len(rows)), first)
-            moved = np.random.default_rng(number).random((len(again), *inputs.shape[1:])) < 0.25
-            inputs[again] = np.where(moved, np.nextafter(inputs[again], np.float32(0)), inputs[again])
+            inputs[again] = nudged(inputs[again], 0.25, np.random.default_rng(number))
         return inputs, labels
 
     def batch_masks(self) -> Tensors:
@@ -242,7 +241,8 @@ def _continuation(
 
     One continues without a pause. The other starts from a copy of that state and waits for each step.
     For each tensor: the largest difference, the L2 norms of the difference, the movement and the tensor, and
-    the spread: if the two differ, the L2 distance to the farther of two more runs of the second kind.
+    the spread: if the two differ, the L2 distance to the farther of two more runs of the second kind, from
+    states that differ from the copy by roundings.
     """
 
     def enqueue(step: int) -> None:
@@ -261,20 +261,22 @@ def _continuation(
     adapter.synchronize()
     without_pause = copied(adapter.state())
 
-    def run_with_pauses() -> Tensors:
-        adapter.set_state(before)
+    def run_with_pauses(start: Tensors) -> Tensors:
+        adapter.set_state(start)
         for step in steps:
             enqueue(step)
             adapter.synchronize()
         return adapter.state()
 
-    with_pauses = copied(run_with_pauses())
+    with_pauses = copied(run_with_pauses(before))
     found = {name: apart(before[name], without_pause[name], tensor) for name, tensor in with_pauses.items()}
     spread = dict.fromkeys(found, 0.0)
     if agree(int(any(numbers[0] != 0 for numbers in found.values()))):
         del without_pause
-        for _ in range(SPREAD_RUNS):
-            for name, tensor in run_with_pauses().items():
+        for run in range(SPREAD_RUNS):
+            random = np.random.default_rng(run)
+            near = {name: nudged(tensor, 0.5, random) for name, tensor in before.items()}
+            for name, tensor in run_with_pauses(near).items():
                 difference = np.asarray(tensor, np.float64) - with_pauses[name]
                 spread[name] = max(spread[name], float(np.linalg.norm(difference.ravel())))
     answers = {"continuation/steps": np.array(len(steps))}

@@ -13,7 +13,7 @@ constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
 // Two runs that move a tensor at random are apart by more than either moves.
 constexpr double share_of_noise = 3;
-// If a program rounds differently each time, two of its runs may differ by more than two others did.
+// Two runs that began a rounding apart, or that round differently, may end farther apart than two others did.
 constexpr double spread_factor = 6;
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {

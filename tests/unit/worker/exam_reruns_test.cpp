@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/worker/exam.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Gt;
+using ::testing::Lt;
+
+// A chaotic network: each step maps every parameter x to 4x(1-x), which doubles an error. It computes in `Number`,
+// and its state in host memory is rounded to f32.
+template <typename Number>
+class Chaotic final : public Executable {
+ public:
+  Chaotic() {
+    Philox random(1, "values");
+    for (Number& value : values_) value = static_cast<Number>(random.uniform_double());
+  }
+  void set_state(std::span<const HostTensor> tensors) override {
+    const std::span<const float> given = tensors[0].as<float>();
+    values_.assign(given.begin(), given.end());
+    ++starts;
+  }
+  std::vector<HostTensor> state() override {
+    HostTensor tensor = HostTensor::zeros("x", {DType::f32, {static_cast<std::int64_t>(values_.size())}});
+    std::ranges::transform(values_, tensor.as<float>().begin(),
+                           [](Number value) { return static_cast<float>(value); });
+    return {std::move(tensor)};
+  }
+  void stage(std::int64_t, const HostBatch&) override {}
+  void step(std::int64_t slot, double, std::int64_t step) override {
+    slots.push_back(slot);
+    numbers.push_back(step);
+    for (Number& value : values_) value = 4 * value * (1 - value);
+  }
+  void synchronize() override {}
+  double loss() override { return 0; }
+  std::vector<HostTensor> results() override { return {}; }
+  void evaluate(const HostBatch&, float*) override {}
+  std::map<std::string, std::int64_t> memory() const override { return {}; }
+
+  std::vector<std::int64_t> slots, numbers;
+  int starts = 0;
+
+ private:
+  std::vector<Number> values_ = std::vector<Number>(64);
+};
+
+ExamFeeds feeds(std::int64_t steps) {
+  ExamFeeds made;
+  made.schedule = HostTensor::zeros("schedule", {DType::f64, {3, 2}});
+  made.batches.slots = {0, 1};
+  made.continuation = ExamContinuation{.seconds = 0, .fewest = steps, .most = steps};
+  return made;
+}
+
+TEST(Continuation, RunsTheSameStepsFromACopyOfTheState) {
+  Chaotic<float> network;
+  const std::vector<HostTensor> answers = continue_run(network, feeds(2), 7);
+  EXPECT_THAT(network.numbers, ElementsAre(7, 8, 9, 8, 9));
+  EXPECT_THAT(network.slots, ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_EQ(network.starts, 1) << "equal runs need no more runs";
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].name, "continuation/steps");
+  EXPECT_EQ(answers[1].name, "continuation/x");
+  EXPECT_EQ(answers[1].as<float>()[0], 0);
+  EXPECT_EQ(answers[1].as<float>()[4], 0) << "spread";
+}
+
+TEST(Continuation, WhereTheCopyIsRoundedTheSpreadShowsWhatRoundingsBecome) {
+  Chaotic<double> network;
+  const std::vector<HostTensor> answers = continue_run(network, feeds(12), 0);
+  EXPECT_EQ(network.starts, 3);
+  const std::span<const float> numbers = answers.at(1).as<float>();
+  const float apart = numbers[1], spread = numbers[4];
+  EXPECT_GT(apart, 1e-4) << "of values up to 1";
+  EXPECT_GT(spread, apart / 6);
+  EXPECT_LT(spread, apart * 6);
+}
+
+TEST(Continuation, ANudgeMovesSomeValuesByARoundingTowardsZero) {
+  std::vector<float> values(1000, -1.0F);
+  Philox random(1, "nudge");
+  nudge(values, 4, random);
+  EXPECT_THAT(values, Each(::testing::AnyOf(-1.0F, std::nextafter(-1.0F, 0.0F))));
+  const auto moved = std::ranges::count_if(values, [](float value) { return value != -1.0F; });
+  EXPECT_THAT(moved, ::testing::AllOf(Gt(200), Lt(300)));
+}
+
+}  // namespace
+}  // namespace assay
