@@ -93,14 +93,14 @@ class MxnetAdapter(Adapter):
             if not same_tensors(tensors, self._fused):
                 self._compile()  # its subgraphs keep weights in their own format
             self._fused = tensors
-        updater = self._updater()
+        updater, scale = self._updater(), scales(self._program.optimizer)
         for index, value in enumerate(self._program.parameters):
             state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
             # A kvstore moves them to the context where it keeps the weight.
             updater.states[index], updater.states_synced[index] = state, not self._contexts
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
-                    moment[:] = to_mxnet(scaled(given, scales(self._program.optimizer)[name]))
+                    moment[:] = to_mxnet(scaled(given, scale[name]))
         self._rate = None
         self._restarted = True
 
