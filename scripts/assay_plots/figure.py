@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import altair as alt
 
 from assay_plots.analysis import of_at_most
-from assay_plots.report import Heading, Study
-from assay_plots.text import plural
+from assay_plots.report import Cell, Heading, Study
+from assay_plots.text import plural, shown
 from assay_plots.theme import DASHES, PUBLISHED, SERIES, SHAPES
 
 MAX_PANELS = 12
@@ -151,6 +151,24 @@ def bars_across(
         base.mark_bar(height=16).encode(y=y, x=x, color=hue, tooltip=about),
         spans.encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about),
     ]
+
+
+def published_marks(study: Study, cell: Cell, metric: str) -> list[Row]:
+    """Give what was published of a metric, a ratio as times the other cell's value here."""
+    described = study.metrics[metric]
+    marks: list[Row] = []
+    for entry in cell.published:
+        if entry.metric != metric or entry.value is None:
+            continue
+        value = entry.value
+        if entry.is_ratio:
+            there = study.all_cells[entry.other].value(metric) if entry.other is not None else None
+            if there is None:
+                continue
+            value *= there
+        mark: Row = {"series": cell.series, "published": value, "source": entry.said}
+        marks.append(mark | {"text": shown(value, described.hint, described.unit)})
+    return marks
 
 
 def diamonds(marks: list[Row]) -> alt.Chart:

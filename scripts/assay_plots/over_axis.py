@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from assay_plots.report import Cell, Heading, Published, Study
+from assay_plots.report import Cell, Heading, Study
 
 # The axes that Cell.series names: the backend, and those that Cell.mode has words of.
 CONTESTANT = ("backend", "mode", "layout", "recompute", "compile_cache", "allocator")
@@ -82,16 +82,3 @@ def sweeps(study: Study, axis: str, has: Callable[[Cell], bool], *, ops: bool = 
         for cells in found.values()
         if len({axis_value(cell, axis) for cell in cells}) > 1
     ]
-
-
-def published_value(study: Study, cell: Cell, metric: str) -> list[tuple[float, Published]]:
-    """Give what was published of a metric, a ratio as times the other cell's value here."""
-    out: list[tuple[float, Published]] = []
-    for entry in cell.published:
-        if entry.metric != metric or entry.value is None:
-            continue
-        if not entry.is_ratio:
-            out.append((entry.value, entry))
-        elif entry.other is not None and (there := study.all_cells[entry.other].value(metric)) is not None:
-            out.append((there * entry.value, entry))
-    return out

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay_plots.text import shown_interval
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -14,6 +16,11 @@ class Metric:
     upper: float | None
     n: int
     hint: str
+
+    @property
+    def text(self) -> str:
+        """The value, and its interval if there is one."""
+        return shown_interval(self.value, self.lower, self.upper, self.hint, self.unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def _metric(cell: Cell, *names: str) -> Entry:
 
 
 def text_of(metric: Metric) -> str:
-    return shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
+    return metric.text
 
 
 def _compared(study: Study, cell: Cell) -> tuple[Entry, Entry]:

@@ -15,14 +15,14 @@ from assay_plots.figure import (
     is_wide,
     most,
     offset,
+    published_marks,
     ranked,
     tips,
     values,
     with_interval,
 )
-from assay_plots.over_axis import Sweep, axis_value, published_value, sweeps
+from assay_plots.over_axis import Sweep, axis_value, sweeps
 from assay_plots.report import Cell, Study
-from assay_plots.text import shown, shown_interval
 
 AXES = (
     *("epochs", "batch", "loader_workers", "threads", "embedding-gradient", "schedule", "memory-fraction"),
@@ -40,20 +40,17 @@ def metrics_of(cells: tuple[Cell, ...]) -> list[str]:
 
 def row_of(cell: Cell, axis: str, metric: str) -> Row:
     found = cell.metrics[metric]
-    text = shown_interval(found.value, found.lower, found.upper, found.hint, found.unit)
-    row = {"series": cell.series, "place": axis_value(cell, axis), "value": found.value, "text": text}
+    row = {"series": cell.series, "place": axis_value(cell, axis), "value": found.value, "text": found.text}
     return row | {"lower": found.lower, "upper": found.upper, "n": found.n, "clean": cell.clean}
 
 
 def marks_of(study: Study, sweep: Sweep, metric: str) -> list[Row]:
     """Give the published values of the cells that are drawn."""
-    row = study.metrics[metric]
     return [
-        {"series": cell.series, "place": axis_value(cell, sweep.axis), "published": value}
-        | {"text": shown(value, row.hint, row.unit), "source": entry.said}
+        mark | {"place": axis_value(cell, sweep.axis)}
         for cell in sweep.cells
-        for value, entry in published_value(study, cell, metric)
         if cell.value(metric) is not None
+        for mark in published_marks(study, cell, metric)
     ]
 
 

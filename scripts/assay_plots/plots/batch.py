@@ -14,37 +14,33 @@ from assay_plots.figure import (
     dash,
     diamonds,
     most,
+    published_marks,
     ranked,
     shape,
     tips,
     values,
     with_interval,
 )
-from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
-from assay_plots.text import shown, shown_interval
+
+METRIC = "samples_per_second"
 
 
 def point(cell: Cell) -> Row:
-    metric = cell.metrics["samples_per_second"]
+    metric = cell.metrics[METRIC]
     return {
         "series": cell.series,
         "batch": cell.batch,
         "rate": metric.value,
         "lower": metric.lower,
         "upper": metric.upper,
-        "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
+        "text": metric.text,
         "clean": cell.clean,
     }
 
 
 def marks_of(study: Study, cell: Cell) -> list[Row]:
-    """Give the published throughputs of a cell, a ratio as times the other cell's throughput here."""
-    return [
-        {"series": cell.series, "batch": cell.batch, "published": value}
-        | {"text": shown(value, "rate", "1/s"), "source": entry.said}
-        for value, entry in published_value(study, cell, "samples_per_second")
-    ]
+    return [mark | {"batch": cell.batch} for mark in published_marks(study, cell, METRIC)]
 
 
 def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
@@ -86,7 +82,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
                 cell
                 for group in family.groups
                 for cell in study.groups[group].cells
-                if (cell.value("samples_per_second") or 0) > 0 and cell.batch > 0
+                if (cell.value(METRIC) or 0) > 0 and cell.batch > 0
             ],
         )
         for family in study.families

@@ -20,7 +20,6 @@ from assay_plots.figure import (
     values,
 )
 from assay_plots.report import Cell, Group, Study
-from assay_plots.text import shown_interval
 
 # Metric, the title of its axis, and how its ticks are written.
 MEASURES = (
@@ -35,8 +34,13 @@ def rows_of(cells: list[Cell], name: str) -> list[Row]:
         metric = cell.metrics.get(name)
         if metric is None or metric.value <= 0:
             continue
-        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
-        row = {"series": cell.series, "measure": name, "value": metric.value, "text": text, "n": metric.n}
+        row = {
+            "series": cell.series,
+            "measure": name,
+            "value": metric.value,
+            "text": metric.text,
+            "n": metric.n,
+        }
         rows.append(row | {"lower": metric.lower, "upper": metric.upper})
     return rows
 

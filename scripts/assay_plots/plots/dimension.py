@@ -16,10 +16,10 @@ from assay_plots.figure import (
     colour,
     diamonds,
     most,
+    published_marks,
     tips,
     values,
 )
-from assay_plots.over_axis import published_value
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown
 from assay_plots.theme import DASHES
@@ -40,15 +40,6 @@ def row_of(cell: Cell) -> Row | None:
         return None
     row = {"series": cell.series, "device": cell.axes["device"], "dimension": at, "seconds": median}
     return row | {"low": min(seconds), "high": max(seconds), "text": shown(median, "duration", "s")}
-
-
-def marks_of(study: Study, cell: Cell) -> list[Row]:
-    """Give the published times of a cell, a ratio as times the other cell's time here."""
-    return [
-        {"series": cell.series, "dimension": dimension(cell), "published": value}
-        | {"text": shown(value, "duration", "s"), "source": entry.said}
-        for value, entry in published_value(study, cell, "step_time")
-    ]
 
 
 def panel(study: Study, title: Heading, rows: list[Row], marks: list[Row]) -> Panel:
@@ -81,7 +72,9 @@ def draw(study: Study) -> tuple[list[Panel], str]:
         if cell.is_op and (row := row_of(cell)):
             key = (cell.axes["workload"], cell.axes["task"], cell.axes["precision"])
             found.setdefault(key, []).append(row)
-            marks.setdefault(key, []).extend(marks_of(study, cell))
+            marks.setdefault(key, []).extend(
+                mark | {"dimension": row["dimension"]} for mark in published_marks(study, cell, "step_time")
+            )
     several = [
         (key, rows) for key, rows in found.items() if len({row["dimension"] for row in rows}) >= FEWEST
     ]

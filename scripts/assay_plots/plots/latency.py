@@ -19,7 +19,6 @@ from assay_plots.figure import (
     with_interval,
 )
 from assay_plots.report import Cell, Group, Study
-from assay_plots.text import shown_interval
 
 PERCENTILES = ("p50", "p90", "p99", "p99.9")
 
@@ -35,8 +34,7 @@ def rows_of(cell: Cell) -> list[Row]:
         metric = cell.metrics.get(f"{'token_time' if generates(cell) else 'latency'}_{name}")
         if metric is None or metric.value <= 0:
             continue
-        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
-        row = {"series": cell.series, "percentile": name, "seconds": metric.value, "text": text}
+        row = {"series": cell.series, "percentile": name, "seconds": metric.value, "text": metric.text}
         rows.append(row | {"lower": metric.lower, "upper": metric.upper, "n": metric.n})
     return rows
 

@@ -13,14 +13,14 @@ from assay_plots.figure import (
     colour,
     most,
     offset,
+    published_marks,
     ranked,
     tips,
     values,
     with_interval,
 )
-from assay_plots.over_axis import Sweep, published_value, sweeps
+from assay_plots.over_axis import Sweep, sweeps
 from assay_plots.report import Study
-from assay_plots.text import shown, shown_interval
 from assay_plots.theme import PUBLISHED
 
 METRIC = "samples_per_second"
@@ -31,15 +31,10 @@ def panel(study: Study, sweep: Sweep) -> Panel:
     marks: list[Row] = []
     for cell in sweep.cells:
         metric = cell.metrics[METRIC]
-        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
         row = {"series": cell.series, "network": f"{cell.axes['workload']} b{cell.axes['batch']}"}
-        rows.append(row | {"rate": metric.value, "text": text, "clean": cell.clean})
+        rows.append(row | {"rate": metric.value, "text": metric.text, "clean": cell.clean})
         rows[-1] |= {"lower": metric.lower, "upper": metric.upper}
-        for value, entry in published_value(study, cell, METRIC):
-            if value <= 0:
-                continue
-            marks.append(row | {"published": value, "source": entry.source})
-            marks[-1] |= {"text": shown(value, metric.hint, metric.unit)}
+        marks += [row | mark for mark in published_marks(study, cell, METRIC) if mark["published"] > 0]
     order = list(dict.fromkeys(row["network"] for row in rows))
     x = alt.X("network:N", sort=order, title=None, axis=alt.Axis(labelAngle=0))
     within = offset(study, rows)

@@ -20,7 +20,7 @@ from assay_plots.figure import (
     values,
 )
 from assay_plots.report import Cell, Heading, Study
-from assay_plots.text import shown, shown_interval
+from assay_plots.text import shown
 from assay_plots.theme import LIMIT
 
 MEMORY, ARITHMETIC = "memory bandwidth", "arithmetic"
@@ -44,7 +44,7 @@ def point(cell: Cell) -> Row:
         "seconds": metric.value,
         "low": min(forks),
         "high": max(forks),
-        "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
+        "text": metric.text,
         "share": "–" if share is None else f"{100 * share:.0f} %",
         "flags": ", ".join(cell.flags) or "clean",
         "clean": cell.clean,

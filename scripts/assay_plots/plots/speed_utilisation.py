@@ -14,12 +14,11 @@ from assay_plots.figure import (
     bars_height,
     colour,
     most,
+    published_marks,
     tips,
     values,
 )
-from assay_plots.over_axis import published_value
 from assay_plots.report import Group, Study
-from assay_plots.text import shown, shown_interval
 from assay_plots.theme import PUBLISHED
 
 SPEED = "samples_per_second"
@@ -33,11 +32,8 @@ def rows_of(study: Study, group: Group, metric: str) -> tuple[list[Row], list[Ro
         found = cell.metrics.get(metric)
         if found is None or cell.value(SPEED) is None:
             continue
-        text = shown_interval(found.value, found.lower, found.upper, found.hint, found.unit)
-        rows.append({"series": cell.series, "value": found.value, "text": text})
-        for value, entry in published_value(study, cell, metric):
-            mark = {"series": cell.series, "published": value, "source": entry.source}
-            marks.append(mark | {"text": shown(value, found.hint, found.unit)})
+        rows.append({"series": cell.series, "value": found.value, "text": found.text})
+        marks += published_marks(study, cell, metric)
     return rows, marks
 
 

@@ -19,7 +19,7 @@ from assay_plots.figure import (
     with_interval,
 )
 from assay_plots.report import Cell, Group, Study
-from assay_plots.text import shown, shown_interval
+from assay_plots.text import shown
 from assay_plots.theme import PUBLISHED
 
 METRIC = "samples_per_second"
@@ -35,13 +35,12 @@ def panel(study: Study, group: Group) -> Panel:
     marks: list[Row] = []
     for cell in timed:
         metric = cell.metrics[METRIC]
-        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
         bounds = {"lower": metric.lower, "upper": metric.upper, "end": metric.upper or metric.value}
         rows.append(
             {
                 "series": cell.series,
                 "value": metric.value,
-                "text": text,
+                "text": metric.text,
                 "label": shown(metric.value, metric.hint, metric.unit)
                 + ("" if cell.clean else ", not ranked"),
                 "n": metric.n,
