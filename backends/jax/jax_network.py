@@ -73,7 +73,11 @@ class Form:
 
     def matrix(self, weight: Array) -> Array:
         """A weight as (in, out) in the type of the products."""
-        return self.cast(weight) if self.inputs_first else self.cast(weight).T
+        return self.cast(self.turned(weight))
+
+    def turned(self, weight: Array) -> Array:
+        """A weight as (in, out)."""
+        return weight if self.inputs_first else weight.T
 
     def axes(self, x: Array, axes: list[int]) -> tuple[int, ...]:
         """The positions of the contract's dimensions in x."""
@@ -343,11 +347,13 @@ def lstm(last: bool, *, form: Form) -> Op:
         # The inputs are multiplied in each step, as in Flax's LSTMCell. On a CPU, one product of all steps
         # before the loop is slower, because the loop then reads an array that is four times as large: a
         # forward pass of the workload `lstm` takes 56 instead of 23 ms.
-        weight, recurrent = form.matrix(weight), form.matrix(recurrent_weight)
+        weight, recurrent = form.turned(weight), form.turned(recurrent_weight)
 
         def step(carry: tuple[Array, Array], x: Array) -> tuple[tuple[Array, Array], Array | None]:
             h, c = carry
-            gates = (x @ weight).astype(jnp.float32) + (h @ recurrent).astype(jnp.float32) + bias
+            # Weights are cast in each step, as in Flax: their gradients are then added up in fp32.
+            x_gates, h_gates = x @ form.cast(weight), h @ form.cast(recurrent)
+            gates = x_gates.astype(jnp.float32) + h_gates.astype(jnp.float32) + bias
             i, f, g, o = jnp.split(gates, 4, axis=1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(form.compute)

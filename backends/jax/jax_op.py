@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from assay_worker import Cell, ChannelsLast, OpAdapter, Program, images_to_ours, images_to_theirs
 from jax import Array
-from jax_network import IMAGE_OPS, Form, Values, function_of, weights_of
+from jax_network import IMAGE_OPS, Form, Values, as_type, function_of, weights_of
 from jax_settings import (
     CHANNELS_FIRST,
     as_array,
@@ -55,7 +55,9 @@ class JaxOp(OpAdapter):
 
             given = [operands[position] for position in positions]
             results, backward, updated = jax.vjp(of_differentiated, *given, has_aux=True)
-            return (*results, *backward(tuple(cotangents))), updated
+            # Under bf16 some results are bf16; cotangents are given in fp32.
+            of_results = (as_type(c, result.dtype) for c, result in zip(cotangents, results, strict=True))
+            return (*results, *backward(tuple(of_results))), updated
 
         compiled: Callable[[Any], Any] = jax.jit if cell.mode == "jit" else lambda function: function
         self._step = compiled(both_ways) if self.is_training else compiled(forward)

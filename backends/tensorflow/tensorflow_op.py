@@ -115,6 +115,8 @@ class TensorflowOp(OpAdapter):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(given)
             results, updated = self._forward(states, operands)
-        found = tape.gradient(results, given, cotangents)
+        # Under bf16 some results are bf16; cotangents are given in fp32.
+        of_results = [tf.cast(c, result.dtype) for c, result in zip(cotangents, results, strict=True)]
+        found = tape.gradient(results, given, of_results)
         # An embedding's gradient is a tf.IndexedSlices; make it dense, as in the contract.
         return [*results, *(tf.convert_to_tensor(gradient) for gradient in found)], updated

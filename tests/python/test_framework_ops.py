@@ -386,7 +386,7 @@ def cotangent(shape: tuple[int, ...]) -> Array:
     return (x(*shape)[..., ::-1] if shape else np.array(0.75)).astype("f4")
 
 
-def lay_out(folder: Path, case: Case, mode: str, task: str) -> Path:
+def lay_out(folder: Path, case: Case, mode: str, task: str, precision: str = "fp32") -> Path:
     """Write the cell folder of an op program as the conductor does."""
     y = np.asarray(case.contract(*case.operands.values(), *case.whole.values(), **case.attributes))
     order = operand_order(case)
@@ -425,7 +425,7 @@ def lay_out(folder: Path, case: Case, mode: str, task: str) -> Path:
     }
     (folder / "check").mkdir(parents=True)
     (folder / "results").mkdir()
-    request = {"mode": mode, "task": task, "threads": 1, "clock": {"kind": "steps"}}
+    request = {"mode": mode, "task": task, "precision": precision, "threads": 1, "clock": {"kind": "steps"}}
     (folder / "request.json").write_text(json.dumps(request))
     (folder / "graph.json").write_text(json.dumps(program))
     fed = [operands[name] for name in order] + ([cotangent(y.shape)] if task == "train" else [])
@@ -457,18 +457,23 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         if mode == "eager" or not framework.compiled_ops or case.op in framework.compiled_ops
         if case.op not in OPTIONAL or case.op in ops_of(framework.worker.parent)
     }
+    return dict(zip(cells, run_ops(framework, list(cells.values())), strict=True))
+
+
+def run_ops(framework: Framework, folders: list[Path]) -> list[tuple[str, Tensors]]:
+    """Let one process run the ops of these cells; return "ok" or what was wrong, and the results, of each."""
     done = subprocess.run(
-        [framework.python, ROOT / "tests/python/run_ops.py", framework.worker.parent, *cells.values()],
+        [framework.python, ROOT / "tests/python/run_ops.py", framework.worker.parent, *folders],
         capture_output=True,
         text=True,
         check=False,
     )
     said = [line.removeprefix("answer: ") for line in done.stdout.splitlines() if line.startswith("answer: ")]
-    assert len(said) == len(cells), done.stdout + done.stderr
-    return {
-        key: (answer if answer == "ok" else f"{answer}\n{done.stderr}", results_of(folder))
-        for (key, folder), answer in zip(cells.items(), said, strict=True)
-    }
+    assert len(said) == len(folders), done.stdout + done.stderr
+    return [
+        (answer if answer == "ok" else f"{answer}\n{done.stderr}", results_of(folder))
+        for answer, folder in zip(said, folders, strict=True)
+    ]
 
 
 def results_of(folder: Path) -> Tensors:
@@ -489,6 +494,25 @@ def test_an_op_and_its_gradients_are_what_the_contract_says(answers: Answers, nu
         for name, tensor in expected.items():
             assert found[name].shape == tensor.shape, name
             np.testing.assert_allclose(found[name], tensor, 1e-4, 1e-5, err_msg=f"{mode}: {name}")
+
+
+@pytest.mark.parametrize("framework", [each for each in EACH if "bf16" in each.values[0].precisions])
+def test_an_lstm_in_bf16_adds_up_its_gradients_over_time_in_fp32(
+    framework: Framework, tmp_path: Path
+) -> None:
+    steps = 500  # in bf16 a sum of equal numbers stays at 256 of them
+    zeros = {name: np.zeros(shape, "f4") for name, shape in (("w", (4, 1)), ("r", (4, 1)), ("b", (4,)))}
+    dy, candidates = cotangent((1, steps, 1)), np.zeros((1, steps, 1), "f4")
+    later = 0.0
+    for step in reversed(range(steps)):  # with these weights all gates are 1/2
+        later = later / 2 + dy[0, step, 0] / 2
+        candidates[0, step, 0] = later / 2
+    inputs = np.where(np.abs(candidates) > 0.05, 0.5 / candidates, 0).astype("f4")
+    case = Case("lstm", {"x": inputs, **zeros}, {"last": False}, lstm)
+    folder = lay_out(tmp_path / "cell", case, "eager", "train", "bf16")
+    ((answer, found),) = run_ops(framework, [folder])
+    assert answer == "ok"
+    np.testing.assert_allclose(found["gradient/w"][2, 0], (inputs * candidates).sum(), rtol=0.01)
 
 
 @pytest.mark.parametrize("framework", EACH)
