@@ -6,8 +6,9 @@
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py, wrong_updates.py and
 cheats.py in front of every adapter of a framework, their counterparts in tests/mutants/wrong_worker.cpp in
 front of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run as a user
-would run the backend, with a few timed steps and the exam after them. The unchanged adapters run, too, and
-must be ok.
+would run the backend, with a few timed steps and the exam after them. These must be ok: the unchanged
+adapters, and torch's adapter with correct layers that round differently (tests/mutants/variants.py;
+--only "correct: " runs these alone).
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
 diverges. A cheat is found if the fork ends with its reason code.
@@ -21,7 +22,7 @@ process are not confined, and are not the conductor's; they also get a cache of 
 
 Needs a build of Assay and the environments of scripts/setup --framework. A backend that is not set up is left
 out and named.
-Exit code 1: a mistake or cheat survived that is not known to, an unchanged adapter was refused, or an edit no
+Exit code 1: a mistake or cheat survived that is not known to, a correct adapter was refused, or an edit no
 longer fits.
 """
 
@@ -44,7 +45,7 @@ from typing import Any
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 from cheats import CLOCK_REFUSED
-from edits import EDITS, Edit
+from edits import EDITS, VARIANTS, Edit
 from wrong import MODULES, MUTANTS
 
 # The backends' names of "eager" and "compiled".
@@ -119,7 +120,7 @@ SHORT = {
     "--threads": "1",
     "--time-limit": "1200",  # of a phase, on a machine that is busy with other work
 }
-SOURCES = (*MODULES, "edits")  # of the mutants
+SOURCES = (*MODULES, "edits", "variants")  # of the mutants
 LONGEST = 3600  # seconds of a run, which has three phases
 
 
@@ -143,12 +144,16 @@ class Mutant:
     edit: Edit | None = None
 
     @property
+    def is_correct(self) -> bool:
+        return not self.name or (self.edit is not None and self.edit.correct)
+
+    @property
     def subject(self) -> str:
         return f"{self.backend} {self.mode}, {self.name or 'as it is'} ({self.cell})"
 
     def is_right(self, row: Row) -> bool:
         """Whether the check says of a run what it should say."""
-        if not self.name:
+        if self.is_correct:
             return bool(row["status"] == "ok")
         if self.cheats:
             excused = self.codes == CLOCK_REFUSED and row.get("excused", False)
@@ -233,6 +238,8 @@ def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | 
         if text.count(mutant.edit.old) != 1:
             raise Stale(f"{mutant.subject}: '{mutant.edit.old}' stands {text.count(mutant.edit.old)} times")
         source.write_text(text.replace(mutant.edit.old, mutant.edit.new))
+        if mutant.edit.correct:
+            shutil.copy(ROOT / "tests/mutants/variants.py", folder)
     elif mutant.name:
         for module in MODULES:
             shutil.copy(ROOT / f"tests/mutants/{module}.py", folder)
@@ -300,7 +307,7 @@ def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> l
     """
     edits = [
         edit
-        for edit in EDITS
+        for edit in (*EDITS, *VARIANTS)
         if edit.backend == backend
         and edit.cell in within
         and only in edit.name
@@ -340,13 +347,16 @@ def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> l
 
 
 KNOWN = "known to survive"
+CORRECT = UNCHANGED, VARIANT = "adapters as they are", "correct variants"
 NEAR = 10  # times the bound: such a mistake needs many seeds
 Judged = dict[Mutant, dict[int, Row]]  # the runs of each mutant, by seed
 
 
 def kind_of(mutant: Mutant) -> str:
     if not mutant.name:
-        return "adapters as they are"
+        return UNCHANGED
+    if mutant.is_correct:
+        return VARIANT
     if mutant.survives:
         return KNOWN
     return "cheats" if mutant.cheats else "mistakes"
@@ -363,14 +373,18 @@ def table(judged: Judged) -> list[str]:
         for i, more in enumerate((right == len(rows), 1, right, len(rows))):
             count[i] += more
     lines = [
-        "| adapter | mode | mistakes always found | runs | cheats always found | runs | unchanged runs ok |",
-        "|---|---|---|---|---|---|---|",
+        "| adapter | mode | mistakes always found | runs | cheats always found | runs | unchanged runs ok"
+        " | correct variants ok |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for (backend, mode), of in counts.items():
-        mistakes, cheats, unchanged = (of[kind] for kind in ("mistakes", "cheats", "adapters as they are"))
+        mistakes, cheats, unchanged, variants = (
+            of[kind] for kind in ("mistakes", "cheats", UNCHANGED, VARIANT)
+        )
         lines.append(
             f"| {backend} | {mode} | {mistakes[0]} of {mistakes[1]} | {mistakes[2]} of {mistakes[3]} |"
             f" {cheats[0]} of {cheats[1]} | {cheats[2]} of {cheats[3]} | {unchanged[2]} of {unchanged[3]} |"
+            f" {variants[2]} of {variants[3]} |"
         )
     return lines
 
@@ -394,7 +408,7 @@ def near_the_bound(judged: Judged) -> list[str]:
 def judge(judged: Judged) -> int:
     """Print the mutants that were found and those that were not; return the exit code."""
     bad = False
-    counts = {kind: [0, 0] for kind in ("mistakes", "cheats", KNOWN, "adapters as they are")}
+    counts = {kind: [0, 0] for kind in ("mistakes", "cheats", KNOWN, *CORRECT)}
     for mutant, rows in judged.items():
         kind = kind_of(mutant)
         for seed, row in sorted(rows.items()):
@@ -406,7 +420,7 @@ def judge(judged: Judged) -> int:
                 wrong = f"; wrong: {', '.join(row['wrong'][:3])}" if row["wrong"] else ""
                 print(f"{mutant.subject}, seed {seed}: {row['status']} {row['reason']}{wrong}")
     for kind, (good, all_) in counts.items():
-        print(f"{kind}: {good} of {all_} {'ok' if kind.startswith('adapters') else 'found'}")
+        print(f"{kind}: {good} of {all_} {'ok' if kind in CORRECT else 'found'}")
     return int(bad)
 
 

@@ -18,14 +18,14 @@ from worker_under_test import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 from campaign import Results, Row, run_all, shares
-from edits import EDITS, Edit
+from edits import EDITS, VARIANTS, Edit
 from false_alarms import alarms, table
 from run import Mutant as Run
 from run import folder_of, is_excused, mutants_of, near_the_bound
 from wrong import MUTANTS, Mutant
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.backend}: {edit.name}")
+@pytest.mark.parametrize("edit", [*EDITS, *VARIANTS], ids=lambda edit: f"{edit.backend}: {edit.name}")
 def test_every_edit_fits_its_file(edit: Edit) -> None:
     source = (folder_of(ROOT, edit.backend) / edit.file).read_text()
     assert source.count(edit.old) == 1
