@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -37,6 +38,16 @@ FITS = ("fit", "fit-xla", "fit-autocluster", "fit-eager", "fit-generator")
 # Keras decides by the device in the other modes: on a CPU it does not compile with XLA.
 COMPILES_WITH_XLA = {"fit-xla": True, "fit-autocluster": False}
 DTYPES = {"f32": tf.float32, "i32": tf.int32}
+
+
+@dataclass(frozen=True)
+class Functions:
+    """TensorFlow compiles each at its first call."""
+
+    train_step: Callable[..., tf.Tensor]  # as it is written
+    step: Callable[..., tf.Tensor]
+    infer: Callable[..., tf.Tensor]
+    drops: Callable[..., list[tf.Tensor]] | None
 
 
 class TensorflowAdapter(Adapter):
@@ -83,10 +94,10 @@ class TensorflowAdapter(Adapter):
         self._order = np.random.default_rng(cell.seed)  # of the generator
         self._session: SessionStep | None = None  # of v1-graph
         self._restarted = True
-        self._make_functions()
+        self._drawing = self._functions = self._made()  # the programs that draw their masks
+        self._drawing_fit: Any = None  # Keras's own loop of them
 
-    def _make_functions(self) -> None:
-        """Make the functions; TensorFlow compiles them at their first call."""
+    def _made(self) -> Functions:
         network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
         loss_of = loss(self._program.ignored_label)
         dropped, ranks = network.dropped, self._ranks
@@ -99,11 +110,12 @@ class TensorflowAdapter(Adapter):
             optimizer.apply(gradients, variables)
             return found
 
-        self._train_step = ranks.run(train_step)
-        self._step = self._in_session(train_step) if self._in_v1 else self._compile(self._train_step)
-        self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
-        self._drops = (
-            None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
+        on_ranks = ranks.run(train_step)
+        return Functions(
+            on_ranks,
+            self._in_session(train_step) if self._in_v1 else self._compile(on_ranks),
+            self._compile(lambda inputs: network.model(inputs, training=False)),
+            None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True)),
         )
 
     @property
@@ -158,13 +170,13 @@ class TensorflowAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
         if not self._train:
-            self._logits = self._infer(inputs)
+            self._logits = self._functions.infer(inputs)
             return
         self._prepare(learning_rate, step)
         if self._fits:
             fit_once(self._network.model, (inputs, labels), self._keep_loss)
         else:
-            self._loss = self._step(inputs, labels)
+            self._loss = self._functions.step(inputs, labels)
 
     @property
     def own_loop(self) -> bool:
@@ -224,12 +236,13 @@ class TensorflowAdapter(Adapter):
     def exchange(self) -> Exchange:
         if not self._ranks:
             return super().exchange()
-        without = self._compile(self._train_step)
+        timed = self._functions
+        without = replace(timed, step=self._compile(timed.train_step))
 
         def local_step(slot: int, learning_rate: float, step: int) -> None:
-            timed, self._step, self._ranks.exchanges = self._step, without, False
+            self._functions, self._ranks.exchanges = without, False
             self.step(slot, learning_rate, step)
-            self._step, self._ranks.exchanges = timed, True
+            self._functions, self._ranks.exchanges = timed, True
 
         shapes = [tuple(variable.shape) for variable in self._trained.values()]
         count = sum(math.prod(shape) for shape in shapes)
@@ -241,17 +254,23 @@ class TensorflowAdapter(Adapter):
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         if self._session:
             self._session.pull()
-        logits: np.ndarray = self._infer(_batch(inputs)).numpy()
+        logits: np.ndarray = self._functions.infer(_batch(inputs)).numpy()
         return logits
 
     def supply_masks(self, masks: Tensors) -> None:
         if not self._network.dropouts:
             return
+        if self._functions is self._drawing:
+            self._drawing_fit = self._network.model.train_function
         for value, layer in zip(self._program.masks, self._network.dropouts, strict=True):
             layer.supplied = tf.constant(images_to_theirs(masks[value.name])) if masks else None
-        self._make_functions()  # a second program of the same network
-        if self._fits:
-            self._network.model.make_train_function(force=True)
+        model = self._network.model
+        if masks or self._in_v1:  # a second program of the same network; there is one session at a time
+            self._functions = self._made()
+            if self._fits:
+                model.make_train_function(force=True)
+        else:
+            self._functions, model.train_function = self._drawing, self._drawing_fit
 
     def seed_masks(self, seed: int) -> None:
         if self._in_v1:
@@ -263,9 +282,10 @@ class TensorflowAdapter(Adapter):
             layer.begin_again(seed + number)
 
     def draw_masks(self, slot: int) -> Tensors:
-        if self._drops is None:
+        drops = self._functions.drops
+        if drops is None:
             return {}
-        found = [images_to_ours(tensor.numpy()) for tensor in self._drops(self._slots[slot][0])]
+        found = [images_to_ours(tensor.numpy()) for tensor in drops(self._slots[slot][0])]
         # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
@@ -296,7 +316,8 @@ class TensorflowAdapter(Adapter):
             return observed() | {"jit_compile": str(self._network.model.jit_compile)}
         if self._in_v1:
             return observed()
-        return observed(self._step if self._train else self._infer) | self._ranks.settings()
+        timed = self._functions.step if self._train else self._functions.infer
+        return observed(timed) | self._ranks.settings()
 
 
 def _batch(inputs: np.ndarray) -> tf.Tensor:

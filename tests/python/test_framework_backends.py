@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker.exam import read_feeds
+from assay_worker.tensors import read_tensors
 from framework import (
     EACH,
     FRAMEWORKS,
@@ -117,6 +118,19 @@ def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
             ):
                 assert abs(count - share * of) < 6 * np.sqrt(0.25 * of)
         assert_computes_with_what_it_drew(drawn)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_process_that_stays_draws_masks_again_after_the_exam(
+    framework: Framework, make_cell: Any, compiled: bool
+) -> None:
+    mode = framework.compiled if compiled else "eager"
+    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    heard = framework.hear(folder, "compile", "verify", "restart", "verify", "quit")
+    assert [event["event"] for event in heard][2:] == ["verified", "restarted", "verified", "bye"]
+    assert_computes_with_what_it_drew(
+        take_what_dropout_drew(read_tensors(folder / "results/verify.safetensors"))
+    )
 
 
 @pytest.mark.parametrize(

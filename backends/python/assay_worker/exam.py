@@ -115,7 +115,7 @@ def sit(
     open_session: Callable[[Path], Session] = Session,
     agree: Callable[[int], int] | None = None,
 ) -> None:
-    """Write results/verify.safetensors. Afterwards the state and the slots are those of the exam.
+    """Write results/verify.safetensors. Afterwards state and slots are the exam's, and masks are drawn.
 
     last_step: number of the last step that ran, which left the state and batches in the slots; None if
     nothing ran. open_session: opens the session with the resident batches of the run, for a replay.
@@ -150,6 +150,8 @@ def sit(
         answers |= _training(adapter, staged, feeds, program)
     if dropout:
         answers |= dropout.answers()
+    if masks:
+        adapter.supply_masks({})  # a process that stays is timed again
     _write(cell_folder / "results/verify.safetensors", answers)
 
 
