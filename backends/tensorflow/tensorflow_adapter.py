@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,6 @@ from assay_worker import (
     Loop,
     Program,
     Samples,
-    Unsupported,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
@@ -137,23 +137,29 @@ class TensorflowAdapter(Adapter):
         self._session.push()
         return self._session
 
-    def set_state(self, tensors: Tensors) -> None:
+    @contextmanager
+    def _eager_variables(self) -> Iterator[None]:
+        """A context that changes variables, such as the generators of dropout, also in a session."""
         if self._session:
-            self._session.pull()  # the generators of dropout are not part of the state: they go on
-        for value in self._program.parameters + self._program.states:
-            given = tensors.get(value.name)
-            if given is None:
-                given = np.full(value.shape, value.initializer == "ones", np.float32)
-            self._named[value.name].assign(self._network.layout.to_theirs(value.name, given))
-        for (name, moment), variable in self._rule.moments.items():
-            given = tensors.get(f"{name}.{moment}")
-            variable.assign(
-                np.zeros(variable.shape) if given is None else self._network.layout.to_theirs(name, given)
-            )
-        self._rule.restart()
-        self._restarted = True
+            self._session.pull()
+        yield
         if self._session:
             self._session.push()
+
+    def set_state(self, tensors: Tensors) -> None:
+        with self._eager_variables():  # the generators of dropout are not part of the state: they go on
+            for value in self._program.parameters + self._program.states:
+                given = tensors.get(value.name)
+                if given is None:
+                    given = np.full(value.shape, value.initializer == "ones", np.float32)
+                self._named[value.name].assign(self._network.layout.to_theirs(value.name, given))
+            for (name, moment), variable in self._rule.moments.items():
+                given = tensors.get(f"{name}.{moment}")
+                variable.assign(
+                    np.zeros(variable.shape) if given is None else self._network.layout.to_theirs(name, given)
+                )
+            self._rule.restart()
+        self._restarted = True
 
     def state(self) -> Tensors:
         if self._session:
@@ -273,19 +279,16 @@ class TensorflowAdapter(Adapter):
             self._functions, model.train_function = self._drawing, self._drawing_fit
 
     def seed_masks(self, seed: int) -> None:
-        if self._in_v1:
-            raise Unsupported(
-                "[dropout] in mode v1-graph, the steps of the session were not repeated by the program that "
-                "takes their masks; it is not known why"
-            )
-        for number, layer in enumerate(self._network.dropouts):
-            layer.begin_again(seed + number)
+        with self._eager_variables():
+            for number, layer in enumerate(self._network.dropouts):
+                layer.begin_again(seed + number)
 
     def draw_masks(self, slot: int) -> Tensors:
         drops = self._functions.drops
         if drops is None:
             return {}
-        found = [images_to_ours(tensor.numpy()) for tensor in drops(self._slots[slot][0])]
+        with self._eager_variables():
+            found = [images_to_ours(tensor.numpy()) for tensor in drops(self._slots[slot][0])]
         # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
