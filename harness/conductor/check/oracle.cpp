@@ -157,9 +157,37 @@ void keep(const fs::path& answers, const fs::path& entry) {
   fs::remove_all(temporary, failure);
 }
 
+// Removes the entries that were not used for longest, until the others take no more than `most` bytes.
+void trim(const fs::path& folder, std::uintmax_t most) {
+  struct Entry {
+    fs::path path;
+    fs::file_time_type used;
+    std::uintmax_t bytes;
+  };
+  std::vector<Entry> entries;
+  std::uintmax_t total = 0;
+  std::error_code failure;
+  for (const fs::directory_entry& found : fs::directory_iterator(folder)) {
+    const fs::path answers = found.path() / answers_name;
+    const std::uintmax_t bytes = fs::file_size(answers, failure);
+    if (failure) continue;  // another process makes or removes it
+    const fs::file_time_type used = fs::last_write_time(answers, failure);
+    if (failure) continue;
+    entries.push_back({found.path(), used, bytes});
+    total += bytes;
+  }
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& entry : entries) {
+    if (total <= most) return;
+    fs::remove_all(entry.path, failure);
+    total -= entry.bytes;
+  }
+}
+
 }  // namespace
 
-OracleCache::OracleCache(fs::path folder) : folder_(std::move(folder)) {}
+OracleCache::OracleCache(fs::path folder, std::uintmax_t most_bytes)
+    : folder_(std::move(folder)), most_bytes_(most_bytes) {}
 
 OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const Program& program,
                                           const OracleWorker& worker, const fs::path& scratch,
@@ -173,6 +201,8 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
       // Makes a copy, because another process may replace the entry while it is read.
       fs::create_directories(answers.parent_path());
       fs::copy_file(entry / answers_name, answers);
+      std::error_code gone;
+      fs::last_write_time(entry / answers_name, fs::file_time_type::clock::now(), gone);
       return {answers, true};
     }
   } catch (const std::runtime_error&) {
@@ -182,7 +212,10 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
   run(scratch);
   TensorFile::read(answers);  // throws if there are no usable answers
   try {
-    if (!entry.empty()) keep(answers, entry);
+    if (!entry.empty() && fs::file_size(answers) <= most_bytes_) {
+      keep(answers, entry);
+      trim(folder_, most_bytes_);
+    }
   } catch (const std::runtime_error&) {
     // A cache that cannot be written only costs time.
   }

@@ -51,11 +51,14 @@ void write_oracle_cell(const std::filesystem::path& oracle_folder, const OracleQ
                        const Program& program, const OracleWorker& worker);
 
 // Caches answers by the digest of the oracle's folder, of the worker's command with the files in it, and the version of
-// this check. Several processes may share a cache: an entry is complete or absent.
+// this check. Several processes may share a cache: an entry is complete or absent. When it is full, the entries that
+// were not used for longest are removed.
 class OracleCache {
  public:
-  // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder.
-  explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle");
+  // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder. The usual size
+  // has room for both sets of questions of gpt2-small.
+  explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle",
+                       std::uintmax_t most_bytes = std::uintmax_t{16} << 30);
 
   // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws if that fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
@@ -72,6 +75,7 @@ class OracleCache {
 
  private:
   std::filesystem::path folder_;
+  std::uintmax_t most_bytes_;
 };
 
 }  // namespace assay

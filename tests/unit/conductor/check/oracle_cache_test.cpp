@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "harness/conductor/check/oracle.hpp"
@@ -22,14 +23,17 @@ class OracleCacheTest : public ::testing::Test {
   }
 
   float ask(const fs::path& cache) {
-    const OracleCache::Answers answers = OracleCache(cache).answers(
-        question_, program_, worker_, folder_.path() / "scratch", [this](const fs::path& folder) {
-          EXPECT_TRUE(fs::exists(folder / "request.json"));
-          HostTensor answer = HostTensor::zeros("first/loss", {DType::f32, {}});
-          answer.as<float>()[0] = static_cast<float>(++runs_);
-          fs::create_directories(folder / "results");
-          write_safetensors(folder / "results" / "oracle.safetensors", std::vector<HostTensor>{answer});
-        });
+    const OracleCache::Answers answers =
+        OracleCache(cache, most_bytes_)
+            .answers(question_, program_, worker_, folder_.path() / "scratch",
+                     [this](const fs::path& folder) {
+                       EXPECT_TRUE(fs::exists(folder / "request.json"));
+                       HostTensor answer = HostTensor::zeros("first/loss", {DType::f32, {}});
+                       answer.as<float>()[0] = static_cast<float>(++runs_);
+                       fs::create_directories(folder / "results");
+                       write_safetensors(folder / "results" / "oracle.safetensors",
+                                         std::vector<HostTensor>{answer});
+                     });
     cached_ = answers.cached;
     return read_safetensors(answers.file).front().as<float>()[0];
   }
@@ -39,6 +43,7 @@ class OracleCacheTest : public ::testing::Test {
   Program program_;
   OracleQuestion question_{folder_.path() / "exam", Task::train, PrecisionKind::fp32, 2};
   OracleWorker worker_;
+  std::uintmax_t most_bytes_ = 1 << 20;
   int runs_ = 0;
   bool cached_ = false;
 };
@@ -97,6 +102,35 @@ TEST_F(OracleCacheTest, makes_a_damaged_entry_again) {
   }
   EXPECT_EQ(ask(), 2);
   EXPECT_EQ(ask(), 2);
+}
+
+TEST_F(OracleCacheTest, RemovesWhatWasNotUsedForLongestWhenItIsFull) {
+  const auto ask_in = [this](PrecisionKind precision) {
+    question_.precision = precision;
+    return ask();
+  };
+  EXPECT_EQ(ask_in(PrecisionKind::fp32), 1);
+  EXPECT_EQ(ask_in(PrecisionKind::bf16), 2);
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "cache")) {
+    if (entry.path().filename() != "oracle.safetensors") continue;
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+    most_bytes_ = 2 * entry.file_size();
+  }
+  EXPECT_EQ(ask_in(PrecisionKind::fp32), 1) << "used again";
+  EXPECT_EQ(ask_in(PrecisionKind::tf32), 3);
+  EXPECT_EQ(ask_in(PrecisionKind::fp32), 1);
+  EXPECT_EQ(ask_in(PrecisionKind::tf32), 3);
+  EXPECT_EQ(ask_in(PrecisionKind::bf16), 4) << "removed";
+}
+
+TEST_F(OracleCacheTest, KeepsNothingThatIsLargerThanTheCache) {
+  EXPECT_EQ(ask(), 1);
+  question_.precision = PrecisionKind::bf16;
+  most_bytes_ = 10;
+  EXPECT_EQ(ask(), 2);
+  EXPECT_EQ(ask(), 3);
+  question_.precision = PrecisionKind::fp32;
+  EXPECT_EQ(ask(), 1) << "it does not make room for it";
 }
 
 TEST_F(OracleCacheTest, works_without_a_place_to_keep_answers) {
