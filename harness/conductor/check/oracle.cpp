@@ -157,8 +157,8 @@ void keep(const fs::path& answers, const fs::path& entry) {
   fs::remove_all(temporary, failure);
 }
 
-// Removes the entries that were not used for longest, until the others take no more than `most` bytes.
-void trim(const fs::path& folder, std::uintmax_t most) {
+// Removes the entries that were not used for longest, until the others take no more than `max_bytes`.
+void trim(const fs::path& folder, std::uintmax_t max_bytes) {
   struct Entry {
     fs::path path;
     fs::file_time_type used;
@@ -178,7 +178,7 @@ void trim(const fs::path& folder, std::uintmax_t most) {
   }
   std::ranges::sort(entries, {}, &Entry::used);
   for (const Entry& entry : entries) {
-    if (total <= most) return;
+    if (total <= max_bytes) return;
     fs::remove_all(entry.path, failure);
     total -= entry.bytes;
   }
@@ -186,8 +186,8 @@ void trim(const fs::path& folder, std::uintmax_t most) {
 
 }  // namespace
 
-OracleCache::OracleCache(fs::path folder, std::uintmax_t most_bytes)
-    : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+OracleCache::OracleCache(fs::path folder, std::uintmax_t max_bytes)
+    : folder_(std::move(folder)), max_bytes_(max_bytes) {}
 
 OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const Program& program,
                                           const OracleWorker& worker, const fs::path& scratch,
@@ -212,9 +212,9 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
   run(scratch);
   TensorFile::read(answers);  // throws if there are no usable answers
   try {
-    if (!entry.empty() && fs::file_size(answers) <= most_bytes_) {
+    if (!entry.empty() && fs::file_size(answers) <= max_bytes_) {
       keep(answers, entry);
-      trim(folder_, most_bytes_);
+      trim(folder_, max_bytes_);
     }
   } catch (const std::runtime_error&) {
     // A cache that cannot be written only costs time.

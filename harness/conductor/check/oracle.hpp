@@ -58,7 +58,7 @@ class OracleCache {
   // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder. The usual size
   // has room for both sets of questions of gpt2-small.
   explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle",
-                       std::uintmax_t most_bytes = std::uintmax_t{16} << 30);
+                       std::uintmax_t max_bytes = std::uintmax_t{16} << 30);
 
   // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws if that fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
@@ -75,7 +75,7 @@ class OracleCache {
 
  private:
   std::filesystem::path folder_;
-  std::uintmax_t most_bytes_;
+  std::uintmax_t max_bytes_;
 };
 
 }  // namespace assay

@@ -24,7 +24,7 @@ class OracleCacheTest : public ::testing::Test {
 
   float ask(const fs::path& cache) {
     const OracleCache::Answers answers =
-        OracleCache(cache, most_bytes_)
+        OracleCache(cache, max_bytes_)
             .answers(question_, program_, worker_, folder_.path() / "scratch",
                      [this](const fs::path& folder) {
                        EXPECT_TRUE(fs::exists(folder / "request.json"));
@@ -43,7 +43,7 @@ class OracleCacheTest : public ::testing::Test {
   Program program_;
   OracleQuestion question_{folder_.path() / "exam", Task::train, PrecisionKind::fp32, 2};
   OracleWorker worker_;
-  std::uintmax_t most_bytes_ = 1 << 20;
+  std::uintmax_t max_bytes_ = 1 << 20;
   int runs_ = 0;
   bool cached_ = false;
 };
@@ -114,7 +114,7 @@ TEST_F(OracleCacheTest, RemovesWhatWasNotUsedForLongestWhenItIsFull) {
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "cache")) {
     if (entry.path().filename() != "oracle.safetensors") continue;
     fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));
-    most_bytes_ = 2 * entry.file_size();
+    max_bytes_ = 2 * entry.file_size();
   }
   EXPECT_EQ(ask_in(PrecisionKind::fp32), 1) << "used again";
   EXPECT_EQ(ask_in(PrecisionKind::tf32), 3);
@@ -126,7 +126,7 @@ TEST_F(OracleCacheTest, RemovesWhatWasNotUsedForLongestWhenItIsFull) {
 TEST_F(OracleCacheTest, KeepsNothingThatIsLargerThanTheCache) {
   EXPECT_EQ(ask(), 1);
   question_.precision = PrecisionKind::bf16;
-  most_bytes_ = 10;
+  max_bytes_ = 10;
   EXPECT_EQ(ask(), 2);
   EXPECT_EQ(ask(), 3);
   question_.precision = PrecisionKind::fp32;
