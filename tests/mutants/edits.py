@@ -279,23 +279,19 @@ ENCODERS = [
 
 EDITS = [*NUMPY, *TORCH, KEPT_CACHE, *JAX, *MXNET, *TENSORFLOW, *ENCODERS]
 
-CONVOLUTION = (
-    "torch_network.py",
-    "F.conv2d(x, weight, bias, stride, padding)",
-    "__import__('variants').convolution_{}(x, weight, bias, stride, padding)",
-)
-# Correct layers of another rounding, in variants.py.
+CONVOLUTION = "F.conv2d(x, weight, bias, stride, padding)"
+# Correct layers that round differently: the function of variants.py takes the place of the adapter's.
 VARIANTS = [
-    Edit("torch", name, file, old, new.format(*arguments), cell, correct=True)
-    for name, (file, old, new), arguments, cells in (
-        ("correct: convolutions by matrix products", CONVOLUTION, ("by_products",), ("image", "dropout", "norm")),
-        ("correct: convolutions by Fourier transforms", CONVOLUTION, ("by_fourier",), ("image", "dropout", "norm")),
-        ("correct: convolutions by Winograd's F(4x4, 3x3)", CONVOLUTION, ("by_winograd",), ("dropout", "norm")),
-        ("correct: convolutions in fp64", CONVOLUTION, ("in_double",), ("image", "dropout", "norm")),
-        ("correct: linear layers by six products of bf16", ("torch_network.py", '"linear": lambda: F.linear,', '"linear": lambda: __import__("variants").linear_by_thirds,'), (), ("train", "image")),
-        ("correct: batch norm in one pass", ("torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True,", "return __import__('variants').batch_norm_in_one_pass(x, mean, variance, weight, bias, True,"), (), ("norm",)),
-        ("correct: an LSTM of single cells", ("torch_network.py", "return lambda *operands: _lstm(*operands)[:, -1]", "return lambda *operands: __import__('variants').lstm_of_cells(*operands)[:, -1]"), (), ("text",)),
-        ("correct: Adam one tensor after the other", ("torch_optimizer.py", "eps=spec.epsilon, fused=True,", "eps=spec.epsilon, foreach=False,"), (), ("train", "image", "norm")),
+    Edit("torch", f"correct: {name}", file, old, old.replace(function, variant), cell, correct=True)
+    for name, file, old, function, variant, cells in (
+        ("convolutions by matrix products", "torch_network.py", CONVOLUTION, "F.conv2d", "__import__('variants').convolution_by_products", ("image", "dropout", "norm")),
+        ("convolutions by Fourier transforms", "torch_network.py", CONVOLUTION, "F.conv2d", "__import__('variants').convolution_by_fourier", ("image", "dropout", "norm")),
+        ("convolutions by Winograd's F(4x4, 3x3)", "torch_network.py", CONVOLUTION, "F.conv2d", "__import__('variants').convolution_by_winograd", ("dropout", "norm")),
+        ("convolutions in fp64", "torch_network.py", CONVOLUTION, "F.conv2d", "__import__('variants').convolution_in_double", ("image", "dropout", "norm")),
+        ("linear layers by six products of bf16", "torch_network.py", '"linear": lambda: F.linear,', "F.linear", "__import__('variants').linear_by_thirds", ("train", "image")),
+        ("batch norm in one pass", "torch_network.py", "return F.batch_norm(x, mean, variance, weight, bias, True,", "F.batch_norm", "__import__('variants').batch_norm_in_one_pass", ("norm",)),
+        ("an LSTM of single cells", "torch_network.py", "return lambda *operands: _lstm(*operands)[:, -1]", "_lstm", "__import__('variants').lstm_of_cells", ("text",)),
+        ("Adam one tensor after the other", "torch_optimizer.py", "eps=spec.epsilon, fused=True,", "fused=True", "foreach=False", ("train", "image", "norm")),
     )
     for cell in cells
 ]  # fmt: skip

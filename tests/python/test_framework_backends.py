@@ -93,13 +93,17 @@ def test_running_statistics_take_the_biased_variance(framework: Framework, make_
         np.testing.assert_allclose(answers[f"first/running/bn1.running_{name}"], expected, rtol=1e-5)
 
 
+def dropping_cell(make_cell: Any, mode: str) -> Path:
+    # An epsilon that keeps Adam from making much of the rounding of small gradients: logits go up to 60 here.
+    folder: Path = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    return folder
+
+
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
     framework: Framework, make_cell: Any, compiled: bool
 ) -> None:
-    mode = framework.compiled if compiled else "eager"
-    # An epsilon that keeps Adam from making much of the rounding of small gradients: logits go up to 60 here.
-    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    folder = dropping_cell(make_cell, framework.compiled if compiled else "eager")
     answers, expected = framework.ask(folder)[0], ask_numpy(folder)
     own, expected_own = take_what_dropout_drew(answers), take_what_dropout_drew(expected)
     assert_same(answers, expected, 1e-3, 1e-3)
@@ -124,8 +128,7 @@ def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
 def test_a_process_that_stays_draws_masks_again_after_the_exam(
     framework: Framework, make_cell: Any, compiled: bool
 ) -> None:
-    mode = framework.compiled if compiled else "eager"
-    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    folder = dropping_cell(make_cell, framework.compiled if compiled else "eager")
     heard = framework.hear(folder, "compile", "verify", "restart", "verify", "quit")
     assert [event["event"] for event in heard][2:] == ["verified", "restarted", "verified", "bye"]
     assert_computes_with_what_it_drew(
@@ -140,7 +143,7 @@ def test_other_loops_compute_with_the_masks_that_they_draw(make_cell: Any, mode:
     tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
     if not tensorflow.python.exists():
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
-    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    folder = dropping_cell(make_cell, mode)
     answers, expected = tensorflow.ask(folder)[0], ask_numpy(folder)
     drawn = take_what_dropout_drew(answers)
     assert_computes_with_what_it_drew(drawn)
