@@ -316,3 +316,41 @@ def make_cell(tmp_path: Path) -> Any:
         return folder
 
     return make
+
+
+# Of the tests of scripts/plot: plotted imports altair, which other tests do not need.
+
+
+@pytest.fixture
+def study_of(tmp_path: Path) -> Any:
+    """Return a function that writes a report and reads it as a study."""
+    from plotted import study_at
+
+    def make(report: dict[str, Any]) -> Any:
+        path = tmp_path / "report.json"
+        path.write_text(json.dumps(report))
+        return study_at(path)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A report with nearly every field and kind of cell, as a study."""
+    import made_report
+    from plotted import study_at
+
+    path = tmp_path_factory.mktemp("plots") / "everything.json"
+    path.write_text(json.dumps(made_report.everything()))
+    return study_at(path)
+
+
+@pytest.fixture(scope="session")
+def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A report with the cells that studies compare (plotted.OF_STUDIES), as a study."""
+    import made_report
+    from plotted import study_at
+
+    path = tmp_path_factory.mktemp("plots") / "studies.json"
+    path.write_text(json.dumps(made_report.studies()))
+    return study_at(path)

@@ -7,26 +7,20 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import made_report
 import pytest
 from browser import Browser, chromium
 from contrast import contrast
 
-pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
-pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
+pytest.importorskip("plotted")
 
-from assay_plots.analysis import read_study
 from assay_plots.figure import draw
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
 from assay_plots.render import spec_of
+from plotted import ROOT, Json, study_at
 
-Json = dict[str, Any]
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev") / "assay"
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>\"'`${window.pwned=3}"
 EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 
@@ -34,7 +28,7 @@ EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 def write_page(folder: Path, report: Json) -> Path:
     source = folder / "report.json"
     source.write_text(json.dumps(report))
-    study = read_study([source], program=PROGRAM)
+    study = study_at(source)
     figures = [draw(plot, study) for plot in PLOTS]
     page = folder / "index.html"
     page.write_text(
