@@ -51,7 +51,7 @@ class Published:
     @property
     def said(self) -> str:
         """By whom, and in which words."""
-        return f"{self.source} {self.statement}".strip()
+        return f"{self.source}: {self.statement}" if self.statement else self.source
 
 
 @dataclass(frozen=True, slots=True)

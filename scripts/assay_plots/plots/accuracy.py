@@ -41,10 +41,9 @@ def published_point(study: Study, cell: Cell, split: str) -> list[Row]:
     if not time or not accuracy or time.value is None or accuracy.value is None:
         return []
     text = f"{shown(time.value, 'duration', 's')}, {100 * accuracy.value:.2f} %"
-    said = f"{time.source}: {time.statement}" if time.statement else time.source
     return [
         {"series": cell.series, "published": time.value, "reached": accuracy.value}
-        | {"text": text, "source": said}
+        | {"text": text, "source": time.said}
     ]
 
 

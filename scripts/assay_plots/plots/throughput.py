@@ -51,12 +51,11 @@ def panel(study: Study, group: Group) -> Panel:
         for published in cell.published:
             rate = published.samples_per_second
             if rate is not None:
-                said = published.source + (f": {published.statement}" if published.statement else "")
                 marks.append(
                     {
                         "series": cell.series,
                         "rate": rate,
-                        "source": said,
+                        "source": published.said,
                         "text": shown(rate, metric.hint, metric.unit),
                     }
                 )
