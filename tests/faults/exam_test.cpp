@@ -21,6 +21,7 @@
 namespace assay {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -52,7 +53,7 @@ class ExamTest : public ::testing::Test {
   TemporaryFolder folder_;
   BackendRegistry registry_;
   RunSettings settings_;
-  DatasetShelf data_{std::vector<std::filesystem::path>{}};
+  DatasetShelf data_{std::vector<fs::path>{}};
   Exams exams_{folder_ / "exams"};
   CoreWatch cores_{CoreWatch::Means{.pause = [](CoreWatch::Seconds) { return false; }}};
 };
@@ -102,6 +103,8 @@ TEST_F(ExamTest, DrawsABluntExamAgain) {
   const CheckSettings found = exams_.of(asked, asked.program(), 1, context()).settings;
   EXPECT_EQ(found.seed, 1'000'004U) << "the second draw";
   EXPECT_LT(found.loosest, loose_bound);
+  EXPECT_FALSE(fs::exists(folder_ / "exams/0/0")) << "files of the first draw";
+  EXPECT_TRUE(fs::exists(folder_ / "exams/0/1"));
 }
 
 TEST_F(ExamTest, DrawsOnceWhereStorageIsNarrow) {
@@ -114,7 +117,7 @@ TEST_F(ExamTest, DrawsOnceWhereStorageIsNarrow) {
 
 TEST(DigestsOf, LeavesOutLargerFilesAndFolders) {
   const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "below");
+  fs::create_directory(folder / "below");
   std::ofstream(folder / "small") << "12345";
   std::ofstream(folder / "large") << "123456";
   EXPECT_EQ(digests_of(folder.path()).size(), 2U);

@@ -80,17 +80,25 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
 
 constexpr int max_draws = 4;
 
-// Draws exams until one is sharp. An exam is blunt if an element of a ReLU is within rounding of zero, which
-// is rare in fp32 and always happens with narrower storage.
+// Draws exams until one is sharp, and keeps only the files of the sharpest: those of a large network take gigabytes. An
+// exam is blunt if an element of a ReLU is within rounding of zero, which is rare in fp32 and always happens with
+// narrower storage.
 SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, const fs::path& folder,
                   const ForkContext& context) {
   const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;
   std::optional<SetExam> sharpest;
+  fs::path files_of_sharpest;
   for (int draw = 0; draw < draws; ++draw) {
     // Different from the seeds of all other rounds.
     const ExamPlan plan = exam_plan(cell, seed + static_cast<std::uint64_t>(draw) * 1'000'003);
-    SetExam set = answered(cell, program, plan, folder / std::to_string(draw), context);
-    if (!sharpest || set.settings.loosest < sharpest->settings.loosest) sharpest = std::move(set);
+    const fs::path files = folder / std::to_string(draw);
+    SetExam set = answered(cell, program, plan, files, context);
+    const bool sharper = !sharpest || set.settings.loosest < sharpest->settings.loosest;
+    fs::remove_all(sharper ? files_of_sharpest : files);
+    if (sharper) {
+      sharpest = std::move(set);
+      files_of_sharpest = files;
+    }
     if (sharpest->settings.loosest <= loose_bound) break;
   }
   return std::move(*sharpest);
