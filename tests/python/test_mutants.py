@@ -19,7 +19,7 @@ from worker_under_test import ROOT
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 from campaign import Results, Row, run_all, shares
 from edits import EDITS, VARIANTS, Edit
-from false_alarms import alarms, table
+from false_alarms import Job, alarms, in_order, table
 from run import Mutant as Run
 from run import folder_of, is_excused, mutants_of, near_the_bound
 from wrong import MUTANTS, Mutant
@@ -274,6 +274,17 @@ def test_only_what_is_listed_is_no_false_alarm() -> None:
         "| lenet5 | bf16 | 2 | 2 | 1 | 1 |  |",
         "| mlp | fp32 | 3 | 7 | 2 | 0 | 0.25 |",
     ]
+
+
+def test_of_jobs_that_share_an_answer_of_the_oracle_one_goes_ahead() -> None:
+    def job(workload: str, mode: str, task: str) -> Job:
+        return Job(workload, "torch", mode, task, "fp32", 5)
+
+    modes = [job("mlp", mode, task) for mode in ("eager", "compile") for task in ("train", "infer")]
+    modes.insert(1, job("mlp", "freeze", "train"))
+    other = job("cnn", "eager", "train")
+    eager, freeze, infer, *compiled = modes
+    assert in_order([*modes, other]) == [eager, infer, freeze, *compiled, other]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
