@@ -318,39 +318,30 @@ def make_cell(tmp_path: Path) -> Any:
     return make
 
 
-# Of the tests of scripts/plot: plotted imports altair, which other tests do not need.
+# Tests of scripts/plot use these. They import plotted late, for it needs altair and other tests do not.
 
 
 @pytest.fixture
 def study_of(tmp_path: Path) -> Any:
     """Return a function that writes a report and reads it as a study."""
-    from plotted import study_at
+    import plotted
 
-    def make(report: dict[str, Any]) -> Any:
-        path = tmp_path / "report.json"
-        path.write_text(json.dumps(report))
-        return study_at(path)
-
-    return make
+    return lambda report: plotted.study_of(report, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A report with nearly every field and kind of cell, as a study."""
     import made_report
-    from plotted import study_at
+    import plotted
 
-    path = tmp_path_factory.mktemp("plots") / "everything.json"
-    path.write_text(json.dumps(made_report.everything()))
-    return study_at(path)
+    return plotted.study_of(made_report.everything(), tmp_path_factory.mktemp("everything"))
 
 
 @pytest.fixture(scope="session")
 def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A report with the cells that studies compare (plotted.OF_STUDIES), as a study."""
     import made_report
-    from plotted import study_at
+    import plotted
 
-    path = tmp_path_factory.mktemp("plots") / "studies.json"
-    path.write_text(json.dumps(made_report.studies()))
-    return study_at(path)
+    return plotted.study_of(made_report.studies(), tmp_path_factory.mktemp("studies"))

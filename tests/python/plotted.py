@@ -5,11 +5,12 @@ A test that imports this is skipped where altair, vl-convert or the program is m
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from program import PROGRAM, ROOT
 
 pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
@@ -20,9 +21,7 @@ from assay_plots.plots import PLOTS
 from assay_plots.render import spec_of
 from assay_plots.report import Study
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/cli/data/report.json"
-PROGRAM = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev") / "assay"
 Json = dict[str, Any]
 if not PROGRAM.exists():
     pytest.skip(f"{PROGRAM} is not built", allow_module_level=True)
@@ -43,6 +42,13 @@ OF_STUDIES = (
 
 def study_at(*paths: Path) -> Study:
     return read_study(paths, program=PROGRAM)
+
+
+def study_of(report: Json, folder: Path) -> Study:
+    """Write the report into the folder and read it."""
+    path = folder / "report.json"
+    path.write_text(json.dumps(report))
+    return study_at(path)
 
 
 def drawn(study: Study, name: str) -> Figure:

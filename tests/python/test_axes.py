@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import made_report
 import pytest
 from assay_plots.analysis import read_study
+from program import PROGRAM
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev") / "assay"
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS
+from program import PROGRAM, assay
 from report_rows import rows
-from worker_under_test import ROOT
 
-BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
 TORCH_PYTHON = FRAMEWORKS[0].python
 NUMPY_PYTHON = TORCH_PYTHON.parents[2] / "numpy/bin/python"
 
-pytestmark = pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 numpy_only = pytest.mark.skipif(not NUMPY_PYTHON.exists(), reason="numpy is not set up: scripts/setup")
 torch_only = pytest.mark.skipif(
     not TORCH_PYTHON.exists(), reason="PyTorch is not set up: scripts/setup --framework torch"
 )
-
-
-def assay(*arguments: object) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
-    command = [str(BUILD / "assay"), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def run(out: Path, *arguments: object, forks: int = 1) -> dict[str, Any]:

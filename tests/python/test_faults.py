@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS
+from program import BUILD
 from worker_under_test import ROOT
 
-BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
 pytestmark = pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
 
 

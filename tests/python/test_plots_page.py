@@ -19,16 +19,14 @@ from assay_plots.figure import draw
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
 from assay_plots.render import spec_of
-from plotted import ROOT, Json, study_at
+from plotted import ROOT, Json, study_of
 
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>\"'`${window.pwned=3}"
 EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 
 
 def write_page(folder: Path, report: Json) -> Path:
-    source = folder / "report.json"
-    source.write_text(json.dumps(report))
-    study = study_at(source)
+    study = study_of(report, folder)
     figures = [draw(plot, study) for plot in PLOTS]
     page = folder / "index.html"
     page.write_text(
