@@ -11,6 +11,10 @@ using dnnl::normalization_flags;
 
 const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
 
+// The primitive of the gradient gets a variance that has the epsilon of the graph in it, and so needs no other. With
+// 0 it divides by 0 where a block of channels is not full, and NaN goes from there to the layer before.
+constexpr float least_epsilon = 1e-30F;
+
 // The format of x: the primitive accepts any.
 Desc images_of(const Request& request) {
   return request.settled(0) ? request.input_desc(0) : row_major(request.inputs[0]);
@@ -75,12 +79,12 @@ Lowered lower_gradient(const Request& request) {
   Lowered lowered = row_major_draft(request);
   lowered.inputs[0] = lowered.inputs[4] = lowered.outputs[0] = to_format(x);
   Composition steps(request);
-  // The variance plus epsilon: the primitive is made with an epsilon of 0.
+  // The variance plus epsilon.
   const Term variance = steps.temporary(channel);
   steps.eltwise(algorithm::eltwise_pow, steps.input(3, channel), variance, 1, -2);
-  const auto hint = forward(request, dnnl::prop_kind::forward_training, x, 0, affine);
+  const auto hint = forward(request, dnnl::prop_kind::forward_training, x, least_epsilon, affine);
   const auto chosen = ASSAY_ONEDNN(dnnl::batch_normalization_backward::primitive_desc(
-      steps.engine(), dnnl::prop_kind::backward, x, x, x, 0.0F, affine, hint, attributes()));
+      steps.engine(), dnnl::prop_kind::backward, x, x, x, least_epsilon, affine, hint, attributes()));
   const auto result = [&](std::size_t o) {
     return request.has_output(o) ? steps.output(o, channel) : steps.temporary(channel);
   };
