@@ -81,6 +81,16 @@ class NetworkAnswers : public Answers {
     return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
   }
 
+  std::vector<HostTensor> first_step(Executable& executable, const ExamFeeds& feeds) const override {
+    std::vector<HostTensor> answers;
+    if (!trains_) return answers;
+    StagedBatches staged(executable, feeds);
+    supply_masks(executable, feeds);
+    executable.set_state(feeds.state);
+    add_first_step(answers, executable, feeds, staged);
+    return answers;
+  }
+
   bool draws_masks() const override { return trains_; }
 
   // Tokens are not changed.
@@ -142,10 +152,7 @@ class NetworkAnswers : public Answers {
                                       StagedBatches& staged) const {
     std::vector<HostTensor> answers;
     answers.push_back(evaluated(executable, feeds, "evaluation/logits"));
-    step(executable, feeds, staged, 0);
-    executable.synchronize();
-    answers.push_back(number("first/loss", executable.loss()));
-    add_state(answers, "first/", executable);
+    add_first_step(answers, executable, feeds, staged);
 
     executable.set_state(feeds.state);
     for (std::int64_t row = 1; row <= feeds.steps(); ++row) step(executable, feeds, staged, row);
@@ -164,6 +171,14 @@ class NetworkAnswers : public Answers {
       answers.push_back(number("extreme/loss", executable.loss()));
     }
     return answers;
+  }
+
+  void add_first_step(std::vector<HostTensor>& answers, Executable& executable, const ExamFeeds& feeds,
+                      StagedBatches& staged) const {
+    step(executable, feeds, staged, 0);
+    executable.synchronize();
+    answers.push_back(number("first/loss", executable.loss()));
+    add_state(answers, "first/", executable);
   }
 
   // Row 0 of the schedule is a step on the first batch; the other rows use all batches in order.
@@ -248,6 +263,7 @@ class OpAnswers : public Answers {
     add_under(answers, "running/", executable.state());
     return answers;
   }
+  std::vector<HostTensor> first_step(Executable&, const ExamFeeds&) const override { return {}; }
   bool draws_masks() const override { return true; }
 
   // Whole numbers among the operands are not changed.
