@@ -81,13 +81,15 @@ class Answers {
   // The tensors that are compared with the oracle's, losses in F64. The executable keeps the state after its
   // last step.
   virtual std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const = 0;
-  // Of these the "first/..." of a network that trains, without the rest of the exam; else none.
-  virtual std::vector<HostTensor> first_step(Executable& executable, const ExamFeeds& feeds) const = 0;
   // Whether the timed step draws the masks, if the program has any.
   virtual bool draws_masks() const = 0;
   // The parts of `inputs` that are real numbers: a perturbation changes only these.
   virtual std::vector<std::span<float>> real_inputs(HostTensor& inputs) const = 0;
 };
+
+// The "first/..." of the exam of a network that trains, without the rest of it.
+std::vector<HostTensor> first_step_answers(Executable& executable, const Program& program,
+                                           const ExamFeeds& feeds);
 
 // Borrows the program.
 std::unique_ptr<Answers> answers_of(const Program& program, Task task);

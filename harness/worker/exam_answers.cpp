@@ -81,9 +81,8 @@ class NetworkAnswers : public Answers {
     return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
   }
 
-  std::vector<HostTensor> first_step(Executable& executable, const ExamFeeds& feeds) const override {
+  std::vector<HostTensor> first_step(Executable& executable, const ExamFeeds& feeds) const {
     std::vector<HostTensor> answers;
-    if (!trains_) return answers;
     StagedBatches staged(executable, feeds);
     supply_masks(executable, feeds);
     executable.set_state(feeds.state);
@@ -263,7 +262,6 @@ class OpAnswers : public Answers {
     add_under(answers, "running/", executable.state());
     return answers;
   }
-  std::vector<HostTensor> first_step(Executable&, const ExamFeeds&) const override { return {}; }
   bool draws_masks() const override { return true; }
 
   // Whole numbers among the operands are not changed.
@@ -287,6 +285,11 @@ class OpAnswers : public Answers {
 };
 
 }  // namespace
+
+std::vector<HostTensor> first_step_answers(Executable& executable, const Program& program,
+                                           const ExamFeeds& feeds) {
+  return NetworkAnswers(program, Task::train).first_step(executable, feeds);
+}
 
 std::unique_ptr<Answers> answers_of(const Program& program, Task task) {
   if (program.is_op()) return std::make_unique<OpAnswers>(program, task);

@@ -229,9 +229,9 @@ enum class Part { exam, first_step };
 // A part of the exam; for a network that trains also the gradients of the first step, with the outputs for the kinks.
 std::vector<HostTensor> answered(Executable& executable, const Program& watched, Task task,
                                  const ExamFeeds& feeds, Part part = Part::exam) {
-  const std::unique_ptr<Answers> asked = oracle_answers_of(watched, task);
-  std::vector<HostTensor> answers =
-      part == Part::exam ? asked->exam(executable, feeds) : asked->first_step(executable, feeds);
+  std::vector<HostTensor> answers = part == Part::exam
+                                        ? oracle_answers_of(watched, task)->exam(executable, feeds)
+                                        : first_step_answers(executable, watched, feeds);
   if (watched.is_op() || task != Task::train) return answers;
   executable.set_state(feeds.state);
   for (HostTensor& tensor : executable.gradients(feeds.batch(0).host()))
@@ -435,15 +435,15 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& asked, C
   runs.make(jobs);
   if (has_kinks) {
     const std::int64_t elements = runs.kinks().elements() * feeds.schedule.type.shape.front();
-    std::vector<Runs::Job> near;
     if (elements <= many_elements || runs.kinks().any_tipped()) {
-      near.push_back([&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); });
+      std::vector<Runs::Job> near{
+          [&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); }};
       for (int more = 1; more <= more_near_pairs; ++more)
         near.push_back([&runs, more](Executable& emulation) {
           runs.add_flips(emulation, far_pairs + more, tipping_roundings, Part::first_step);
         });
+      runs.make(near);
     }
-    runs.make(near);
   }
 
   std::vector<HostTensor> results;

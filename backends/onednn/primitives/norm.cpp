@@ -13,7 +13,7 @@ const auto affine = normalization_flags::use_scale | normalization_flags::use_sh
 
 // The primitive of the gradient gets a variance that has the epsilon of the graph in it, and so needs no other. With
 // 0 it divides by 0 where a block of channels is not full, and NaN goes from there to the layer before.
-constexpr float least_epsilon = 1e-30F;
+constexpr float min_epsilon = 1e-30F;
 
 // The format of x: the primitive accepts any.
 Desc images_of(const Request& request) {
@@ -82,9 +82,9 @@ Lowered lower_gradient(const Request& request) {
   // The variance plus epsilon.
   const Term variance = steps.temporary(channel);
   steps.eltwise(algorithm::eltwise_pow, steps.input(3, channel), variance, 1, -2);
-  const auto hint = forward(request, dnnl::prop_kind::forward_training, x, least_epsilon, affine);
+  const auto hint = forward(request, dnnl::prop_kind::forward_training, x, min_epsilon, affine);
   const auto chosen = ASSAY_ONEDNN(dnnl::batch_normalization_backward::primitive_desc(
-      steps.engine(), dnnl::prop_kind::backward, x, x, x, least_epsilon, affine, hint, attributes()));
+      steps.engine(), dnnl::prop_kind::backward, x, x, x, min_epsilon, affine, hint, attributes()));
   const auto result = [&](std::size_t o) {
     return request.has_output(o) ? steps.output(o, channel) : steps.temporary(channel);
   };
