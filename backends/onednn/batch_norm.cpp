@@ -144,7 +144,7 @@ class GradientKernel final : public Kernel {
   }
 
   void run() override {
-    // The variance plus epsilon: the primitive is made with an epsilon of 0.
+    // The variance plus epsilon.
     for (std::size_t c = 0; c < channels_; ++c) variance_[c] = 1.0F / (inverse_std_[c] * inverse_std_[c]);
     primitive_->run();
   }
@@ -178,9 +178,9 @@ Lowered lower_gradient(const Request& request) {
   }
   const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   const auto hint = ASSAY_ONEDNN(dnnl::batch_normalization_forward::primitive_desc(
-      request.context.engine, dnnl::prop_kind::forward_training, x, x, 0.0F, flags, attributes()));
+      request.context.engine, dnnl::prop_kind::forward_training, x, x, min_epsilon, flags, attributes()));
   const auto chosen = ASSAY_ONEDNN(dnnl::batch_normalization_backward::primitive_desc(
-      request.context.engine, dnnl::prop_kind::backward, x, x, x, 0.0F, flags, hint, attributes()));
+      request.context.engine, dnnl::prop_kind::backward, x, x, x, min_epsilon, flags, hint, attributes()));
   Lowered lowered = draft(request);
   lowered.inputs[0] = lowered.inputs[4] = lowered.outputs[0] = to_format(x);
   lowered.inputs[1] = lowered.inputs[2] = lowered.inputs[3] = to_format(channel);

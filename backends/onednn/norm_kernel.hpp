@@ -8,6 +8,10 @@
 
 namespace assay::onednn {
 
+// oneDNN's gradient of a batch norm gets a variance that has the epsilon of the graph in it, and so needs no other.
+// With 0 it divides by 0 where a block of channels is not full, and NaN goes from there to the layer before.
+inline constexpr float min_epsilon = 1e-30F;
+
 // Whether the layout of a node's images lets the loops work on 16 channels at a time. The loops also accept
 // any other dense layout, channel by channel.
 bool has_channel_blocks(const Desc& images);

@@ -125,6 +125,7 @@ Program program_of_24_channels() {
     const ValueId labels = b.label("labels", {4});
     ValueId x = b.relu(b.convolution("conv1", inputs, 32, {.kernel = 3, .padding = 1}));
     x = b.relu(b.batch_norm("norm2", b.convolution("conv2", x, 24, {.kernel = 1})));
+    x = b.batch_norm("plain", b.convolution("conv", x, 24, {.kernel = 1}));  // nothing fuses with it
     x = b.relu(b.batch_norm("norm3", b.convolution("conv3", x, 32, {.kernel = 3, .padding = 1})));
     const ValueId logits = b.linear("fc", b.flatten(x), 5);
     graph.add_output("logits", logits);

@@ -1,5 +1,6 @@
 // Batch normalisation: oneDNN's primitive, and elementwise primitives over the channels for the values that
 // the graph keeps: 1 / sqrt(variance + epsilon) and the running statistics.
+#include "backends/onednn/norm_kernel.hpp"
 #include "backends/onednn/primitives/composition.hpp"
 #include "backends/onednn/primitives/ops.hpp"
 
@@ -10,10 +11,6 @@ using dnnl::algorithm;
 using dnnl::normalization_flags;
 
 const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
-
-// The primitive of the gradient gets a variance that has the epsilon of the graph in it, and so needs no other. With
-// 0 it divides by 0 where a block of channels is not full, and NaN goes from there to the layer before.
-constexpr float min_epsilon = 1e-30F;
 
 // The format of x: the primitive accepts any.
 Desc images_of(const Request& request) {
