@@ -14,7 +14,7 @@ constexpr std::int64_t vocabulary = 30522, longest = 512, token_types = 2;
 constexpr std::int64_t padding = 0;  // [PAD]
 constexpr double epsilon = 1e-12;
 
-transformer::LayerNames names_of(std::int64_t layer) {
+transformer::LayerNames bert_names(std::int64_t layer) {
   const std::string at = fmt::format("encoder.layer.{}.", layer);
   return {.query = at + "attention.self.query",
           .key = at + "attention.self.key",
@@ -40,17 +40,19 @@ ValueId embeddings(GraphBuilder& b, const Form& form, ValueId tokens, std::int64
   return b.layer_norm("embeddings.LayerNorm", x, form.epsilon);
 }
 
-ValueId network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t words, std::int64_t classes) {
+ValueId bert_network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t words,
+                     std::int64_t classes) {
   const ValueId mask = b.padding_mask(tokens, padding, "mask");
   ValueId x = embeddings(b, form, tokens, words);
   for (std::int64_t layer = 0; layer < form.layers; ++layer)
-    x = transformer::post_norm_layer(b, form, names_of(layer), x, mask);
+    x = transformer::post_norm_layer(b, form, bert_names(layer), x, mask);
   return b.linear("classifier", b.mean_pool(x, mask, "pooled"), classes, true, form.initializer);
 }
 
-NetworkFunction network_of(const Form& form, std::int64_t words) {
-  return
-      [=](GraphBuilder& b, ValueId x, std::int64_t classes) { return network(b, form, x, words, classes); };
+NetworkFunction bert_network_of(const Form& form, std::int64_t words) {
+  return [=](GraphBuilder& b, ValueId x, std::int64_t classes) {
+    return bert_network(b, form, x, words, classes);
+  };
 }
 
 Form form_of(std::int64_t layers, std::int64_t width) {
@@ -69,7 +71,7 @@ SmallForm small_of(std::int64_t width) {
   return {.batch = 4,
           .sample_shape = {16},
           .classes = 2,
-          .network = network_of(form_of(2, width), few_words),
+          .network = bert_network_of(form_of(2, width), few_words),
           .vocabulary = few_words};
 }
 
@@ -103,7 +105,7 @@ Workload minilm() {
           .small = small_of(96),
           .optimizer = {.kind = "adamw", .weight_decay = 0.01},
           .learning_rate = 5e-5,
-          .network = network_of(form_of(layers, width), vocabulary),
+          .network = bert_network_of(form_of(layers, width), vocabulary),
           .published = published_form()};
 }
 
@@ -128,7 +130,7 @@ Workload bert_base() {
           .small = small_of(96),
           .optimizer = {.kind = "adamw", .weight_decay = 0.01},
           .learning_rate = 5e-5,
-          .network = network_of(form_of(layers, width), vocabulary),
+          .network = bert_network_of(form_of(layers, width), vocabulary),
           .published = published_form()};
 }
 

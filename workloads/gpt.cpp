@@ -13,7 +13,7 @@ namespace {
 
 using transformer::Form;
 
-transformer::LayerNames names_of(std::int64_t layer) {
+transformer::LayerNames gpt_names(std::int64_t layer) {
   const std::string at = fmt::format("h.{}.", layer);
   return {.query = at + "attn.query",
           .key = at + "attn.key",
@@ -27,7 +27,8 @@ transformer::LayerNames names_of(std::int64_t layer) {
 
 // `rows`: positions in the table; 0: as many as a sample has. The table of the characters or words is also the
 // weight of the head. In task decode only the last token of a prompt needs logits.
-ValueId network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t rows, std::int64_t classes) {
+ValueId gpt_network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t rows,
+                    std::int64_t classes) {
   b.sparse_embedding_gradients(false);  // the head's gradient of the table is dense
   const std::int64_t length = b.graph().value(tokens).type.shape[1];
   ValueId x = b.embedding("wte", tokens, classes, form.width, form.initializer);
@@ -35,14 +36,16 @@ ValueId network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t 
   const std::int64_t places = b.decoding() ? b.decoding()->length : length;
   x = b.add(x, transformer::positions(b, form, "wpe", length, rows > 0 ? rows : places), "sum");
   for (std::int64_t layer = 0; layer < form.layers; ++layer)
-    x = transformer::pre_norm_layer(b, form, names_of(layer), x);
+    x = transformer::pre_norm_layer(b, form, gpt_names(layer), x);
   if (b.decoding() && length > 1) x = b.slice(x, 1, length - 1, length, "last");
   x = b.layer_norm("ln_f", x, form.epsilon);
   return b.apply("linear", {x, table, none}, {}, "lm_head").front();
 }
 
-NetworkFunction network_of(const Form& form, std::int64_t rows) {
-  return [=](GraphBuilder& b, ValueId x, std::int64_t classes) { return network(b, form, x, rows, classes); };
+NetworkFunction gpt_network_of(const Form& form, std::int64_t rows) {
+  return [=](GraphBuilder& b, ValueId x, std::int64_t classes) {
+    return gpt_network(b, form, x, rows, classes);
+  };
 }
 
 // Weights start from N(0, 0.02), those that end a branch from N(0, 0.02 / sqrt(2 layers)) (Radford et al.
@@ -95,7 +98,7 @@ Workload nanogpt() {
           .small = {.batch = 4, .sample_shape = {16}},
           .optimizer = {.kind = "adamw", .beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1},
           .learning_rate = 1e-3,
-          .network = network_of(form_of_nanogpt(), 0)};
+          .network = gpt_network_of(form_of_nanogpt(), 0)};
 }
 
 Workload gpt2_small() {
@@ -120,11 +123,11 @@ Workload gpt2_small() {
           .small = {.batch = 4,
                     .sample_shape = {16},
                     .classes = few_words,
-                    .network = network_of(form_of_gpt2(few_layers, small_width), longest),
+                    .network = gpt_network_of(form_of_gpt2(few_layers, small_width), longest),
                     .vocabulary = few_words},
           .optimizer = {.kind = "adamw", .beta2 = 0.95, .weight_decay = 0.1, .clip_norm = 1},
           .learning_rate = 6e-4,
-          .network = network_of(form_of_gpt2(layers, width), longest)};
+          .network = gpt_network_of(form_of_gpt2(layers, width), longest)};
 }
 
 }  // namespace assay

@@ -17,22 +17,22 @@ constexpr std::array stages{Stage{3, 64}, Stage{4, 128}, Stage{6, 256}, Stage{3,
 constexpr std::int64_t expansion = 4;
 
 // The differences between the two variants.
-struct Form {
+struct ResNetForm {
   bool bias;  // in the convolutions
   double momentum, epsilon;
 };
-constexpr Form of_paper{.bias = false, .momentum = 0.9, .epsilon = 1e-5};
-constexpr Form of_keras{.bias = true, .momentum = 0.99, .epsilon = 1e-3};
+constexpr ResNetForm of_paper{.bias = false, .momentum = 0.9, .epsilon = 1e-5};
+constexpr ResNetForm of_keras{.bias = true, .momentum = 0.99, .epsilon = 1e-3};
 
-ValueId normalised(GraphBuilder& b, const Form& form, const std::string& name, ValueId x,
+ValueId normalised(GraphBuilder& b, const ResNetForm& form, const std::string& name, ValueId x,
                    std::int64_t channels, Window window) {
   const ValueId y = b.convolution(name, x, channels, window, form.bias, "he_normal");
   return b.batch_norm(name + ".norm", y, form.momentum, form.epsilon);
 }
 
 // The stride is in the first 1x1 convolution and in the projection.
-ValueId block(GraphBuilder& b, const Form& form, const std::string& name, ValueId x, std::int64_t channels,
-              std::int64_t stride, bool first) {
+ValueId block(GraphBuilder& b, const ResNetForm& form, const std::string& name, ValueId x,
+              std::int64_t channels, std::int64_t stride, bool first) {
   const Window point{}, strided{.kernel = 1, .stride = stride}, same{.kernel = 3, .stride = 1, .padding = 1};
   const ValueId shortcut =
       first ? normalised(b, form, name + ".shortcut", x, expansion * channels, strided) : x;
@@ -42,7 +42,7 @@ ValueId block(GraphBuilder& b, const Form& form, const std::string& name, ValueI
   return b.relu(b.add(shortcut, y, name + ".sum"), name + ".relu3");
 }
 
-ValueId network(GraphBuilder& b, const Form& form, ValueId x, std::int64_t classes) {
+ValueId resnet50_network(GraphBuilder& b, const ResNetForm& form, ValueId x, std::int64_t classes) {
   x = b.relu(normalised(b, form, "conv1", x, 64, {.kernel = 7, .stride = 2, .padding = 3}), "relu1");
   x = b.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1}, "pool1");
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -79,7 +79,7 @@ Workload resnet50() {
           .optimizer = {.kind = "sgd"},
           .learning_rate = 0.1,
           .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
-            return network(b, of_paper, x, classes);
+            return resnet50_network(b, of_paper, x, classes);
           }};
 }
 
@@ -99,7 +99,7 @@ Workload resnet50_keras() {
           .optimizer = {.kind = "rmsprop"},
           .learning_rate = 1e-4,
           .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
-            return network(b, of_keras, x, classes);
+            return resnet50_network(b, of_keras, x, classes);
           }};
 }
 

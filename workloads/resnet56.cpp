@@ -5,14 +5,14 @@
 namespace assay {
 namespace {
 
-constexpr int stages = 3;
+constexpr int stage_count = 3;
 constexpr int blocks_per_stage = 9;  // 6 * 9 + 2 weighted layers
 constexpr std::int64_t first_channels = 16;
 constexpr std::int64_t last_window = 8;  // the whole last image for 32 x 32 pixels
 
 // Keras's defaults, which the example does not change.
 constexpr double momentum = 0.99;
-constexpr double epsilon = 1e-3;
+constexpr double norm_epsilon = 1e-3;
 
 struct Layer {
   std::int64_t channels, kernel, stride;
@@ -25,7 +25,7 @@ ValueId convolution(GraphBuilder& b, const std::string& name, ValueId x, const L
 }
 
 ValueId normalised(GraphBuilder& b, const std::string& name, ValueId x, const Layer& layer) {
-  return b.batch_norm(name + ".norm", convolution(b, name, x, layer), momentum, epsilon);
+  return b.batch_norm(name + ".norm", convolution(b, name, x, layer), momentum, norm_epsilon);
 }
 
 ValueId block(GraphBuilder& b, const std::string& name, ValueId x, std::int64_t channels, bool narrows) {
@@ -36,10 +36,10 @@ ValueId block(GraphBuilder& b, const std::string& name, ValueId x, std::int64_t 
   return b.relu(b.add(shortcut, y, name + ".sum"), name + ".relu2");
 }
 
-ValueId network(GraphBuilder& b, ValueId x, std::int64_t classes) {
+ValueId resnet56_network(GraphBuilder& b, ValueId x, std::int64_t classes) {
   x = b.relu(normalised(b, "conv1", x, {first_channels, 3, 1}), "relu1");
   std::int64_t channels = first_channels;
-  for (int stage = 1; stage <= stages; ++stage, channels *= 2) {
+  for (int stage = 1; stage <= stage_count; ++stage, channels *= 2) {
     for (int i = 1; i <= blocks_per_stage; ++i) {
       x = block(b, fmt::format("stage{}.block{}", stage, i), x, channels, stage > 1 && i == 1);
     }
@@ -72,7 +72,7 @@ Workload resnet56() {
       .small = {.batch = 4},
       .optimizer = {.kind = "adam"},
       .learning_rate = 1e-3,
-      .network = network};
+      .network = resnet56_network};
 }
 
 }  // namespace assay

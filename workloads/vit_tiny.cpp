@@ -13,7 +13,7 @@ transformer::Form form_of(std::int64_t layers) {
   return {.layers = layers, .width = 192, .heads = 3, .hidden = 768, .epsilon = 1e-6};
 }
 
-transformer::LayerNames names_of(std::int64_t layer) {
+transformer::LayerNames vit_names(std::int64_t layer) {
   const std::string at = fmt::format("block{}.", layer + 1);
   return {.query = at + "query",
           .key = at + "key",
@@ -37,19 +37,19 @@ ValueId patches(GraphBuilder& b, const transformer::Form& form, ValueId x) {
   return b.apply("transpose", {x}, {{"permutation", Shape{0, 2, 1}}}, "tokens").front();
 }
 
-ValueId network(GraphBuilder& b, const transformer::Form& form, ValueId x, std::int64_t classes) {
+ValueId vit_network(GraphBuilder& b, const transformer::Form& form, ValueId x, std::int64_t classes) {
   x = patches(b, form, x);
   const std::int64_t tokens = b.graph().value(x).type.shape[1];
   x = b.add(x, transformer::positions(b, form, "positions", tokens, tokens), "sum");
   for (std::int64_t layer = 0; layer < form.layers; ++layer)
-    x = transformer::pre_norm_layer(b, form, names_of(layer), x);
+    x = transformer::pre_norm_layer(b, form, vit_names(layer), x);
   x = b.mean_pool(b.layer_norm("norm", x, form.epsilon), none, "pooled");
   return b.linear("head", x, classes, true, form.initializer);
 }
 
-NetworkFunction network_of(std::int64_t layers) {
+NetworkFunction vit_network_of(std::int64_t layers) {
   return [=](GraphBuilder& b, ValueId x, std::int64_t classes) {
-    return network(b, form_of(layers), x, classes);
+    return vit_network(b, form_of(layers), x, classes);
   };
 }
 
@@ -72,10 +72,10 @@ Workload vit_tiny() {
           .parameters = (3 * patch * patch + 1) * width + tokens * width +
                         layers * (12 * width * width + 13 * width) + 2 * width + 10 * width + 10,
           .batch = 64,
-          .small = {.batch = 4, .sample_shape = {3, 16, 16}, .classes = 10, .network = network_of(2)},
+          .small = {.batch = 4, .sample_shape = {3, 16, 16}, .classes = 10, .network = vit_network_of(2)},
           .optimizer = {.kind = "adamw", .weight_decay = 0.05},
           .learning_rate = 1e-3,
-          .network = network_of(layers)};
+          .network = vit_network_of(layers)};
 }
 
 }  // namespace assay

@@ -17,7 +17,7 @@ dnnl::eltwise_forward::primitive_desc forward(const Request& request, algorithm 
 }
 
 template <algorithm Kind>
-Lowered lower_forward(const Request& request) {
+Lowered lower_activation(const Request& request) {
   constexpr float alpha = Kind == algorithm::eltwise_soft_relu ? 1.0F : 0.0F;
   // A function that is not 0 at 0 would change the padding of blocked channels.
   const Format format = dense_format(request, 0);
@@ -35,7 +35,7 @@ Lowered lower_forward(const Request& request) {
 
 // Operands: x (soft_relu) or y (the others), dy.
 template <algorithm Kind>
-Lowered lower_gradient(const Request& request) {
+Lowered lower_activation_gradient(const Request& request) {
   constexpr bool from_x = Kind == algorithm::eltwise_soft_relu;
   constexpr float alpha = from_x ? 1.0F : 0.0F;
   const Format format = dense_format(request, 0);
@@ -118,12 +118,12 @@ Lowered lower_curve(const Request& request) {
 
 std::span<const OpEntry> activation_ops() {
   static constexpr std::array entries{
-      OpEntry{"sigmoid", lower_forward<algorithm::eltwise_logistic>},
-      OpEntry{"sigmoid_gradient", lower_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>},
-      OpEntry{"tanh", lower_forward<algorithm::eltwise_tanh>},
-      OpEntry{"tanh_gradient", lower_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>},
-      OpEntry{"softplus", lower_forward<algorithm::eltwise_soft_relu>},
-      OpEntry{"softplus_gradient", lower_gradient<algorithm::eltwise_soft_relu>},
+      OpEntry{"sigmoid", lower_activation<algorithm::eltwise_logistic>},
+      OpEntry{"sigmoid_gradient", lower_activation_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>},
+      OpEntry{"tanh", lower_activation<algorithm::eltwise_tanh>},
+      OpEntry{"tanh_gradient", lower_activation_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>},
+      OpEntry{"softplus", lower_activation<algorithm::eltwise_soft_relu>},
+      OpEntry{"softplus_gradient", lower_activation_gradient<algorithm::eltwise_soft_relu>},
       OpEntry{"softsign", lower_curve<softsign_of>},
       OpEntry{"softsign_gradient", lower_curve<softsign_of>},
       OpEntry{"gelu", lower_curve<gelu_of>},

@@ -18,10 +18,6 @@ namespace {
 using collectives::Bucket;
 using collectives::Exchange;
 
-std::int64_t floats_of(const Format& format) {
-  return format.bytes / static_cast<std::int64_t>(sizeof(float));
-}
-
 class StartKernel final : public Kernel {
  public:
   // `exchange` is null for one rank.

@@ -10,7 +10,7 @@
 namespace assay::onednn {
 namespace {
 
-AttentionShape shape_of(const Request& request) {
+AttentionShape attention_shape(const Request& request) {
   const Shape &q = request.inputs[0].shape, &k = request.inputs[1].shape;
   const double scale = request.node.attributes.number("scale");
   AttentionShape s{};
@@ -57,7 +57,7 @@ class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const Request& request, const AttentionLoops& loops)
       : loops_(loops),
-        work_{.shape = shape_of(request),
+        work_{.shape = attention_shape(request),
               .q = nullptr,
               .k = nullptr,
               .v = nullptr,
@@ -93,11 +93,11 @@ class AttentionKernel final : public Kernel {
 };
 
 // Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
-class GradientKernel final : public Kernel {
+class AttentionGradientKernel final : public Kernel {
  public:
-  GradientKernel(const Request& request, const AttentionLoops& loops)
+  AttentionGradientKernel(const Request& request, const AttentionLoops& loops)
       : loops_(loops),
-        work_{.shape = shape_of(request),
+        work_{.shape = attention_shape(request),
               .q = nullptr,
               .k = nullptr,
               .v = nullptr,
@@ -141,7 +141,7 @@ class GradientKernel final : public Kernel {
 };
 
 template <typename KernelOf>
-Lowered lower(const Request& request) {
+Lowered lower_attention(const Request& request) {
   Lowered lowered = row_major_draft(request);
   auto kernel = std::make_unique<KernelOf>(request, attention_loops(request.inputs[0].dtype == DType::bf16));
   lowered.scratch_bytes = kernel->scratch_bytes();
@@ -152,8 +152,9 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> attention_ops() {
-  static constexpr std::array entries{OpEntry{"attention", lower<AttentionKernel>},
-                                      OpEntry{"attention_gradient", lower<GradientKernel>}};
+  static constexpr std::array entries{
+      OpEntry{"attention", lower_attention<AttentionKernel>},
+      OpEntry{"attention_gradient", lower_attention<AttentionGradientKernel>}};
   return entries;
 }
 

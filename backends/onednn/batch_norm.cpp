@@ -9,9 +9,6 @@ namespace {
 
 using dnnl::normalization_flags;
 
-constexpr std::int64_t alignment = 64;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 Desc follow(const Request& request, std::size_t i) {
   return request.settled(i) ? request.input_desc(i) : row_major(request.inputs[i]);
 }
@@ -77,7 +74,7 @@ class TrainingKernel final : public Kernel {
   const float *old_mean_ = nullptr, *old_variance_ = nullptr;
 };
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_batch_norm(const Request& request) {
   const bool training = request.node.attributes.get<bool>("training");
   const bool own = is_own(request, request.relu() || request.has_input(5));
   const Desc x = own ? dense_follow(request) : follow(request, 0), channel = row_major(request.inputs[1]);
@@ -129,10 +126,10 @@ Lowered lower_forward(const Request& request) {
 }
 
 // Operands x, weight, mean, inverse_std, dy; results dx, dweight, dbias.
-class GradientKernel final : public Kernel {
+class BatchNormGradientKernel final : public Kernel {
  public:
-  GradientKernel(std::unique_ptr<PrimitiveKernel> primitive, std::int64_t channels,
-                 std::int64_t variance_offset)
+  BatchNormGradientKernel(std::unique_ptr<PrimitiveKernel> primitive, std::int64_t channels,
+                          std::int64_t variance_offset)
       : primitive_(std::move(primitive)),
         channels_(static_cast<std::size_t>(channels)),
         offset_(variance_offset) {}
@@ -157,7 +154,7 @@ class GradientKernel final : public Kernel {
   float* variance_ = nullptr;
 };
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_batch_norm_gradient(const Request& request) {
   bool fused = request.has_output(3) || request.has_output(4);
   for (const std::size_t i : {5U, 6U, 7U}) fused = fused || request.has_input(i);
   const bool own = is_own(request, fused);
@@ -207,15 +204,15 @@ Lowered lower_gradient(const Request& request) {
   }
   lowered.scratch_bytes = offset + row;
   lowered.kernel =
-      std::make_unique<GradientKernel>(std::move(kernel), request.inputs[1].elements(), variance);
+      std::make_unique<BatchNormGradientKernel>(std::move(kernel), request.inputs[1].elements(), variance);
   return lowered;
 }
 
 }  // namespace
 
 std::span<const OpEntry> norm_ops() {
-  static constexpr std::array entries{OpEntry{"batch_norm", lower_forward},
-                                      OpEntry{"batch_norm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"batch_norm", lower_batch_norm},
+                                      OpEntry{"batch_norm_gradient", lower_batch_norm_gradient}};
   return entries;
 }
 

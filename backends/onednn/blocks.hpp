@@ -6,9 +6,20 @@
 
 #include "backends/onednn/loops/loops.hpp"
 #include "backends/onednn/parallel.hpp"
+#include "harness/core/numerics.hpp"
 #include "harness/core/tensor.hpp"
+#include "harness/engine/kernel_library.hpp"
 
 namespace assay::onednn {
+
+// The floats in an array of this format.
+inline std::int64_t floats_of(const Format& format) {
+  return format.bytes / static_cast<std::int64_t>(sizeof(float));
+}
+
+// An element as a float.
+inline float as_float(float value) { return value; }
+inline float as_float(std::uint16_t bits) { return from_bf16(bits); }
 
 inline constexpr std::int64_t block_elements = 2048;  // 8 KiB of float: a few stay in the first cache
 

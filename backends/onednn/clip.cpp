@@ -9,14 +9,10 @@
 namespace assay::onednn {
 namespace {
 
-std::int64_t floats_of(const Format& format) {
-  return format.bytes / static_cast<std::int64_t>(sizeof(float));
-}
-
 // The sums of blocks, each by one thread, are added in order: the number of threads changes no bit.
-class NormKernel final : public Kernel {
+class GradientNormKernel final : public Kernel {
  public:
-  NormKernel(int threads, const std::vector<Format>& formats) : threads_(threads) {
+  GradientNormKernel(int threads, const std::vector<Format>& formats) : threads_(threads) {
     for (std::size_t i = 0; i < formats.size(); ++i) {
       for (std::int64_t first = 0; first < floats_of(formats[i]); first += block_elements)
         blocks_.push_back({i, first, std::min(block_elements, floats_of(formats[i]) - first)});
@@ -62,7 +58,7 @@ Lowered lower_norm(const Request& request) {
     lowered.inputs[i] =
         request.settled(i) ? request.offer.inputs[i] : to_format(row_major(request.inputs[i]));
   lowered.outputs[0] = to_format(row_major(request.outputs[0]));
-  auto kernel = std::make_unique<NormKernel>(request.context.threads, lowered.inputs);
+  auto kernel = std::make_unique<GradientNormKernel>(request.context.threads, lowered.inputs);
   lowered.scratch_bytes = kernel->scratch_bytes();
   lowered.kernel = std::move(kernel);
   return lowered;

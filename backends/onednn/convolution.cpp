@@ -75,7 +75,7 @@ dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geo
                 [&](const Trio& trio) { return forward(request.context, geometry, trio, {}, false); });
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_convolution(const Request& request) {
   Lowered ours = draft(request);
   if (auto kernel = first_layer_forward(request, ours)) {
     ours.kernel = std::move(kernel);
@@ -86,7 +86,7 @@ Lowered lower_forward(const Request& request) {
                           {request.input_desc(0), request.input_desc(1), request.output_desc(0)}));
 }
 
-Lowered lower_input_gradient(const Request& request) {
+Lowered lower_convolution_input_gradient(const Request& request) {
   const TensorType& image = request.outputs[0];
   const bool mask = request.has_input(2);
   Trio offered{request.output_desc(0), request.input_desc(1), request.input_desc(0)};
@@ -106,7 +106,7 @@ Lowered lower_input_gradient(const Request& request) {
   return lowered;
 }
 
-Lowered lower_weight_gradient(const Request& request) {
+Lowered lower_convolution_weight_gradient(const Request& request) {
   Lowered ours = draft(request);
   if (auto kernel = first_layer_gradient(request, ours)) {
     ours.kernel = std::move(kernel);
@@ -174,9 +174,10 @@ Lowered convolution_weight_gradient(const Request& request, const std::vector<Tr
 }
 
 std::span<const OpEntry> convolution_ops() {
-  static constexpr std::array entries{OpEntry{"convolution", lower_forward},
-                                      OpEntry{"convolution_input_gradient", lower_input_gradient},
-                                      OpEntry{"convolution_weight_gradient", lower_weight_gradient}};
+  static constexpr std::array entries{
+      OpEntry{"convolution", lower_convolution},
+      OpEntry{"convolution_input_gradient", lower_convolution_input_gradient},
+      OpEntry{"convolution_weight_gradient", lower_convolution_weight_gradient}};
   return entries;
 }
 

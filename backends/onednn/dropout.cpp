@@ -11,8 +11,6 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
-
 // The layout of x for bytes; undecided if the format does not exist for another type.
 Format mask_format(const TensorType& mask, const Layout& x) {
   if (const Tag tag = image_tag(x.desc); tag != Tag::undef) return to_format(with_tag(mask, tag), x.image);
@@ -37,7 +35,7 @@ class DropoutKernel final : public Kernel {
   }
 
   void run() override {
-    parallel(threads_, elements_, grain, [this](std::int64_t begin, std::int64_t end) {
+    parallel(threads_, elements_, element_grain, [this](std::int64_t begin, std::int64_t end) {
       if (bf16_) {
         loops().dropout_bf16(mask_ + begin, static_cast<const std::uint16_t*>(x_) + begin, scale_,
                              static_cast<std::uint16_t*>(y_) + begin, end - begin);
@@ -101,7 +99,7 @@ class DropoutMaskKernel final : public Kernel {
       if (mask_ != drawn_) std::memcpy(drawn_, mask_, static_cast<std::size_t>(bytes_));
       return;
     }
-    parallel(threads_, bytes_, grain,
+    parallel(threads_, bytes_, element_grain,
              [&](std::int64_t begin, std::int64_t end) { draw_mask(draw, begin, end, drawn_); });
   }
 

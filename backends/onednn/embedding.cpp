@@ -2,9 +2,9 @@
 // work on a row with many positions (the padding), and the order of the sums is the order of the positions.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
+#include "backends/onednn/blocks.hpp"
 #include "backends/onednn/lowering.hpp"
 #include "backends/onednn/parallel.hpp"
 
@@ -12,9 +12,6 @@ namespace assay::onednn {
 namespace {
 
 constexpr std::int64_t column_grain = 16;  // a cache line of floats
-
-float widen(float value) { return value; }
-float widen(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 class Embedding final : public Kernel {
  public:
@@ -86,7 +83,7 @@ class EmbeddingGradient final : public Kernel {
         const T* from = dy_ + s * width_;
         float* to = sums_ + (sparse ? places_[index] : index) * width_;
 #pragma omp simd
-        for (std::int64_t d = begin; d < end; ++d) to[d] += widen(from[d]);
+        for (std::int64_t d = begin; d < end; ++d) to[d] += as_float(from[d]);
       }
     });
   }
@@ -141,7 +138,7 @@ class DenseRows final : public Kernel {
   float* dense_ = nullptr;
 };
 
-Lowered plain(const Request& request) {
+Lowered plain_embedding(const Request& request) {
   Lowered lowered = draft(request);
   for (std::size_t i = 0; i < request.inputs.size(); ++i)
     lowered.inputs[i] = to_format(row_major(request.inputs[i]));
@@ -151,8 +148,8 @@ Lowered plain(const Request& request) {
 }
 
 template <typename K>
-Lowered lower(const Request& request) {
-  Lowered lowered = plain(request);
+Lowered lower_embedding(const Request& request) {
+  Lowered lowered = plain_embedding(request);
   auto kernel = std::make_unique<K>(request);
   if constexpr (requires { kernel->scratch_bytes(); }) lowered.scratch_bytes = kernel->scratch_bytes();
   lowered.kernel = std::move(kernel);
@@ -160,17 +157,19 @@ Lowered lower(const Request& request) {
 }
 
 template <bool sparse>
-Lowered lower_gradient(const Request& request) {
-  if (request.inputs[1].dtype == DType::bf16) return lower<EmbeddingGradient<std::uint16_t, sparse>>(request);
-  return lower<EmbeddingGradient<float, sparse>>(request);
+Lowered lower_embedding_gradient(const Request& request) {
+  if (request.inputs[1].dtype == DType::bf16)
+    return lower_embedding<EmbeddingGradient<std::uint16_t, sparse>>(request);
+  return lower_embedding<EmbeddingGradient<float, sparse>>(request);
 }
 
 }  // namespace
 
 std::span<const OpEntry> embedding_ops() {
-  static constexpr std::array entries{
-      OpEntry{"embedding", lower<Embedding>}, OpEntry{"embedding_gradient", lower_gradient<false>},
-      OpEntry{"embedding_row_gradient", lower_gradient<true>}, OpEntry{"dense_rows", lower<DenseRows>}};
+  static constexpr std::array entries{OpEntry{"embedding", lower_embedding<Embedding>},
+                                      OpEntry{"embedding_gradient", lower_embedding_gradient<false>},
+                                      OpEntry{"embedding_row_gradient", lower_embedding_gradient<true>},
+                                      OpEntry{"dense_rows", lower_embedding<DenseRows>}};
   return entries;
 }
 

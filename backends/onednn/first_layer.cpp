@@ -9,8 +9,6 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t lanes = 16;
-
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 // The offset of element `index`, in elements.
@@ -58,7 +56,7 @@ FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer&
       source_(private_source(request.graph, request.node.inputs[1])),
       offsets_(first_layer_offsets(shape, weight)),
       weight_bytes_(weight.get_size()) {
-  const std::int64_t period = lanes * shape.phases;
+  const std::int64_t period = line_floats * shape.phases;
   scratch_floats_ = (shape.kernel_rows * shape.kernel_columns + 1) * period + shape.x_rows * shape.x_pitch +
                     shape.rows * shape.dy_pitch + (narrow_ ? shape.x_rows * shape.x_columns : 0);
   scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
@@ -79,7 +77,7 @@ bool FirstLayerGradient::read_rows_of(const PoolGradient& pool, std::string_view
 
 void FirstLayerGradient::run() {
   // The zeros after the last pixel of each row of dy are written once.
-  const std::int64_t sums = (shape_.kernel_rows * shape_.kernel_columns + 1) * lanes * shape_.phases;
+  const std::int64_t sums = (shape_.kernel_rows * shape_.kernel_columns + 1) * line_floats * shape_.phases;
   for (std::int64_t t = 0; t < threads_; ++t) std::fill_n(scratch_.begin() + t * scratch_floats_, sums, 0.0F);
   parallel(threads_, images_, 1, [this](std::int64_t begin, std::int64_t end) {
     const bool inside = omp_in_parallel() != 0;
@@ -89,7 +87,7 @@ void FirstLayerGradient::run() {
 }
 
 void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float* scratch) {
-  const std::int64_t period = lanes * shape_.phases;
+  const std::int64_t period = line_floats * shape_.phases;
   float* const bias = scratch + shape_.kernel_rows * shape_.kernel_columns * period;
   float* const x = bias + period;
   float* const dy = x + shape_.x_rows * shape_.x_pitch;
@@ -118,7 +116,7 @@ void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float*
 
 // Add the threads' sums in a fixed order, so that two runs give the same bits.
 void FirstLayerGradient::finish() {
-  const std::int64_t period = lanes * shape_.phases, taps = shape_.kernel_rows * shape_.kernel_columns;
+  const std::int64_t period = line_floats * shape_.phases, taps = shape_.kernel_rows * shape_.kernel_columns;
   std::memset(dweight_, 0, weight_bytes_);
   const auto sum = [&](std::int64_t tap, std::int64_t channel) {
     float total = 0;
@@ -148,15 +146,15 @@ std::optional<FirstLayer> first_layer(const Request& request, const TensorType& 
   shape.kernel_rows = kernel[2];
   shape.kernel_columns = kernel[3];
   shape.channels = kernel[0];
-  shape.phases = shape.channels / std::gcd(shape.channels, lanes);
-  const bool known = (kernel[3] == 3 || kernel[3] == 5) && shape.channels <= lanes &&
+  shape.phases = shape.channels / std::gcd(shape.channels, line_floats);
+  const bool known = (kernel[3] == 3 || kernel[3] == 5) && shape.channels <= line_floats &&
                      (shape.phases == 1 || shape.phases == 3);
   if (!known) return {};
   shape.rows = result.shape[2];
   shape.x_rows = image.shape[2];
   shape.x_columns = image.shape[3];
-  shape.dy_pitch = rounded(result.shape[3] * shape.channels, lanes * shape.phases);
-  shape.x_pitch = rounded(shape.dy_pitch + shape.kernel_columns * shape.channels, lanes);
+  shape.dy_pitch = rounded(result.shape[3] * shape.channels, line_floats * shape.phases);
+  shape.x_pitch = rounded(shape.dy_pitch + shape.kernel_columns * shape.channels, line_floats);
   return shape;
 }
 

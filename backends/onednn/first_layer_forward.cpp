@@ -4,11 +4,7 @@
 #include "backends/onednn/parallel.hpp"
 
 namespace assay::onednn {
-namespace {
-
-constexpr std::int64_t lanes = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 FirstLayerForward::FirstLayerForward(const Request& request, const FirstLayer& shape, const Desc& weight)
     : threads_(request.context.threads),
@@ -19,7 +15,7 @@ FirstLayerForward::FirstLayerForward(const Request& request, const FirstLayer& s
       columns_(request.outputs[0].shape[3]),
       offsets_(first_layer_offsets(shape, weight)) {
   const std::int64_t taps = shape.kernel_rows * shape.kernel_columns;
-  taps_.resize(static_cast<std::size_t>((taps + 1) * lanes * shape.phases));
+  taps_.resize(static_cast<std::size_t>((taps + 1) * line_floats * shape.phases));
   scratch_floats_ = shape.x_rows * shape.x_pitch + shape.rows * shape.dy_pitch +
                     (narrow_ ? shape.x_rows * shape.x_columns : 0);
   scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
@@ -41,7 +37,7 @@ void FirstLayerForward::run() {
 }
 
 void FirstLayerForward::spread_weight() {
-  const std::int64_t taps = shape_.kernel_rows * shape_.kernel_columns, period = lanes * shape_.phases;
+  const std::int64_t taps = shape_.kernel_rows * shape_.kernel_columns, period = line_floats * shape_.phases;
   for (std::int64_t tap = 0; tap <= taps; ++tap) {
     for (std::int64_t l = 0; l < period; ++l) {
       const std::int64_t channel = l % shape_.channels;

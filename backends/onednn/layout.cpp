@@ -10,11 +10,11 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::array<std::pair<Tag, const char*>, 4> image_tags{
+constexpr std::array<std::pair<Tag, const char*>, 4> named_tags{
     {{Tag::nchw, "nchw"}, {Tag::nhwc, "nhwc"}, {Tag::nChw16c, "nChw16c"}, {Tag::nChw8c, "nChw8c"}}};
 
 const char* name(Tag tag) {
-  for (const auto& [known, text] : image_tags) {
+  for (const auto& [known, text] : named_tags) {
     if (known == tag) return text;
   }
   return "plain";
@@ -92,7 +92,7 @@ Desc any_of(const TensorType& type) { return with_tag(type, Tag::any); }
 
 Tag image_tag(const Desc& desc) {
   if (desc.get_ndims() != 4) return Tag::undef;
-  for (const auto& [tag, text] : image_tags) {
+  for (const auto& [tag, text] : named_tags) {
     if (key_of(desc) == key_of({desc.get_dims(), desc.get_data_type(), tag})) return tag;
   }
   return Tag::undef;

@@ -55,7 +55,7 @@ class LazyAdam final : public Kernel {
   std::array<float*, 3> new_{};
 };
 
-Lowered lower(const Request& request) {
+Lowered lower_lazy_adam(const Request& request) {
   Lowered lowered = draft(request);
   for (std::size_t i = 0; i < request.inputs.size(); ++i)
     lowered.inputs[i] = to_format(row_major(request.inputs[i]));
@@ -69,7 +69,7 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> lazy_adam_ops() {
-  static constexpr std::array entries{OpEntry{"lazy_adam", lower}};
+  static constexpr std::array entries{OpEntry{"lazy_adam", lower_lazy_adam}};
   return entries;
 }
 

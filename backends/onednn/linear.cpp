@@ -52,7 +52,7 @@ Desc same_features(const Image& wanted, const Desc& offered, const Image& image)
   return image == wanted ? offered : Desc();
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_linear(const Request& request) {
   const Image image = features(request, 0);
   const Desc bias = request.has_input(2) ? row_major(request.inputs[2]) : Desc();
   const TensorType x = as_matrix(request.inputs[0]), y = as_matrix(request.outputs[0]);
@@ -119,7 +119,7 @@ InputGradient as_inner_product(const Request& request, const TensorType& x, cons
           chosen.scratchpad_desc()};
 }
 
-Lowered lower_input_gradient(const Request& request) {
+Lowered lower_linear_input_gradient(const Request& request) {
   const Image image = features(request, 1);
   const TensorType x = as_matrix(request.outputs[0]), dy = as_matrix(request.inputs[0]);
   std::optional<InputGradient> product = as_matmul(request, x, dy);
@@ -140,7 +140,7 @@ Lowered lower_input_gradient(const Request& request) {
 // operands where they are.
 constexpr std::size_t large_copy = std::size_t{8} << 20;
 
-Lowered lower_weight_gradient(const Request& request) {
+Lowered lower_linear_weight_gradient(const Request& request) {
   const Image image = features(request, 0);
   const TensorType& weight = request.outputs[0];
   const TensorType x = as_matrix(request.inputs[0]), dy = as_matrix(request.inputs[1]);
@@ -164,9 +164,9 @@ Lowered lower_weight_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> linear_ops() {
-  static constexpr std::array entries{OpEntry{"linear", lower_forward},
-                                      OpEntry{"linear_input_gradient", lower_input_gradient},
-                                      OpEntry{"linear_weight_gradient", lower_weight_gradient}};
+  static constexpr std::array entries{OpEntry{"linear", lower_linear},
+                                      OpEntry{"linear_input_gradient", lower_linear_input_gradient},
+                                      OpEntry{"linear_weight_gradient", lower_linear_weight_gradient}};
   return entries;
 }
 

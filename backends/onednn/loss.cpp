@@ -12,7 +12,7 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t lanes = 16;  // rows that the loop processes together
+constexpr std::int64_t row_lanes = 16;  // rows that the loop processes together
 constexpr std::int64_t grain_elements = 16384;
 
 // The rows of logits and their labels.
@@ -26,8 +26,8 @@ struct Labelled {
   std::int64_t counted(const std::int32_t* labels) const {
     return rows - std::count(labels, labels + rows, ignored);
   }
-  // Rows that are worth a thread, a multiple of lanes.
-  std::int64_t grain() const { return (grain_elements / classes + lanes) / lanes * lanes; }
+  // Rows that are worth a thread, a multiple of row_lanes.
+  std::int64_t grain() const { return (grain_elements / classes + row_lanes) / row_lanes * row_lanes; }
 
   std::int64_t classes, rows, ignored;
 };
@@ -56,8 +56,9 @@ class LossKernel final : public Kernel {
     parallel(threads_, shape_.rows, shape_.grain(), [this](std::int64_t begin, std::int64_t end) {
       const int me = omp_get_thread_num();
       const std::int64_t at = begin * shape_.classes;
-      sum_of(me) = loops().cross_entropy(logits_ + at, labels_ + begin, shape_.ignored, end - begin,
-                                         shape_.classes, probabilities_ + at, scratch_ + me * room() + lanes);
+      sum_of(me) =
+          loops().cross_entropy(logits_ + at, labels_ + begin, shape_.ignored, end - begin, shape_.classes,
+                                probabilities_ + at, scratch_ + me * room() + row_lanes);
     });
     double sum = 0;
     for (int thread = 0; thread < threads_; ++thread) sum += sum_of(thread);
@@ -66,7 +67,7 @@ class LossKernel final : public Kernel {
   }
 
  private:
-  std::int64_t room() const { return lanes + lanes * shape_.classes; }
+  std::int64_t room() const { return row_lanes + row_lanes * shape_.classes; }
   double& sum_of(int thread) const { return *reinterpret_cast<double*>(scratch_ + thread * room()); }
 
   Labelled shape_;
@@ -78,9 +79,9 @@ class LossKernel final : public Kernel {
 };
 
 // Operands probabilities, labels, dloss; result dlogits.
-class GradientKernel final : public Kernel {
+class LossGradientKernel final : public Kernel {
  public:
-  GradientKernel(const Request& request, int threads)
+  LossGradientKernel(const Request& request, int threads)
       : shape_(request.node, request.inputs[0]), threads_(threads) {}
   std::int64_t scratch_bytes() const { return 0; }
 
@@ -117,7 +118,7 @@ class GradientKernel final : public Kernel {
 };
 
 template <typename KernelOf>
-Lowered lower(const Request& request) {
+Lowered lower_loss(const Request& request) {
   Lowered lowered = row_major_draft(request);
   lowered.in_place = in_place(request.node);
   auto kernel = std::make_unique<KernelOf>(request, request.context.threads);
@@ -129,8 +130,9 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> loss_ops() {
-  static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower<LossKernel>},
-                                      OpEntry{"softmax_cross_entropy_gradient", lower<GradientKernel>}};
+  static constexpr std::array entries{
+      OpEntry{"softmax_cross_entropy", lower_loss<LossKernel>},
+      OpEntry{"softmax_cross_entropy_gradient", lower_loss<LossGradientKernel>}};
   return entries;
 }
 

@@ -13,6 +13,9 @@
 
 namespace assay::onednn {
 
+// Bytes, up to the next cache line.
+inline std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // Borrows everything until the lowering returns.
 struct Request {
   Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of);

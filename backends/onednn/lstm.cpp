@@ -7,18 +7,17 @@
 
 #include "backends/onednn/loops/lstm.hpp"
 #include "backends/onednn/lowering.hpp"
+#include "backends/onednn/parallel.hpp"
 
 namespace assay::onednn {
 namespace {
-
-constexpr std::int64_t line = 16;  // floats
 
 // Divides a range of floats into parts, which begin at cache lines.
 class Parts {
  public:
   std::int64_t take(std::int64_t floats) {
     const std::int64_t at = floats_;
-    floats_ += (floats + line - 1) / line * line;
+    floats_ += (floats + line_floats - 1) / line_floats * line_floats;
     return at;
   }
   std::int64_t bytes() const { return floats_ * static_cast<std::int64_t>(sizeof(float)); }
@@ -27,7 +26,7 @@ class Parts {
   std::int64_t floats_ = 0;
 };
 
-LstmShape shape_of(const Request& request) {
+LstmShape lstm_shape(const Request& request) {
   const Shape& x = request.inputs[0].shape;
   const bool narrow = request.inputs[0].dtype == DType::bf16;
   const LstmLoops& loops = lstm_loops(narrow);
@@ -216,7 +215,7 @@ class LstmGradientKernel final : public Kernel {
 };
 
 // Everything has the contract's layout, except the reserve.
-Lowered plain(const Request& request) {
+Lowered plain_lstm(const Request& request) {
   Lowered lowered = draft(request);
   for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
     if (request.has_input(i) && !request.graph.value(request.node.inputs[i]).opaque)
@@ -237,22 +236,23 @@ Lowered finish(Lowered lowered, std::unique_ptr<K> kernel) {
 }
 
 Lowered lower_lstm(const Request& request) {
-  const LstmShape shape = shape_of(request);
-  Lowered lowered = plain(request);
+  const LstmShape shape = lstm_shape(request);
+  Lowered lowered = plain_lstm(request);
   const bool keep = request.has_output(1);
   if (keep) lowered.outputs[1] = opaque_format(Kept(shape).bytes, row_major(request.inputs[0]));
   return finish(std::move(lowered), std::make_unique<LstmKernel>(shape, keep, request.context.threads));
 }
 
-Lowered lower_gradient(const Request& request) {
-  return finish(plain(request),
-                std::make_unique<LstmGradientKernel>(shape_of(request), request.context.threads));
+Lowered lower_lstm_gradient(const Request& request) {
+  return finish(plain_lstm(request),
+                std::make_unique<LstmGradientKernel>(lstm_shape(request), request.context.threads));
 }
 
 }  // namespace
 
 std::span<const OpEntry> lstm_ops() {
-  static constexpr std::array entries{OpEntry{"lstm", lower_lstm}, OpEntry{"lstm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"lstm", lower_lstm},
+                                      OpEntry{"lstm_gradient", lower_lstm_gradient}};
   return entries;
 }
 

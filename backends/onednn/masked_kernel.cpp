@@ -6,8 +6,6 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
-
 class MaskedKernel final : public Kernel {
  public:
   MaskedKernel(Context& context, std::unique_ptr<Kernel> inner, const Desc& desc, std::size_t mask)
@@ -27,7 +25,7 @@ class MaskedKernel final : public Kernel {
 
   void run() override {
     inner_->run();
-    parallel(context_.threads, elements_, grain, [this](std::int64_t begin, std::int64_t end) {
+    parallel(context_.threads, elements_, element_grain, [this](std::int64_t begin, std::int64_t end) {
       if (bf16_) {
         auto* dx = static_cast<std::uint16_t*>(dx_) + begin;
         loops().mask_bf16(static_cast<const std::uint16_t*>(mask_) + begin, dx, dx, end - begin);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/onednn/blocks.hpp"
 #include "backends/onednn/loops/norm.hpp"
 
 namespace assay::onednn {
@@ -47,9 +48,6 @@ const NormLoops<T>& loops_of(const Images& images) {
     return images.lanes == wide ? table.bf16_block : table.bf16_single;
   }
 }
-
-float widen(float x) { return x; }
-float widen(std::uint16_t x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x) << 16); }
 
 // Values that each thread keeps per channel: sums in double and rows of floats.
 class Rows {
@@ -171,7 +169,7 @@ class Forward final : public Kernel {
   void start(int me, std::int64_t c) {
     for (std::int64_t i = c; i < c + images_.lanes; ++i) {
       rows_.sum(me, 0)[i] = rows_.sum(me, 1)[i] = 0;
-      rows_.row(me, pivot)[i] = widen(x_[images_.at(0, i)]);
+      rows_.row(me, pivot)[i] = as_float(x_[images_.at(0, i)]);
     }
   }
   void first(int me, std::int64_t n, std::int64_t c) {

@@ -11,8 +11,7 @@ namespace assay::onednn {
 namespace {
 
 // In elements: each thread has whole cache lines, and always the same ones.
-constexpr std::int64_t line = 16;
-constexpr std::int64_t grain = 1024;
+constexpr std::int64_t parameter_grain = 1024;
 
 struct Group {
   std::int64_t begin = 0;  // in the concatenation of all tensors, each rounded up to whole lines
@@ -67,7 +66,7 @@ class OptimizerKernel final : public Kernel {
       : threads_(request.context.threads), rule_(request.node.attributes), operands_(operands) {
     for (const std::int64_t n : elements) {
       groups_.push_back({total_, n, nullptr, nullptr, {nullptr, nullptr}});
-      total_ += (n + line - 1) / line * line;
+      total_ += (n + line_floats - 1) / line_floats * line_floats;
     }
     copies_.resize(groups_.size() * (operands_ - 1));
   }
@@ -97,7 +96,7 @@ class OptimizerKernel final : public Kernel {
       if (copy.from != nullptr && copy.to != nullptr) std::copy_n(copy.from, copy.elements, copy.to);
     }
     rule_.begin_step(static_cast<double>(schedule_[0]), static_cast<double>(schedule_[1]));
-    parallel(threads_, total_, grain, [this](std::int64_t begin, std::int64_t end) {
+    parallel(threads_, total_, parameter_grain, [this](std::int64_t begin, std::int64_t end) {
       for (const Group& group : groups_) {
         const std::int64_t from = std::max(begin, group.begin);
         const std::int64_t to = std::min(end, group.begin + group.elements);
@@ -123,7 +122,7 @@ class OptimizerKernel final : public Kernel {
 };
 
 template <typename Rule>
-Lowered lower(const Request& request) {
+Lowered lower_optimizer(const Request& request) {
   const auto operands = static_cast<std::size_t>(request.node.op->repeats());
   const std::size_t results = operands - 1, groups = (request.node.inputs.size() - 1) / operands;
   Lowered lowered = draft(request);
@@ -147,8 +146,9 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> optimizer_ops() {
-  static constexpr std::array entries{OpEntry{"sgd", lower<Sgd>}, OpEntry{"rmsprop", lower<Rmsprop>},
-                                      OpEntry{"adam", lower<Adam>}};
+  static constexpr std::array entries{OpEntry{"sgd", lower_optimizer<Sgd>},
+                                      OpEntry{"rmsprop", lower_optimizer<Rmsprop>},
+                                      OpEntry{"adam", lower_optimizer<Adam>}};
   return entries;
 }
 

@@ -7,6 +7,11 @@
 
 namespace assay::onednn {
 
+// Elements: a smaller part of an elementwise op is not worth a thread.
+inline constexpr std::int64_t element_grain = 2048;
+// Floats of a cache line.
+inline constexpr std::int64_t line_floats = 16;
+
 // Calls f(begin, end) on each thread, for disjoint ranges that cover [0, count) in multiples of `grain`. The
 // division depends only on the arguments, so that sums are the same each time.
 template <typename F>

@@ -12,17 +12,15 @@ namespace {
 
 using dnnl::algorithm;
 
-constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
-
 // The format of operand i, or of the result, or a plain one. For kernels that accept any format.
-Format follow(const Request& request, std::size_t i) {
+Format follow_format(const Request& request, std::size_t i) {
   if (request.settled(i)) return request.offer.inputs[i];
   if (!request.offer.outputs.empty() && request.offer.outputs[0].decided()) return request.offer.outputs[0];
   return to_format(row_major(request.inputs[i]));
 }
 
 Lowered lower_relu(const Request& request) {
-  const Format format = follow(request, 0);
+  const Format format = follow_format(request, 0);
   const Desc desc = layout_of(format).desc;
   const auto chosen = ASSAY_ONEDNN(
       dnnl::eltwise_forward::primitive_desc(request.context.engine, dnnl::prop_kind::forward_training,
@@ -39,7 +37,7 @@ Lowered lower_relu(const Request& request) {
 
 // Operands y, dy.
 Lowered lower_relu_gradient(const Request& request) {
-  const Format format = follow(request, 0);
+  const Format format = follow_format(request, 0);
   const Desc desc = layout_of(format).desc;
   const auto hint = ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(
       request.context.engine, dnnl::prop_kind::forward_training, algorithm::eltwise_relu_use_dst_for_bwd,
@@ -83,7 +81,7 @@ Desc without_padding(const Desc& desc) {
 
 Lowered lower_add(const Request& request) {
   if (request.inputs[0].shape != request.inputs[1].shape) return lower_add_row(request);
-  const Format format = request.settled(0) ? follow(request, 0) : follow(request, 1);
+  const Format format = request.settled(0) ? follow_format(request, 0) : follow_format(request, 1);
   const Desc desc = without_padding(layout_of(format).desc);
   const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
       request.context.engine, algorithm::binary_add, desc, desc, desc, attributes(request.relu())));
@@ -141,7 +139,7 @@ class MoveKernel final : public Kernel {
   }
   void run() override {
     if (from_ == to_) return;
-    parallel(threads_, bytes_, 64 * grain, [this](std::int64_t begin, std::int64_t end) {
+    parallel(threads_, bytes_, 64 * element_grain, [this](std::int64_t begin, std::int64_t end) {
       std::memcpy(to_ + begin, from_ + begin, static_cast<std::size_t>(end - begin));
     });
   }
@@ -198,7 +196,7 @@ class UnboxKernel final : public Kernel {
     to_ = static_cast<float*>(outputs[0]);
   }
   void run() override {
-    parallel(threads_, numbers_, grain, [this](std::int64_t begin, std::int64_t end) {
+    parallel(threads_, numbers_, element_grain, [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const float value = from_[2 * i + 1];
         to_[i] = from_[2 * i] == 0 ? static_cast<float>(static_cast<std::int64_t>(value)) : value;

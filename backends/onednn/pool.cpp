@@ -36,7 +36,7 @@ dnnl::pooling_forward::primitive_desc forward(const Request& request, dnnl::prop
       w.strides, w.kernel, w.dilation, w.before, w.after, attributes(), true));
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_pool(const Request& request) {
   const TensorType &x = request.inputs[0], &y = request.outputs[0];
   const Windows windows(request.node, x.shape, y.shape);
   const bool workspace = request.has_output(1);
@@ -84,7 +84,8 @@ std::vector<Desc> result_candidates(const Request& request, int mask, int argmax
   return candidates;
 }
 
-Lowered lower_gradient(const Request& request, int mask, int argmax, const std::vector<Desc>& candidates) {
+Lowered lower_pool_gradient(const Request& request, int mask, int argmax,
+                            const std::vector<Desc>& candidates) {
   const TensorType &dy = request.inputs[0], &dx = request.outputs[0];
   const Windows windows(request.node, dx.shape, dy.shape);
   const auto chosen = choose(request.node, candidates, [&](const Desc& desc) {
@@ -126,19 +127,19 @@ Lowered lower_average_gradient(const Request& request) {
 }
 
 Lowered lower_max_gradient(const Request& request) {
-  return lower_gradient(request, 2, 1, result_candidates(request, 2, 1));
+  return lower_pool_gradient(request, 2, 1, result_candidates(request, 2, 1));
 }
 
 }  // namespace
 
 Lowered average_pool_gradient(const Request& request, const std::vector<Desc>& candidates) {
-  return lower_gradient(request, 1, none, candidates);
+  return lower_pool_gradient(request, 1, none, candidates);
 }
 
 std::span<const OpEntry> pool_ops() {
   static constexpr std::array entries{
-      OpEntry{"average_pool", lower_forward}, OpEntry{"average_pool_gradient", lower_average_gradient},
-      OpEntry{"max_pool", lower_forward}, OpEntry{"max_pool_gradient", lower_max_gradient}};
+      OpEntry{"average_pool", lower_pool}, OpEntry{"average_pool_gradient", lower_average_gradient},
+      OpEntry{"max_pool", lower_pool}, OpEntry{"max_pool_gradient", lower_max_gradient}};
   return entries;
 }
 

@@ -43,14 +43,13 @@ struct RowsOf {
   bool narrow;
 };
 
-constexpr std::int64_t line = 16;  // floats of a cache line
-std::int64_t lines(std::int64_t floats) { return (floats + line - 1) / line * line; }
+std::int64_t lines(std::int64_t floats) { return (floats + line_floats - 1) / line_floats * line_floats; }
 
 // Operands x, scale, [shift]; results y, [mean], inverse.
 template <bool centered>
-class NormKernel final : public Kernel {
+class RowNormKernel final : public Kernel {
  public:
-  explicit NormKernel(const Request& request)
+  explicit RowNormKernel(const Request& request)
       : rows_(request), epsilon_(static_cast<float>(request.node.attributes.number("epsilon"))) {}
 
   // Per thread, a row of x that becomes y.
@@ -95,9 +94,9 @@ class NormKernel final : public Kernel {
 // Operands x, scale, dy, [mean], inverse, [addend]; results dx, scale_gradient, [shift_gradient]. The gradients of
 // scale and shift are sums over all rows: of some rows in float, then in double, by thread.
 template <bool centered>
-class GradientKernel final : public Kernel {
+class RowNormGradientKernel final : public Kernel {
  public:
-  explicit GradientKernel(const Request& request) : rows_(request) {}
+  explicit RowNormGradientKernel(const Request& request) : rows_(request) {}
 
   // Per thread: rows of x, dy and addend, sums of a few rows, and sums of all its rows, twice as wide.
   std::int64_t scratch_bytes() const {
@@ -172,7 +171,7 @@ class GradientKernel final : public Kernel {
 };
 
 template <typename KernelOf>
-Lowered lower(const Request& request) {
+Lowered lower_row_norm(const Request& request) {
   Lowered lowered = row_major_draft(request);
   lowered.in_place = in_place(request.node);
   auto kernel = std::make_unique<KernelOf>(request);
@@ -184,10 +183,11 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> row_norm_ops() {
-  static constexpr std::array entries{OpEntry{"layer_norm", lower<NormKernel<true>>},
-                                      OpEntry{"layer_norm_gradient", lower<GradientKernel<true>>},
-                                      OpEntry{"rms_norm", lower<NormKernel<false>>},
-                                      OpEntry{"rms_norm_gradient", lower<GradientKernel<false>>}};
+  static constexpr std::array entries{
+      OpEntry{"layer_norm", lower_row_norm<RowNormKernel<true>>},
+      OpEntry{"layer_norm_gradient", lower_row_norm<RowNormGradientKernel<true>>},
+      OpEntry{"rms_norm", lower_row_norm<RowNormKernel<false>>},
+      OpEntry{"rms_norm_gradient", lower_row_norm<RowNormGradientKernel<false>>}};
   return entries;
 }
 

@@ -331,7 +331,7 @@ class MeanPoolGradientKernel final : public Kernel {
 };
 
 template <typename KernelOf>
-Lowered lower(const Request& request) {
+Lowered lower_sequence(const Request& request) {
   Lowered lowered = row_major_draft(request);
   lowered.in_place = in_place(request.node);
   auto kernel = std::make_unique<KernelOf>(request);
@@ -343,14 +343,14 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> sequence_ops() {
-  static constexpr std::array entries{OpEntry{"rotary", lower<RotaryKernel>},
-                                      OpEntry{"padding_mask", lower<PaddingMaskKernel>},
-                                      OpEntry{"tokens_at", lower<TokensAtKernel>},
-                                      OpEntry{"cache_write", lower<CacheWriteKernel>},
-                                      OpEntry{"cache_mask", lower<CacheMaskKernel>},
-                                      OpEntry{"advance", lower<AdvanceKernel>},
-                                      OpEntry{"mean_pool", lower<MeanPoolKernel>},
-                                      OpEntry{"mean_pool_gradient", lower<MeanPoolGradientKernel>}};
+  static constexpr std::array entries{OpEntry{"rotary", lower_sequence<RotaryKernel>},
+                                      OpEntry{"padding_mask", lower_sequence<PaddingMaskKernel>},
+                                      OpEntry{"tokens_at", lower_sequence<TokensAtKernel>},
+                                      OpEntry{"cache_write", lower_sequence<CacheWriteKernel>},
+                                      OpEntry{"cache_mask", lower_sequence<CacheMaskKernel>},
+                                      OpEntry{"advance", lower_sequence<AdvanceKernel>},
+                                      OpEntry{"mean_pool", lower_sequence<MeanPoolKernel>},
+                                      OpEntry{"mean_pool_gradient", lower_sequence<MeanPoolGradientKernel>}};
   return entries;
 }
 

@@ -10,7 +10,7 @@ dnnl::softmax_forward::primitive_desc forward(const Request& request, const Desc
       desc, desc.get_ndims() - 1, attributes()));
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_softmax(const Request& request) {
   const Desc desc = row_major(request.inputs[0]);
   const auto chosen = forward(request, desc);
   Lowered lowered = draft(request);
@@ -24,7 +24,7 @@ Lowered lower_forward(const Request& request) {
 }
 
 // Operands y, dy.
-Lowered lower_gradient(const Request& request) {
+Lowered lower_softmax_gradient(const Request& request) {
   const Desc desc = row_major(request.inputs[0]);
   const auto chosen = ASSAY_ONEDNN(dnnl::softmax_backward::primitive_desc(
       request.context.engine, dnnl::algorithm::softmax_accurate, desc, desc, desc, desc.get_ndims() - 1,
@@ -42,8 +42,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> softmax_ops() {
-  static constexpr std::array entries{OpEntry{"softmax", lower_forward},
-                                      OpEntry{"softmax_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"softmax", lower_softmax},
+                                      OpEntry{"softmax_gradient", lower_softmax_gradient}};
   return entries;
 }
 

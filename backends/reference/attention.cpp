@@ -23,14 +23,14 @@ struct Rounding {
   }
 };
 
-struct Sizes {
+struct AttentionSizes {
   std::int64_t samples, queries, heads, width, keys, groups;
   std::int64_t mask_sample = 0, mask_head = 0, mask_query = 0;  // strides; 0: the dimension is 1
   bool masked, causal;
   double scale;
   Rounding rounding;
 
-  explicit Sizes(const Context& context)
+  explicit AttentionSizes(const Context& context)
       : samples(context.in(0)[0]),
         queries(context.in(0)[1]),
         heads(context.in(0)[2]),
@@ -69,8 +69,8 @@ struct Sizes {
 
 // scores = scale q k^T + mask, -inf where a key is hidden. `packed` has room for the keys.
 template <typename T>
-void make_scores(const Sizes& s, const Call<T>& call, std::int64_t sample, std::int64_t head, T* scores,
-                 T* packed) {
+void make_scores(const AttentionSizes& s, const Call<T>& call, std::int64_t sample, std::int64_t head,
+                 T* scores, T* packed) {
   const T* k = call.in(1) + s.k_at(sample, head / (s.heads / s.groups));
   pack<T>({k, 1, s.row_of_k()}, s.keys, s.width, packed);
   gemm<T>(s.queries, s.keys, s.width, {call.in(0) + s.q_at(sample, head), s.row_of_q(), 1}, packed, scores,
@@ -103,7 +103,7 @@ T softmax_row(T* row, std::int64_t keys, const Rounding& rounding) {
 
 template <typename T>
 Body<T> attention(const Context& context) {
-  const Sizes s(context);
+  const AttentionSizes s(context);
   const bool keep = context.wants(1);
   const std::int64_t own = s.scores() + s.packed();
   ThreadPool& pool = context.pool;
@@ -129,7 +129,7 @@ Body<T> attention(const Context& context) {
 
 // Of one query: turns scores into p and dp into scale * ds.
 template <typename T>
-void gradient_row(const Sizes& s, T logsumexp, T delta, T* p, T* ds) {
+void gradient_row(const AttentionSizes& s, T logsumexp, T delta, T* p, T* ds) {
   const bool sees_none = logsumexp == -std::numeric_limits<T>::infinity();
   for (std::int64_t j = 0; j < s.keys; ++j) {
     const T weight = sees_none ? T(0) : std::exp(p[j] - logsumexp);
@@ -140,7 +140,7 @@ void gradient_row(const Sizes& s, T logsumexp, T delta, T* p, T* ds) {
 
 template <typename T>
 Body<T> attention_gradient(const Context& context) {
-  const Sizes s(context);
+  const AttentionSizes s(context);
   const std::int64_t head_elements = s.queries * s.width;
   const std::int64_t own = 2 * s.scores() + head_elements + s.packed();
   const std::int64_t shared_by = s.heads / s.groups;

@@ -127,7 +127,7 @@ Body<T> convolution(const Context& context) {
 
 // dx = weight^T dy, folded.
 template <typename T>
-Body<T> input_gradient(const Context& context) {
+Body<T> convolution_input_gradient(const Context& context) {
   const Geometry g = geometry(context, context.out(0), context.in(1), context.in(0));
   const std::int64_t columns = g.depth() * g.pixels();
   const std::int64_t own = columns + packed_elements(g.pixels(), g.filters);
@@ -167,7 +167,7 @@ void bias_gradient(const Geometry& g, ThreadPool& pool, const T* dy, T* db) {
 // dweight^T = sum over images of unfolded(x) dy^T. dy is the smaller operand, so it is the one that is
 // rearranged. Each part sums its images, then the parts are added in order.
 template <typename T>
-Body<T> weight_gradient(const Context& context) {
+Body<T> convolution_weight_gradient(const Context& context) {
   const Geometry g = geometry(context, context.in(0), context.out(0), context.in(1));
   const std::int64_t columns = g.depth() * g.pixels();
   const std::int64_t weights = g.filters * g.depth();
@@ -207,8 +207,10 @@ Body<T> weight_gradient(const Context& context) {
 std::span<const OpEntry> convolution_ops() {
   static constexpr std::array entries{
       OpEntry{"convolution", convolution<float>, convolution<double>, 2},
-      OpEntry{"convolution_input_gradient", input_gradient<float>, input_gradient<double>, 2},
-      OpEntry{"convolution_weight_gradient", weight_gradient<float>, weight_gradient<double>, 2}};
+      OpEntry{"convolution_input_gradient", convolution_input_gradient<float>,
+              convolution_input_gradient<double>, 2},
+      OpEntry{"convolution_weight_gradient", convolution_weight_gradient<float>,
+              convolution_weight_gradient<double>, 2}};
   return entries;
 }
 

@@ -6,8 +6,8 @@
 namespace assay::reference {
 namespace {
 
-constexpr std::int64_t rows = 8;      // of a tile
-constexpr std::int64_t columns = 16;  // of a tile and of a panel
+constexpr std::int64_t tile_rows = 8;  // of a tile
+constexpr std::int64_t columns = 16;   // of a tile and of a panel
 
 // a: (k, rows) packed; b: one panel (k, columns). The compiler maps the vectors of `width` bytes to those of
 // the target; `height` rows at a time and two vectors of columns fit into its registers.
@@ -17,7 +17,7 @@ constexpr std::int64_t columns = 16;  // of a tile and of a panel
     typedef T Vector __attribute__((vector_size(width), may_alias, aligned(alignof(T))));            \
     constexpr std::int64_t lanes = width / static_cast<std::int64_t>(sizeof(T));                     \
     constexpr std::int64_t vectors = columns / lanes, across = vectors < 2 ? vectors : 2;            \
-    for (std::int64_t top = 0; top < rows; top += height) {                                          \
+    for (std::int64_t top = 0; top < tile_rows; top += height) {                                     \
       for (std::int64_t left = 0; left < vectors; left += across) {                                  \
         Vector sum[height][across] = {};                                                             \
         for (std::int64_t p = 0; p < k; ++p) {                                                       \
@@ -27,7 +27,7 @@ constexpr std::int64_t columns = 16;  // of a tile and of a panel
           }                                                                                          \
           _Pragma("GCC unroll 8") for (std::int64_t i = 0; i < height; ++i) {                        \
             _Pragma("GCC unroll 2") for (std::int64_t v = 0; v < across; ++v) {                      \
-              sum[i][v] += a[p * rows + top + i] * of_b[v];                                          \
+              sum[i][v] += a[p * tile_rows + top + i] * of_b[v];                                     \
             }                                                                                        \
           }                                                                                          \
         }                                                                                            \
@@ -86,19 +86,19 @@ template <typename T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, View<T> a, const T* packed, T* c,
           std::int64_t c_stride, bool accumulate) {
   static const auto tile = choose_tile<T>();
-  T strip[depth * rows];
-  T block[rows * columns];
+  T strip[depth * tile_rows];
+  T block[tile_rows * columns];
   for (std::int64_t p = 0; p < std::max<std::int64_t>(k, 1); p += depth) {
     const std::int64_t thick = std::min(depth, k - p);
     const bool add = accumulate || p > 0;
     for (std::int64_t left = 0; left < n; left += breadth) {
       const std::int64_t right = std::min(left + breadth, n);
-      for (std::int64_t i = 0; i < m; i += rows) {
-        const std::int64_t height = std::min(rows, m - i);
-        for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t i = 0; i < m; i += tile_rows) {
+        const std::int64_t height = std::min(tile_rows, m - i);
+        for (std::int64_t r = 0; r < tile_rows; ++r) {
           const T* from = a.data + (i + r) * a.row_stride + p * a.column_stride;
           for (std::int64_t q = 0; q < thick; ++q)
-            strip[q * rows + r] = r < height ? from[q * a.column_stride] : T(0);
+            strip[q * tile_rows + r] = r < height ? from[q * a.column_stride] : T(0);
         }
         for (std::int64_t j = left; j < right; j += columns) {
           tile(thick, strip, packed + j * k + p * columns, block);

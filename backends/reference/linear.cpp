@@ -58,7 +58,7 @@ Body<T> linear(const Context& context) {
 }
 
 template <typename T>
-Body<T> input_gradient(const Context& context) {
+Body<T> linear_input_gradient(const Context& context) {
   const std::int64_t outer = context.in(1)[0], inner = context.in(1)[1];
   const std::int64_t batch = element_count(context.in(0)) / outer;
   const bool mask = context.has_input(2);
@@ -72,7 +72,7 @@ Body<T> input_gradient(const Context& context) {
 }
 
 template <typename T>
-Body<T> weight_gradient(const Context& context) {
+Body<T> linear_weight_gradient(const Context& context) {
   const std::int64_t inner = context.in(0).back(), outer = context.in(1).back();
   const std::int64_t batch = element_count(context.in(0)) / inner;
   const bool bias = context.wants(1);
@@ -114,8 +114,8 @@ Body<T> matmul(const Context& context) {
 std::span<const OpEntry> linear_ops() {
   static constexpr std::array entries{
       OpEntry{"linear", linear<float>, linear<double>, 2},
-      OpEntry{"linear_input_gradient", input_gradient<float>, input_gradient<double>, 2},
-      OpEntry{"linear_weight_gradient", weight_gradient<float>, weight_gradient<double>, 2}};
+      OpEntry{"linear_input_gradient", linear_input_gradient<float>, linear_input_gradient<double>, 2},
+      OpEntry{"linear_weight_gradient", linear_weight_gradient<float>, linear_weight_gradient<double>, 2}};
   return entries;
 }
 

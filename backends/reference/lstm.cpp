@@ -10,11 +10,11 @@
 namespace assay::reference {
 namespace {
 
-struct Sizes {
+struct LstmSizes {
   std::int64_t samples, steps, features, units;
   bool last, narrow;  // narrow: bf16
 
-  explicit Sizes(const Context& context)
+  explicit LstmSizes(const Context& context)
       : samples(context.in(0)[0]),
         steps(context.in(0)[1]),
         features(context.in(0)[2]),
@@ -30,13 +30,13 @@ template <typename T>
 struct Reserve {
   T *gates, *c, *h;  // (N, T, 4H), (N, T, H), (N, T, H); h in the form that the product reads
 
-  Reserve(void* memory, const Sizes& s)
+  Reserve(void* memory, const LstmSizes& s)
       : gates(static_cast<T*>(memory)), c(gates + s.places() * s.gates()), h(c + s.places() * s.units) {}
-  static std::int64_t elements(const Sizes& s) { return s.places() * (s.gates() + 2 * s.units); }
+  static std::int64_t elements(const LstmSizes& s) { return s.places() * (s.gates() + 2 * s.units); }
 };
 
 template <typename T>
-T sigmoid(T x) {
+T logistic(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
@@ -47,7 +47,7 @@ T rounded(T x, bool narrow) {
 
 template <typename T>
 Body<T> lstm(const Context& context) {
-  const Sizes s(context);
+  const LstmSizes s(context);
   ThreadPool& pool = context.pool;
   const bool keep = context.wants(1);
   const std::int64_t of_x = packed_elements(s.gates(), s.features);
@@ -74,10 +74,10 @@ Body<T> lstm(const Context& context) {
           T *c = kept.c + place * s.units, *h = kept.h + place * s.units;
           for (std::int64_t u = 0; u < s.units; ++u) {
             T *i = gates + u, *f = i + s.units, *g = f + s.units, *o = g + s.units;
-            *i = sigmoid(*i + call.in(3)[u]);
-            *f = sigmoid(*f + call.in(3)[s.units + u]);
+            *i = logistic(*i + call.in(3)[u]);
+            *f = logistic(*f + call.in(3)[s.units + u]);
             *g = std::tanh(*g + call.in(3)[2 * s.units + u]);
-            *o = sigmoid(*o + call.in(3)[3 * s.units + u]);
+            *o = logistic(*o + call.in(3)[3 * s.units + u]);
             c[u] = *i * *g + (t > 0 ? *f * c[u - s.units] : T(0));
             h[u] = rounded(*o * std::tanh(c[u]), s.narrow);
           }
@@ -98,7 +98,7 @@ Body<T> lstm(const Context& context) {
 // The gradients of the gates before sigmoid and tanh, for some samples and all steps, last step first.
 // h_weight: recurrent_weight packed for a product from the left. dh, dc: (N, H) of scratch.
 template <typename T>
-void gate_gradients(const Sizes& s, const Reserve<T>& kept, const T* dy, const T* h_weight,
+void gate_gradients(const LstmSizes& s, const Reserve<T>& kept, const T* dy, const T* h_weight,
                     std::int64_t begin, std::int64_t end, T* dgates, T* dh, T* dc) {
   std::fill(dh + begin * s.units, dh + end * s.units, T(0));
   std::fill(dc + begin * s.units, dc + end * s.units, T(0));
@@ -133,8 +133,8 @@ void gate_gradients(const Sizes& s, const Reserve<T>& kept, const T* dy, const T
 
 // Rows [begin, end) of a weight's gradient: sum over (n, t) of dgates(n, t) and the operand at (n, t - lag).
 template <typename T>
-void weight_gradient(const Sizes& s, const T* dgates, const T* operand, std::int64_t width, std::int64_t lag,
-                     std::int64_t begin, std::int64_t end, T* packed, T* gradient) {
+void weight_gradient(const LstmSizes& s, const T* dgates, const T* operand, std::int64_t width,
+                     std::int64_t lag, std::int64_t begin, std::int64_t end, T* packed, T* gradient) {
   std::fill(gradient + begin * width, gradient + end * width, T(0));
   if (s.steps <= lag) return;
   for (std::int64_t n = 0; n < s.samples; ++n) {
@@ -147,7 +147,7 @@ void weight_gradient(const Sizes& s, const T* dgates, const T* operand, std::int
 
 template <typename T>
 Body<T> lstm_gradient(const Context& context) {
-  const Sizes s(context);
+  const LstmSizes s(context);
   ThreadPool& pool = context.pool;
   const bool wants_dx = context.wants(3);
   const std::int64_t of_x = packed_elements(s.features, s.gates());

@@ -34,16 +34,17 @@ void note(j_common_ptr info, int level) {
   if (level < 0) jump_back(info);
 }
 
-class Decoder {
+class JpegDecoder {
  public:
-  Decoder(std::span<const std::byte> bytes, const std::filesystem::path& path) : bytes_(bytes), path_(path) {
+  JpegDecoder(std::span<const std::byte> bytes, const std::filesystem::path& path)
+      : bytes_(bytes), path_(path) {
     info_.err = jpeg_std_error(&errors_.manager);
     errors_.manager.error_exit = jump_back;
     errors_.manager.emit_message = note;
   }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { jpeg_destroy_decompress(&info_); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&info_); }
 
   void read(RgbImage& image, bool pixels) {
     if (bytes_.size() < 4 || bytes_[0] != std::byte{0xff} || bytes_[1] != std::byte{0xd8})
@@ -116,12 +117,12 @@ class Decoder {
 
 RgbImage read_jpeg_size(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   RgbImage image;
-  Decoder(bytes, path).read(image, false);
+  JpegDecoder(bytes, path).read(image, false);
   return image;
 }
 
 void decode_jpeg(std::span<const std::byte> bytes, const std::filesystem::path& path, RgbImage& image) {
-  Decoder(bytes, path).read(image, true);
+  JpegDecoder(bytes, path).read(image, true);
 }
 
 }  // namespace assay

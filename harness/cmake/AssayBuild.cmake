@@ -21,6 +21,10 @@ endif()
 target_compile_options(assay_build INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;-fpch-preprocess>>")
 
+# The options of COLD libraries.
+add_library(assay_cold INTERFACE)
+target_compile_options(assay_cold INTERFACE "$<$<CONFIG:Release>:-O1>")
+
 if(ASSAY_SANITIZE)
   set(flags -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(assay_build INTERFACE ${flags})
@@ -41,9 +45,10 @@ if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ASSAY_CCACHE})
 endif()
 
-# Half of a file's compile time is the headers of JSON, fmt, GoogleTest and the standard library. OFF: each file is
-# compiled separately with only its own includes, which finds missing includes.
-option(ASSAY_UNITY "Compile a few files of a library or a test together, and with precompiled headers" ON)
+# Most of a file's compile time is headers and the templates that several files use: those of JSON, fmt, GoogleTest,
+# oneDNN, the standard library, and our own. So a library is one unit, with precompiled headers. OFF: each file is
+# compiled separately with only its own includes, which finds missing includes, and is quick where one file changes.
+set(ASSAY_UNITY 40 CACHE STRING "Files of a library to compile together, with precompiled headers; OFF: each by itself")
 
 # assay_set_up_folder(variable name): where scripts/setup puts what is called `name`: $ASSAY_<NAME>_ROOT if it is set,
 # else ${XDG_DATA_HOME:-$HOME/.local/share}/assay/<name>.
@@ -59,9 +64,9 @@ function(assay_set_up_folder variable name)
   set(${variable} ${folder} PARENT_SCOPE)
 endfunction()
 
-function(assay_compile_together target files)
+function(assay_compile_together target)
   if(ASSAY_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_UNITY})
   endif()
 endfunction()
 
@@ -94,11 +99,12 @@ function(assay_include_root target scope folder)
   target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${root}>" "$<INSTALL_INTERFACE:include/assay>")
 endfunction()
 
-# assay_library(name [APART] [OWN_OPTIONS] [FOLDER folder] SOURCES... LINK... PRIVATE...): one static library for each
-# folder. FOLDER: the folder of its headers (default: this one). APART: some of its files have helpers with the same
-# names, so it is never a unity build. OWN_OPTIONS: its options differ from those of the precompiled headers.
+# assay_library(name [APART] [COLD] [FOLDER folder] [PRECOMPILED headers] SOURCES... LINK... PRIVATE...): one static library for
+# each folder. FOLDER: the folder of its headers (default: this one). APART: never a unity build. COLD: code that waits for
+# workers and is not measured; in a release it is compiled with -O1, in half of the time. PRECOMPILED: the name of its
+# precompiled headers (default: those of all libraries), or `none` if its options differ from theirs.
 function(assay_library name)
-  cmake_parse_arguments(arg "APART;OWN_OPTIONS" "FOLDER" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "APART;COLD" "FOLDER;PRECOMPILED" "SOURCES;LINK;PRIVATE" ${ARGN})
   if(NOT arg_FOLDER)
     file(RELATIVE_PATH arg_FOLDER ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -107,9 +113,13 @@ function(assay_library name)
   assay_include_root(assay_${name} PUBLIC ${arg_FOLDER})
   target_link_libraries(assay_${name} PUBLIC assay::build ${arg_LINK} PRIVATE ${arg_PRIVATE})
   if(NOT arg_APART)
-    assay_compile_together(assay_${name} 6)
+    assay_compile_together(assay_${name})
   endif()
-  if(NOT arg_OWN_OPTIONS)
-    assay_use_precompiled(assay_${name} library_headers)
+  if(arg_COLD)
+    target_link_libraries(assay_${name} PRIVATE $<BUILD_INTERFACE:assay_cold>)
+    set(arg_PRECOMPILED cold_headers)
+  elseif(NOT arg_PRECOMPILED)
+    set(arg_PRECOMPILED library_headers)
   endif()
+  assay_use_precompiled(assay_${name} ${arg_PRECOMPILED})
 endfunction()

@@ -18,11 +18,12 @@ if(ASSAY_TESTS)
   find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 endif()
 
-set(headers <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span>
+set(assay_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span>
             <stdexcept> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
-assay_precompile(library_headers HEADERS ${headers} LINK fmt::fmt nlohmann_json::nlohmann_json)
+assay_precompile(library_headers HEADERS ${assay_headers} LINK fmt::fmt nlohmann_json::nlohmann_json)
+assay_precompile(cold_headers HEADERS ${assay_headers} LINK assay_cold fmt::fmt nlohmann_json::nlohmann_json)
 if(ASSAY_TESTS)
-  assay_precompile(test_headers HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
+  assay_precompile(test_headers HEADERS ${assay_headers} <gmock/gmock.h> <gtest/gtest.h>
                    LINK GTest::gmock GTest::gtest fmt::fmt nlohmann_json::nlohmann_json)
   if(TARGET test_headers)
     set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # for programs, not for libraries

@@ -22,7 +22,7 @@ OpWorkload embedding() {
   return row;
 }
 
-OpWorkload lstm() {
+OpWorkload lstm_op() {
   OpWorkload row;
   row.name = "op/lstm";
   row.description =
@@ -46,7 +46,7 @@ OpWorkload lstm() {
 }
 
 // (N, 1, 1, T); an op without a mask has none.
-ValueId padding(OperandBuilder& b, const Dimensions& d) {
+ValueId padding_mask(OperandBuilder& b, const Dimensions& d) {
   if (d.at("m") == 0) return none;
   return b.input("mask", {d.at("n"), 1, 1, d.at("t")}, "padding");
 }
@@ -74,7 +74,7 @@ OpWorkload attention() {
     const ValueId q = b.input("q", {d.at("n"), d.at("s"), d.at("h"), d.at("d")}, "signal");
     const ValueId k = b.input("k", {d.at("n"), d.at("t"), d.at("g"), d.at("d")}, "signal");
     const ValueId v = b.input("v", {d.at("n"), d.at("t"), d.at("g"), d.at("d")}, "signal");
-    b.result("y", b.graph().attention(q, k, v, {.causal = d.at("c") > 0, .mask = padding(b, d)}, "y"));
+    b.result("y", b.graph().attention(q, k, v, {.causal = d.at("c") > 0, .mask = padding_mask(b, d)}, "y"));
   };
   return row;
 }
@@ -94,7 +94,7 @@ OpWorkload mean_pool() {
   row.default_size = "n32m1";
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("n"), d.at("t"), d.at("d")}, "signal");
-    b.result("y", b.graph().mean_pool(x, padding(b, d), "y"));
+    b.result("y", b.graph().mean_pool(x, padding_mask(b, d), "y"));
   };
   return row;
 }
@@ -121,7 +121,7 @@ OpWorkload rotary() {
 }  // namespace
 
 std::vector<OpWorkload> sequence_op_workloads() {
-  return {embedding(), lstm(), attention(), mean_pool(), rotary()};
+  return {embedding(), lstm_op(), attention(), mean_pool(), rotary()};
 }
 
 }  // namespace assay

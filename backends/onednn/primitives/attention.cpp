@@ -154,7 +154,7 @@ Term as_operand(Composition& steps, const Stacks& s, const Term& scores) {
 }
 
 // Operands q, k, v, mask; results y, logsumexp.
-Lowered lower_forward(const Request& request) {
+Lowered lower_attention(const Request& request) {
   const Stacks s(request);
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
@@ -176,7 +176,7 @@ void multiply_transposed(Composition& steps, const Stacks& s, const Term& a, con
 }
 
 // Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
-Lowered lower_gradient(const Request& request) {
+Lowered lower_attention_gradient(const Request& request) {
   const Stacks s(request);
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
@@ -200,8 +200,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> attention_ops() {
-  static constexpr std::array entries{OpEntry{"attention", lower_forward},
-                                      OpEntry{"attention_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"attention", lower_attention},
+                                      OpEntry{"attention_gradient", lower_attention_gradient}};
   return entries;
 }
 

@@ -7,8 +7,6 @@ namespace {
 
 using dnnl::algorithm;
 
-constexpr std::int64_t alignment = 64;
-
 class CompositeKernel final : public Kernel {
  public:
   explicit CompositeKernel(std::vector<std::unique_ptr<Kernel>> parts) : parts_(std::move(parts)) {
@@ -49,7 +47,7 @@ Term Composition::output(std::size_t o, const Desc& desc, std::int64_t offset) {
 Term Composition::temporary(const Desc& desc) {
   const Term term{Term::Place::scratch, 0, scratch_bytes_, desc, {}};
   const auto bytes = static_cast<std::int64_t>(desc.get_size());
-  scratch_bytes_ += (bytes + alignment - 1) / alignment * alignment;
+  scratch_bytes_ += aligned(bytes);
   return term;
 }
 

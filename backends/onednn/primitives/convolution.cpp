@@ -11,7 +11,7 @@ std::vector<Trio> any_format(const TensorType& image, const TensorType& weight, 
   return {{any_of(image), any_of(weight), any_of(result)}};
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_convolution(const Request& request) {
   return convolution_forward(request, any_format(request.inputs[0], request.inputs[1], request.outputs[0]));
 }
 
@@ -36,7 +36,7 @@ Lowered lower_average_pool_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> convolution_ops() {
-  static constexpr std::array entries{OpEntry{"convolution", lower_forward},
+  static constexpr std::array entries{OpEntry{"convolution", lower_convolution},
                                       OpEntry{"convolution_input_gradient", lower_input_gradient},
                                       OpEntry{"convolution_weight_gradient", lower_weight_gradient}};
   return entries;

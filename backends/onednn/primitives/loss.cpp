@@ -73,7 +73,7 @@ class MeanOfLabels final : public Kernel {
 };
 
 // Operands logits, labels; results loss, probabilities (optional).
-Lowered lower_forward(const Request& request) {
+Lowered lower_loss(const Request& request) {
   const Desc rows = row_major(as_matrix(request.inputs[0]));
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
@@ -120,7 +120,7 @@ class TakeFromLabels final : public Kernel {
 };
 
 // Operands probabilities, labels, dloss (optional).
-Lowered lower_gradient(const Request& request) {
+Lowered lower_loss_gradient(const Request& request) {
   const TensorType matrix = as_matrix(request.inputs[0]);
   const bool ignores = request.node.attributes.has("ignored");
   const Desc rows = row_major(matrix);
@@ -139,8 +139,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> loss_ops() {
-  static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower_forward},
-                                      OpEntry{"softmax_cross_entropy_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower_loss},
+                                      OpEntry{"softmax_cross_entropy_gradient", lower_loss_gradient}};
   return entries;
 }
 

@@ -8,7 +8,6 @@
 namespace assay::onednn::primitives {
 namespace {
 
-constexpr std::int64_t alignment = 64;
 constexpr auto left_to_right = dnnl::rnn_direction::unidirectional_left2right;
 
 // oneDNN's layouts of one layer's tensors: f32 in the backward pass, except the operands of products.
@@ -66,7 +65,7 @@ struct Reserve {
  private:
   std::int64_t take(const Desc& desc) {
     const std::int64_t at = bytes;
-    bytes += (static_cast<std::int64_t>(desc.get_size()) + alignment - 1) / alignment * alignment;
+    bytes += aligned(static_cast<std::int64_t>(desc.get_size()));
     return at;
   }
 };
@@ -82,7 +81,7 @@ Term weight_in(Composition& steps, const Layer& layer, std::size_t i, std::int64
 }
 
 // Operands x, weight, recurrent_weight, bias; results y, reserve (optional).
-Lowered lower_forward(const Request& request) {
+Lowered lower_lstm(const Request& request) {
   const Layer layer(request);
   const bool training = request.has_output(1);
   Lowered lowered = row_major_draft(request);
@@ -134,7 +133,7 @@ Term weight_gradient_term(Composition& steps, const Desc& chosen) {
 
 // Operands x, weight, recurrent_weight, reserve, dy; results dweight, drecurrent_weight, dbias, dx
 // (optional).
-Lowered lower_gradient(const Request& request) {
+Lowered lower_lstm_gradient(const Request& request) {
   const Layer layer(request);
   Lowered lowered = row_major_draft(request);
   lowered.overwritten = {3};  // the primitive writes to its workspace
@@ -203,8 +202,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> lstm_ops() {
-  static constexpr std::array entries{OpEntry{"lstm", lower_forward},
-                                      OpEntry{"lstm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"lstm", lower_lstm},
+                                      OpEntry{"lstm_gradient", lower_lstm_gradient}};
   return entries;
 }
 

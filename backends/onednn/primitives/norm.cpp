@@ -26,7 +26,7 @@ dnnl::batch_normalization_forward::primitive_desc forward(const Request& request
 
 // Operands x, weight, bias, running_mean, running_variance; results y, mean, inverse_std, new_running_mean,
 // new_running_variance.
-Lowered lower_forward(const Request& request) {
+Lowered lower_norm(const Request& request) {
   const Attributes& given = request.node.attributes;
   const auto epsilon = static_cast<float>(given.number("epsilon"));
   const Desc x = images_of(request), channel = row_major(request.inputs[1]);
@@ -71,7 +71,7 @@ Lowered lower_forward(const Request& request) {
 }
 
 // Operands x, weight, mean, inverse_std, dy; results dx, dweight, dbias.
-Lowered lower_gradient(const Request& request) {
+Lowered lower_norm_gradient(const Request& request) {
   const Desc x = images_of(request), channel = row_major(request.inputs[1]);
   Lowered lowered = row_major_draft(request);
   lowered.inputs[0] = lowered.inputs[4] = lowered.outputs[0] = to_format(x);
@@ -100,8 +100,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> norm_ops() {
-  static constexpr std::array entries{OpEntry{"batch_norm", lower_forward},
-                                      OpEntry{"batch_norm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"batch_norm", lower_norm},
+                                      OpEntry{"batch_norm_gradient", lower_norm_gradient}};
   return entries;
 }
 

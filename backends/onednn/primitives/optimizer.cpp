@@ -99,7 +99,7 @@ struct Adam {
 
 // Operands schedule, then in groups parameter, gradient, moments; results in groups parameter, moments.
 template <typename Rule>
-Lowered lower(const Request& request) {
+Lowered lower_optimizer(const Request& request) {
   const auto operands = static_cast<std::size_t>(request.node.op->repeats());
   const std::size_t results = operands - 1;
   const bool decoupled = request.node.attributes.get_or("decoupled", false);
@@ -132,8 +132,9 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> optimizer_ops() {
-  static constexpr std::array entries{OpEntry{"sgd", lower<Sgd>}, OpEntry{"rmsprop", lower<Rmsprop>},
-                                      OpEntry{"adam", lower<Adam>}};
+  static constexpr std::array entries{OpEntry{"sgd", lower_optimizer<Sgd>},
+                                      OpEntry{"rmsprop", lower_optimizer<Rmsprop>},
+                                      OpEntry{"adam", lower_optimizer<Adam>}};
   return entries;
 }
 

@@ -61,9 +61,9 @@ Lowered lower_reduce_gradient(const Request& request) {
     if (kind == "mean") {
       const auto share = static_cast<float>(static_cast<double>(request.inputs[0].elements()) /
                                             static_cast<double>(dx.elements()));
-      const Term shared = steps.temporary(kept);
-      steps.eltwise(algorithm::eltwise_linear, dy, shared, share);
-      dy = shared;
+      const Term divided = steps.temporary(kept);
+      steps.eltwise(algorithm::eltwise_linear, dy, divided, share);
+      dy = divided;
     }
     steps.repeat(dy, steps.output(0, row_major(dx)));
   }

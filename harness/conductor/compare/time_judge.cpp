@@ -13,11 +13,11 @@ namespace assay {
 namespace {
 
 constexpr int max_forks = 1000;
-constexpr double power = 0.8;  // of a suggested number of forks
+constexpr double suggested_power = 0.8;  // of a suggested number of forks
 
-// The factor by which a planned interval is wider, so that it decides with probability `power`.
+// The factor by which a planned interval is wider, so that it decides with probability `suggested_power`.
 double with_power(double confidence) {
-  return 1 + normal_quantile(power) / normal_quantile(0.5 + 0.5 * confidence);
+  return 1 + normal_quantile(suggested_power) / normal_quantile(0.5 + 0.5 * confidence);
 }
 
 std::vector<double> logarithms(std::span<const double> values, bool higher_is_better) {
@@ -130,7 +130,7 @@ std::optional<int> forks_for(double spread, const RunSpread& between_runs, doubl
   const double wanted = std::sqrt(distance * distance - floor * floor);
   // The standard deviation of the estimate for a normal distribution: the efficiency of the median of
   // differences relative to the mean is 3 / pi.
-  const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(power);
+  const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(suggested_power);
   const double needed = std::ceil(2 * std::numbers::pi / 3 * std::pow(z * spread / wanted, 2));
   if (needed > max_forks) return std::nullopt;
   return std::max(static_cast<int>(needed), min_forks_for(confidence));

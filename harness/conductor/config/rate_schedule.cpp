@@ -17,7 +17,7 @@ constexpr std::string_view forms =
     "decay:RATE, each with an optional warmup:EPOCHS+ before it";
 constexpr std::int64_t max_epochs = 1'000'000;
 
-[[noreturn]] void fail(std::string_view text, const std::string& what) {
+[[noreturn]] void fail_schedule(std::string_view text, const std::string& what) {
   throw ConfigError(fmt::format("[schedule] got '{}': {}; {}", text.substr(0, 200), what, forms));
 }
 
@@ -26,7 +26,7 @@ T number(std::string_view part, std::string_view text, T min, T max) {
   T value{};
   const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
   if (error != std::errc{} || end != part.data() + part.size() || !(value >= min && value <= max)) {
-    fail(text, fmt::format("'{}' is not a number from {} to {}", part.substr(0, 40), min, max));
+    fail_schedule(text, fmt::format("'{}' is not a number from {} to {}", part.substr(0, 40), min, max));
   }
   return value;
 }
@@ -48,7 +48,7 @@ RateSchedule RateSchedule::parse(std::string_view text) {
   std::string_view rest = text;
   if (rest.starts_with("warmup:")) {
     const std::size_t plus = rest.find('+');
-    if (plus == std::string_view::npos) fail(text, "the schedule after the warm-up is missing");
+    if (plus == std::string_view::npos) fail_schedule(text, "the schedule after the warm-up is missing");
     schedule.warm_up_epochs_ = number<double>(rest.substr(7, plus - 7), text, 1e-6, max_epochs);
     rest.remove_prefix(plus + 1);
   }
@@ -56,7 +56,7 @@ RateSchedule RateSchedule::parse(std::string_view text) {
   const std::vector<std::string_view> given = arguments(rest);
   const auto takes = [&](std::size_t min, std::size_t max) {
     if (given.size() < min || given.size() > max)
-      fail(text, fmt::format("'{}' does not take {} values", name, given.size()));
+      fail_schedule(text, fmt::format("'{}' does not take {} values", name, given.size()));
   };
   if (name == "constant") {
     takes(0, 0);
@@ -66,11 +66,11 @@ RateSchedule RateSchedule::parse(std::string_view text) {
     for (const std::string_view pair : given) {
       const std::size_t times = pair.find('x');
       if (times == std::string_view::npos)
-        fail(text, fmt::format("'{}' is not of the form EPOCHxFACTOR", pair.substr(0, 40)));
+        fail_schedule(text, fmt::format("'{}' is not of the form EPOCHxFACTOR", pair.substr(0, 40)));
       const Boundary boundary{number<std::int64_t>(pair.substr(0, times), text, 1, max_epochs),
                               number<double>(pair.substr(times + 1), text, 0, 1e6)};
       if (!schedule.boundaries_.empty() && boundary.epochs <= schedule.boundaries_.back().epochs)
-        fail(text, "its epochs must increase");
+        fail_schedule(text, "its epochs must increase");
       schedule.boundaries_.push_back(boundary);
     }
   } else if (name == "cosine") {
@@ -82,7 +82,7 @@ RateSchedule RateSchedule::parse(std::string_view text) {
     takes(1, 1);
     schedule.decay_ = number<double>(given[0], text, 0, 1e6);
   } else {
-    fail(text, fmt::format("unknown schedule '{}'", name.substr(0, 40)));
+    fail_schedule(text, fmt::format("unknown schedule '{}'", name.substr(0, 40)));
   }
   return schedule;
 }

@@ -16,10 +16,10 @@ constexpr double softmax_flops = 6;
 constexpr double softmax_gradient_flops = 5;
 
 // The sizes, from operands q and k.
-struct Sizes {
+struct AttentionSizes {
   std::int64_t samples, queries, heads, width, keys, groups;
 
-  explicit Sizes(std::span<const TensorType> inputs)
+  explicit AttentionSizes(std::span<const TensorType> inputs)
       : samples(inputs[0].shape[0]),
         queries(inputs[0].shape[1]),
         heads(inputs[0].shape[2]),
@@ -95,7 +95,7 @@ class Attention final : public Op {
   }
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    const Sizes sizes(inputs);
+    const AttentionSizes sizes(inputs);
     const bool causal = attributes.get<bool>("causal");
     return 2 * sizes.product(causal) + softmax_flops * sizes.scores(causal);
   }
@@ -143,7 +143,7 @@ class AttentionGradient final : public Op {
   // The scores, which a kernel may compute again or keep, do not count.
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    const Sizes sizes(inputs);
+    const AttentionSizes sizes(inputs);
     const bool causal = attributes.get<bool>("causal");
     return 4 * sizes.product(causal) + softmax_gradient_flops * sizes.scores(causal);
   }

@@ -10,7 +10,7 @@ namespace {
 // Statistics take two operations per element, normalising four.
 constexpr double training_flops = 6;
 constexpr double inference_flops = 2;
-constexpr double gradient_flops = 10;
+constexpr double batch_norm_gradient_flops = 10;
 
 class BatchNorm final : public Op {
  public:
@@ -131,7 +131,7 @@ class BatchNormGradient final : public Op {
   std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 4}, {0, 7}, {4, 4}, {4, 7}, {4, 6}}; }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return gradient_flops * static_cast<double>(inputs[0].elements());
+    return batch_norm_gradient_flops * static_cast<double>(inputs[0].elements());
   }
 };
 

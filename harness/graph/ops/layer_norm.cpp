@@ -8,8 +8,8 @@ namespace assay {
 namespace {
 
 // Statistics take three operations per element, normalising four.
-constexpr double forward_flops = 7;
-constexpr double gradient_flops = 13;
+constexpr double layer_norm_flops = 7;
+constexpr double layer_norm_gradient_flops = 13;
 
 class LayerNorm final : public Op {
  public:
@@ -44,7 +44,7 @@ class LayerNorm final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return forward_flops * static_cast<double>(inputs[0].elements());
+    return layer_norm_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -92,7 +92,7 @@ class LayerNormGradient final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return gradient_flops * static_cast<double>(inputs[0].elements());
+    return layer_norm_gradient_flops * static_cast<double>(inputs[0].elements());
   }
   // A row of x and dy is read completely before its dx is written, and an element of addend before its own.
   std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}, {0, 5}}; }

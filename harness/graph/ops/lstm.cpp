@@ -11,10 +11,10 @@ constexpr double unit_flops = 60;
 constexpr double unit_gradient_flops = 30;
 
 // The sizes, from operands x, weight, recurrent_weight in this order.
-struct Sizes {
+struct LstmSizes {
   std::int64_t samples, steps, features, units;
 
-  explicit Sizes(std::span<const TensorType> inputs)
+  explicit LstmSizes(std::span<const TensorType> inputs)
       : samples(inputs[0].shape[0]),
         steps(inputs[0].shape[1]),
         features(inputs[0].shape[2]),
@@ -40,7 +40,7 @@ void check_weights(const Operands& in) {
   in.require(in.shape(1)[1] == in.shape(0)[2], "inner dimensions differ");
 }
 
-Shape result_shape(const Attributes& attributes, const Sizes& sizes) {
+Shape result_shape(const Attributes& attributes, const LstmSizes& sizes) {
   if (attributes.get<bool>("last")) return {sizes.samples, sizes.units};
   return {sizes.samples, sizes.steps, sizes.units};
 }
@@ -69,11 +69,11 @@ class Lstm final : public Op {
     check_weights(in);
     in.shaped(3, {in.shape(1)[0]});
     in.accumulates(3, 0);
-    return {{in.dtype(0), result_shape(attributes, Sizes(inputs))}, {}};
+    return {{in.dtype(0), result_shape(attributes, LstmSizes(inputs))}, {}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    const Sizes sizes(inputs);
+    const LstmSizes sizes(inputs);
     return sizes.product_of_x() + sizes.product_of_h() + unit_flops * sizes.unit_steps();
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -107,14 +107,14 @@ class LstmGradient final : public Op {
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     check_weights(in);
-    in.shaped(4, result_shape(attributes, Sizes(inputs)));
+    in.shaped(4, result_shape(attributes, LstmSizes(inputs)));
     in.same_dtype(4, 0);
     const DType sum = accumulation(in.dtype(0));
     return {{sum, in.shape(1)}, {sum, in.shape(2)}, {sum, {in.shape(1)[0]}}, inputs[0]};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType> outputs) const override {
-    const Sizes sizes(inputs);
+    const LstmSizes sizes(inputs);
     const bool wants_dx = outputs.size() > 3 && !outputs[3].shape.empty();
     return (wants_dx ? 2 : 1) * sizes.product_of_x() + 2 * sizes.product_of_h() +
            unit_gradient_flops * sizes.unit_steps();

@@ -7,8 +7,9 @@
 namespace assay {
 namespace {
 
-constexpr double forward_flops = 3;   // square, sum, scale
-constexpr double gradient_flops = 5;  // a product and its sum, then a product, a difference and a scale
+constexpr double normalise_flops = 3;  // square, sum, scale
+constexpr double normalise_gradient_flops =
+    5;  // a product and its sum, then a product, a difference and a scale
 
 class Normalise final : public Op {
  public:
@@ -34,7 +35,7 @@ class Normalise final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return forward_flops * static_cast<double>(inputs[0].elements());
+    return normalise_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -71,7 +72,7 @@ class NormaliseGradient final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return gradient_flops * static_cast<double>(inputs[0].elements());
+    return normalise_gradient_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 2}}; }
 };

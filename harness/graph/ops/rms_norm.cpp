@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
-constexpr double forward_flops = 4;
-constexpr double gradient_flops = 9;
+constexpr double rms_norm_flops = 4;
+constexpr double rms_norm_gradient_flops = 9;
 
 class RmsNorm final : public Op {
  public:
@@ -33,7 +33,7 @@ class RmsNorm final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return forward_flops * static_cast<double>(inputs[0].elements());
+    return rms_norm_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -76,7 +76,7 @@ class RmsNormGradient final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return gradient_flops * static_cast<double>(inputs[0].elements());
+    return rms_norm_gradient_flops * static_cast<double>(inputs[0].elements());
   }
   // A row of x and dy is read completely before its dx is written, and an element of addend before its own.
   std::vector<InPlace> in_place() const override { return {{0, 2}, {0, 0}, {0, 4}}; }

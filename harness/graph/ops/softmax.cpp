@@ -6,8 +6,8 @@ namespace assay {
 namespace {
 
 // Exponential, subtraction, sum, maximum and division count one each.
-constexpr double forward_flops = 5;
-constexpr double gradient_flops = 4;
+constexpr double softmax_flops = 5;
+constexpr double softmax_gradient_flops = 4;
 
 class Softmax final : public Op {
  public:
@@ -27,7 +27,7 @@ class Softmax final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return forward_flops * static_cast<double>(inputs[0].elements());
+    return softmax_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -58,7 +58,7 @@ class SoftmaxGradient final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return gradient_flops * static_cast<double>(inputs[0].elements());
+    return softmax_gradient_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 1}}; }
 };
