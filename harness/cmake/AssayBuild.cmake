@@ -39,6 +39,12 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN/../../../../lib")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
+# Links a test program in a tenth of the default linker's time.
+find_program(ASSAY_MOLD mold)
+if(ASSAY_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_link_options(assay_build INTERFACE "$<BUILD_INTERFACE:-fuse-ld=mold>")
+endif()
+
 find_program(ASSAY_CCACHE ccache)
 if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # By default ccache does not cache files that were compiled with precompiled headers; this setting allows it.

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/nightly.hpp"
 #include "tests/ops/training_run.hpp"
 
 namespace assay::ops {
@@ -23,7 +24,12 @@ std::int64_t resident_bytes() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-class Memory : public NeedsDevice<::testing::TestWithParam<std::string>> {};
+class Memory : public NeedsDevice<::testing::TestWithParam<std::string>> {
+  void SetUp() override {
+    if (!nightly()) GTEST_SKIP() << "it takes minutes: scripts/test --nightly";
+    NeedsDevice::SetUp();
+  }
+};
 
 void expect_constant(TrainingRun training, std::int64_t first, std::int64_t steps) {
   training.run(first);

@@ -1,7 +1,7 @@
 """A short run of scripts/fuzz, and its command line.
 
 The short run builds every target with clang first, which takes long: it runs only if ASSAY_FUZZ is set.
-fuzz_replay_test gives the corpora to the same targets in every run of the tests.
+fuzz_test gives the corpora to the same targets in every run of the tests.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
     "assay",
     "op_cuda_test",
-    "steps_cuda_test",
-    "traps_cuda_test",
     "cuda_gpu_test",
     "assay-kernels-cuda",
 )
@@ -73,12 +71,12 @@ def test_runs_each_command_once(machine: Machine) -> None:
 
 
 def test_names_what_failed_and_tries_it_again(machine: Machine) -> None:
-    machine.make("steps_cuda_test", 3)
+    machine.make("cuda_gpu_test", 3)
     failed = machine.run("--stage", "conformance")
     assert failed.returncode == 4
-    assert "conformance_steps: exit code 3" in failed.stdout
-    assert "conformance_traps:" not in failed.stdout.split("Not done yet")[1]
-    machine.make("steps_cuda_test", 0)
+    assert "search: exit code 3" in failed.stdout
+    assert "conformance_op_0:" not in failed.stdout.split("Not done yet")[1]
+    machine.make("cuda_gpu_test", 0)
     assert machine.run("--stage", "conformance").returncode == 0
 
 

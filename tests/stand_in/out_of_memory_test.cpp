@@ -1,4 +1,5 @@
 // A program on a device that finds no memory at the nth allocation, for each n.
+#include "tests/nightly.hpp"
 #include "tests/stand_in/program_case.hpp"
 #include "tests/stand_in/session.hpp"
 
@@ -39,19 +40,16 @@ TEST_P(OutOfMemoryAt, EachAllocationEndsCleanlyOrGoesOnRightly) {
   }
 }
 
-#ifdef ASSAY_ALL_NETWORKS
-INSTANTIATE_TEST_SUITE_P(Searches, OutOfMemoryAt,
-                         ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::bf16,
-                                                       Search::measured}),
+std::vector<ProgramCase> programs() {
+  std::vector<ProgramCase> all{{"residual", "graph", PrecisionKind::fp32},
+                               {"lstm", "graph", PrecisionKind::fp32},
+                               {"mlp", "eager", PrecisionKind::fp32},
+                               {"mlp", "primitives", PrecisionKind::fp32}};
+  if (nightly()) all.push_back({"residual", "graph", PrecisionKind::bf16, Search::measured});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Programs, OutOfMemoryAt, ::testing::ValuesIn(programs()),
                          [](const auto& test) { return ::testing::PrintToString(test.param); });
-#else
-INSTANTIATE_TEST_SUITE_P(Programs, OutOfMemoryAt,
-                         ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::fp32},
-                                           ProgramCase{"lstm", "graph", PrecisionKind::fp32},
-                                           ProgramCase{"mlp", "eager", PrecisionKind::fp32},
-                                           ProgramCase{"mlp", "primitives", PrecisionKind::fp32}),
-                         [](const auto& test) { return ::testing::PrintToString(test.param); });
-#endif
 
 }  // namespace
 }  // namespace assay::cuda

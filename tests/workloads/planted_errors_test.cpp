@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t batch = 24;  // of 4 distinct samples
+constexpr std::int64_t image_batch = 24;  // of 4 distinct samples
 
 OptimizerSpec optimizer_of(const Plant& plant, std::string_view kind) {
   OptimizerSpec optimizer;
@@ -26,8 +26,8 @@ int expect_caught(const Plant& plant, const Wronged& wronged) {
   int modes = 0;
   for (const char* mode : {"eager", "graph"}) {
     PlantedBackend backend(plant, wronged);
-    const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)),
-                                        {Task::train, mode});
+    const Judged judged = judge_backend(
+        backend, trap_program(image_batch, optimizer_of(plant, plant.optimizer)), {Task::train, mode});
     if (backend.planted() == 0) {
       EXPECT_TRUE(judged.passed()) << plant.what << " in mode " << mode << '\n' << judged.text();
       continue;
@@ -57,7 +57,7 @@ TEST(PlantedErrors, are_in_the_fused_ops_and_optimizers_of_onednn) {
        {"fused_relu", "stale_gradient", "double_update", "batch_size", "padding", "tf32"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant, wronged_onednn());
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::train, "graph"});
+    const Judged judged = judge_backend(backend, trap_program(image_batch, {}), {Task::train, "graph"});
     EXPECT_GT(backend.planted(), 0) << name;
     EXPECT_FALSE(judged.passed()) << name;
   }
@@ -71,7 +71,7 @@ TEST(PlantedErrors, are_all_that_is_wrong_with_the_wrapped_kernels_of_onednn) {
       [](PlantedCall& call) { call.run(); }};
   for (const char* mode : {"eager", "graph"}) {
     PlantedBackend backend(nothing, wronged_onednn());
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::train, mode});
+    const Judged judged = judge_backend(backend, trap_program(image_batch, {}), {Task::train, mode});
     EXPECT_GT(backend.planted(), 0);
     EXPECT_TRUE(judged.passed()) << mode << '\n' << judged.text();
   }
@@ -95,7 +95,7 @@ TEST(PlantedErrors, are_all_that_is_wrong_with_the_network) {
       optimizer.kind = kind;
       optimizer.weight_decay = 0.1;
       const Judged judged =
-          judge_backend(backend, trap_program(batch, optimizer), {Task::train, "graph", precision});
+          judge_backend(backend, trap_program(image_batch, optimizer), {Task::train, "graph", precision});
       EXPECT_TRUE(judged.passed()) << kind << ' ' << to_string(precision) << '\n' << judged.text();
     }
   }
@@ -106,7 +106,7 @@ TEST(PlantedErrors, are_caught_with_every_optimizer_when_they_stop_the_training)
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
     for (const char* kind : {"sgd", "rmsprop"}) {
-      const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, kind)), {});
+      const Judged judged = judge_backend(backend, trap_program(image_batch, optimizer_of(plant, kind)), {});
       EXPECT_FALSE(judged.passed()) << name << ' ' << kind << '\n' << judged.text();
     }
   }
@@ -120,7 +120,7 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
         "momentum_convention", "rate_in_velocity", "rmsprop_decay"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
-    const Program program = trap_program(batch, optimizer_of(plant, plant.optimizer));
+    const Program program = trap_program(image_batch, optimizer_of(plant, plant.optimizer));
     const Judged judged = judge_backend(backend, program, {Task::train, "graph", PrecisionKind::bf16});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
@@ -131,7 +131,7 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
 TEST(PlantedErrors, are_distinguished_from_the_rounding_of_tf32) {
   PlantedBackend rounded(find_plant("tf32"));
   const Judged honest =
-      judge_backend(rounded, trap_program(batch, {}), {Task::train, "graph", PrecisionKind::tf32});
+      judge_backend(rounded, trap_program(image_batch, {}), {Task::train, "graph", PrecisionKind::tf32});
   EXPECT_TRUE(honest.passed()) << honest.text();
   EXPECT_GT(honest.worst(), 0.02) << "bounds that nothing can reach hold nothing";
   for (const char* name :
@@ -139,8 +139,9 @@ TEST(PlantedErrors, are_distinguished_from_the_rounding_of_tf32) {
         "stale_gradient", "later_steps", "running_statistics", "adam_bias_correction"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
-    const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)),
-                                        {Task::train, "graph", PrecisionKind::tf32});
+    const Judged judged =
+        judge_backend(backend, trap_program(image_batch, optimizer_of(plant, plant.optimizer)),
+                      {Task::train, "graph", PrecisionKind::tf32});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
   }
@@ -150,7 +151,7 @@ TEST(PlantedErrors, are_caught_in_inference) {
   for (const char* name : {"fused_path", "batch_size", "pool_divisor", "batch_norm_epsilon", "tf32"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::infer});
+    const Judged judged = judge_backend(backend, trap_program(image_batch, {}), {Task::infer});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
   }
 }

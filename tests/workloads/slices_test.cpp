@@ -24,7 +24,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t classes = 3, slices = 2;
+constexpr std::size_t slice_classes = 3, slices = 2;
 constexpr double momentum = 0.9, epsilon = 1e-5;
 
 // An input of one channel, to which a parameter is added; a batch norm; its result is the logits.
@@ -32,8 +32,8 @@ Program small_program(std::int64_t batch) {
   const auto build = [&](bool training) {
     Graph graph("normalised");
     GraphBuilder builder(graph, training);
-    const ValueId x = builder.input("inputs", {batch, 1, 1, classes});
-    const ValueId moved = builder.add(x, builder.parameter("shift", {1, 1, classes}, "zeros"));
+    const ValueId x = builder.input("inputs", {batch, 1, 1, slice_classes});
+    const ValueId moved = builder.add(x, builder.parameter("shift", {1, 1, slice_classes}, "zeros"));
     const ValueId logits = builder.flatten(builder.batch_norm("bn", moved, momentum, epsilon));
     graph.add_output("logits", logits);
     if (training)
@@ -46,9 +46,9 @@ Program small_program(std::int64_t batch) {
 
 // One step of the exam by hand.
 struct Step {
-  double loss = 0, weight = 0, bias = 0;  // the last two: gradients
-  std::array<double, classes> shift{};    // gradient
-  double mean = 0, variance = 0;          // of the first slice
+  double loss = 0, weight = 0, bias = 0;      // the last two: gradients
+  std::array<double, slice_classes> shift{};  // gradient
+  double mean = 0, variance = 0;              // of the first slice
 };
 
 Step step_by_hand(const ExamFeeds& feeds, std::size_t parts) {
@@ -59,8 +59,8 @@ Step step_by_hand(const ExamFeeds& feeds, std::size_t parts) {
   const std::vector<double> shift = given("shift");
   const FedBatch fed = feeds.batch(0);
   std::vector<double> x = to_doubles(fed.inputs);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] += shift[i % classes];
-  const std::size_t rows = x.size() / classes, part = x.size() / parts;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += shift[i % slice_classes];
+  const std::size_t rows = x.size() / slice_classes, part = x.size() / parts;
   Step step;
   for (std::size_t first = 0; first < x.size(); first += part) {
     double mean = 0, variance = 0;
@@ -71,12 +71,13 @@ Step step_by_hand(const ExamFeeds& feeds, std::size_t parts) {
     const double inverse = 1 / std::sqrt(variance + epsilon);
     std::vector<double> h(part), dy(part);
     for (std::size_t i = 0; i < part; ++i) h[i] = (x[first + i] - mean) * inverse;
-    for (std::size_t row = 0; row < part / classes; ++row) {
+    for (std::size_t row = 0; row < part / slice_classes; ++row) {
       double sum = 0;
-      for (std::size_t c = 0; c < classes; ++c) sum += std::exp(h[row * classes + c] * weight + bias);
-      const auto label = static_cast<std::size_t>(fed.labels.as<std::int32_t>()[first / classes + row]);
-      for (std::size_t c = 0; c < classes; ++c) {
-        const std::size_t i = row * classes + c;
+      for (std::size_t c = 0; c < slice_classes; ++c)
+        sum += std::exp(h[row * slice_classes + c] * weight + bias);
+      const auto label = static_cast<std::size_t>(fed.labels.as<std::int32_t>()[first / slice_classes + row]);
+      for (std::size_t c = 0; c < slice_classes; ++c) {
+        const std::size_t i = row * slice_classes + c;
         const double share = std::exp(h[i] * weight + bias) / sum;
         if (c == label) step.loss -= std::log(share) / static_cast<double>(rows);
         dy[i] = (share - (c == label ? 1 : 0)) / static_cast<double>(rows);
@@ -85,7 +86,7 @@ Step step_by_hand(const ExamFeeds& feeds, std::size_t parts) {
     double dweight = 0, dbias = 0;
     for (std::size_t i = 0; i < part; ++i) dweight += dy[i] * h[i], dbias += dy[i];
     for (std::size_t i = 0; i < part; ++i)
-      step.shift[i % classes] +=
+      step.shift[i % slice_classes] +=
           weight * inverse * (dy[i] - (dbias + h[i] * dweight) / static_cast<double>(part));
     step.weight += dweight;
     step.bias += dbias;
@@ -132,7 +133,7 @@ TEST_F(Slices, AreNormalisedByTheirOwnStatistics) {
   EXPECT_NEAR(answer("first/loss")[0], step.loss, 1e-12);
   EXPECT_NEAR(answer("gradient/bn.weight")[0], step.weight, 1e-12);
   EXPECT_NEAR(answer("gradient/bn.bias")[0], step.bias, 1e-12);
-  for (std::size_t c = 0; c < classes; ++c)
+  for (std::size_t c = 0; c < slice_classes; ++c)
     EXPECT_NEAR(answer("gradient/shift")[c], step.shift[c], 1e-12) << c;
   const Step whole = step_by_hand(feeds_, 1);
   EXPECT_GT(std::abs(whole.weight - step.weight), 1e-4) << "statistics of the whole batch are others";

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t batch = 24;  // of 4 distinct samples
+constexpr std::int64_t text_batch = 24;  // of 4 distinct samples
 constexpr const char* modes[] = {"graph", "eager"};
 
 class TransformerPlant : public ::testing::TestWithParam<std::string_view> {
@@ -22,7 +22,7 @@ class TransformerPlant : public ::testing::TestWithParam<std::string_view> {
     for (const char* mode : modes) {
       SCOPED_TRACE(mode);
       PlantedBackend backend(plant(), wronged);
-      const Judged judged = judge_backend(backend, transformer_trap_program(batch), {Task::train, mode});
+      const Judged judged = judge_backend(backend, transformer_trap_program(text_batch), {Task::train, mode});
       EXPECT_GT(backend.planted(), 0) << "no op of the graph has the mistake";
       EXPECT_FALSE(judged.passed()) << plant().what << '\n' << judged.text();
       EXPECT_GT(judged.worst(), 3) << plant().what << ": caught by a hair\n" << judged.text();
@@ -54,7 +54,7 @@ TEST(TransformerPlants, AreCaughtUnderTheWideBoundsOfBf16) {
     for (const Wronged& wronged : {wronged_reference(), wronged_onednn()}) {
       if (!wronged.backend) continue;
       PlantedBackend backend(plant, wronged);
-      const Judged judged = judge_backend(backend, transformer_trap_program(batch),
+      const Judged judged = judge_backend(backend, transformer_trap_program(text_batch),
                                           {Task::train, "graph", PrecisionKind::bf16});
       EXPECT_GT(backend.planted(), 0) << name;
       EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
@@ -67,10 +67,10 @@ class TransformerProgram
 
 TEST_P(TransformerProgram, IsCaughtIfItIsWrong) {
   const auto& [name, mistake, precision] = GetParam();
-  const Program right = transformer_trap_program(batch, mistake.right);
+  const Program right = transformer_trap_program(text_batch, mistake.right);
   for (const char* mode : modes) {
     SCOPED_TRACE(mode);
-    AlteredBackend backend(name, transformer_trap_program(batch, mistake.wrong));
+    AlteredBackend backend(name, transformer_trap_program(text_batch, mistake.wrong));
     const Judged judged = judge_backend(backend, right, {Task::train, mode, precision});
     EXPECT_FALSE(judged.passed()) << mistake.what << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << mistake.what << ": caught by a hair\n" << judged.text();
@@ -79,7 +79,7 @@ TEST_P(TransformerProgram, IsCaughtIfItIsWrong) {
 
 TEST_P(TransformerProgram, PassesIfItIsRight) {
   const auto& [name, mistake, precision] = GetParam();
-  const Program right = transformer_trap_program(batch, mistake.right);
+  const Program right = transformer_trap_program(text_batch, mistake.right);
   for (const Task task : {Task::train, Task::infer}) {
     for (const char* mode : modes) {
       const Judged judged = judge_backend(*make_backend(name), right, {task, mode, precision});
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, TransformerProgram,
 
 TEST(TransformerPlants, AreAllThatIsWrongWithTheNetworkInTf32) {
   for (const Task task : {Task::train, Task::infer}) {
-    const Judged judged = judge_backend(*make_backend("reference"), transformer_trap_program(batch),
+    const Judged judged = judge_backend(*make_backend("reference"), transformer_trap_program(text_batch),
                                         {task, "graph", PrecisionKind::tf32});
     EXPECT_TRUE(judged.passed()) << judged.text();
   }

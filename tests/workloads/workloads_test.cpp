@@ -6,6 +6,7 @@
 
 #include "backends/reference/reference_backend.hpp"
 #include "harness/graph/passes/recompute.hpp"
+#include "tests/nightly.hpp"
 #include "tests/workloads/altered_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
@@ -40,27 +41,20 @@ std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   return name;
 }
 
-// Networks whose check takes long: a separate program has them.
+// Networks whose check takes minutes.
 bool is_deep(const Workload& workload) {
   return workload.name.starts_with("resnet") || element_count(workload.sample_shape) > 3 * 64 * 64;
 }
 
 std::vector<Case> networks() {
   std::vector<Case> all;
-#ifndef ASSAY_DEEP_NETWORKS
   all.push_back({"reference", "traps", PrecisionKind::tf32});
-#endif
   for (const std::string& backend : our_backends()) {
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
-#ifdef ASSAY_DEEP_NETWORKS
-      const bool wanted = true;
-#else
-      const bool wanted = false;
       all.push_back({backend, "traps", precision});
-#endif
       for (const Workload& workload : all_workloads()) {
         const bool slow = workload.name == "cnn" && precision == PrecisionKind::bf16;  // lenet5 says as much
-        if (!slow && is_deep(workload) == wanted) all.push_back({backend, workload.name, precision});
+        if (!slow && (nightly() || !is_deep(workload))) all.push_back({backend, workload.name, precision});
       }
     }
   }
@@ -115,7 +109,6 @@ TEST_P(CheckedWorkload, agrees_with_the_oracle) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedWorkload, ::testing::ValuesIn(networks()), name_of);
 
-#ifndef ASSAY_DEEP_NETWORKS
 // A block of 16 channels is not full: what the library has in the rest of it must not reach the layer before.
 Program program_of_24_channels() {
   const auto build = [](bool training) {
@@ -280,12 +273,13 @@ TEST(Dropout, AnotherRateIsFoundByStepsAndDraws) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);
-#else
+
 // CheckedWorkload has two layers of these; a step of training needs more than 20 GB at full size.
 using FullSizeCase = std::tuple<std::string, std::string, PrecisionKind>;
 class FullSize : public ::testing::TestWithParam<FullSizeCase> {};
 
 TEST_P(FullSize, InfersAsTheOracle) {
+  if (!nightly()) GTEST_SKIP() << "it takes minutes: scripts/test --nightly";
   const auto& [backend, network, precision] = GetParam();
   const Workload& workload = find_workload(network);
   const Program program = workload.build(2, {16}, workload.classes);
@@ -309,7 +303,6 @@ INSTANTIATE_TEST_SUITE_P(Backends, FullSize,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
-#endif
 
 }  // namespace
 }  // namespace assay

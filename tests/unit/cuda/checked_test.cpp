@@ -10,6 +10,7 @@
 #endif
 #include "backends/cuda/library.hpp"
 #include "harness/engine/kernel_executable.hpp"
+#include "tests/nightly.hpp"
 #include "tests/unit/engine/programs.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/trap_program.hpp"
@@ -56,28 +57,27 @@ std::string name_of(const ::testing::TestParamInfo<CheckedCase>& test) {
 
 std::vector<CheckedCase> checked_cases() {
   std::vector<CheckedCase> all;
-#if defined(ASSAY_DEEP_NETWORKS) && defined(ASSAY_CUDA_STAND_IN)
-  const auto programs = {"lenet5", "lstm", "resnet56"};
-#elif defined(ASSAY_DEEP_NETWORKS)
-  const auto programs = {"lstm", "resnet56"};
-#elif defined(ASSAY_CUDA_STAND_IN)
-  const auto programs = {"traps", "residual", "mlp"};  // it searches for engines: lenet5 takes a minute
+#ifdef ASSAY_CUDA_STAND_IN
+  constexpr bool stand_in = true;
 #else
-  const auto programs = {"traps", "residual", "mlp", "lenet5"};
+  constexpr bool stand_in = false;
 #endif
-  for (const char* program : programs) {
+  std::vector<std::string> programs{"traps", "residual", "mlp"};
+  if (!stand_in || nightly()) programs.emplace_back("lenet5");  // the stand-in searches for engines: a minute
+  if (nightly()) programs.insert(programs.end(), {"lstm", "resnet56"});
+  for (const std::string& program : programs) {
     for (const char* mode : {"graph", "eager", primitives_mode}) {
       for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
         all.push_back({program, mode, precision});
     }
   }
-#if defined(ASSAY_DEEP_NETWORKS) && defined(ASSAY_CUDA_STAND_IN)
-  for (const Workload& workload : all_workloads()) {
-    if (workload.name == "mlp" || std::ranges::count(programs, workload.name) > 0) continue;
-    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16})
-      all.push_back({workload.name, "graph", precision, false});  // a search would take minutes
+  if (stand_in && nightly()) {
+    for (const Workload& workload : all_workloads()) {
+      if (std::ranges::count(programs, workload.name) > 0) continue;
+      for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16})
+        all.push_back({workload.name, "graph", precision, false});  // a search would take minutes
+    }
   }
-#endif
   // docs/explanation/equivalence.md has no bound for an LSTM under tf32.
   std::erase_if(
       all, [](const CheckedCase& c) { return c.program == "lstm" && c.precision == PrecisionKind::tf32; });

@@ -25,19 +25,20 @@
 #include "backends/cuda/library.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/graph/passes/training_step.hpp"
+#include "tests/nightly.hpp"
 #include "tests/unit/cuda/device_without_work.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cuda {
 namespace {
 
-struct Gpu {
+struct GpuFile {
   const char* file;
   int architecture;
 };
-void PrintTo(const Gpu& gpu, std::ostream* stream) { *stream << gpu.file; }
+void PrintTo(const GpuFile& gpu, std::ostream* stream) { *stream << gpu.file; }
 
-Target target_of(const Gpu& gpu) {
+Target target_of(const GpuFile& gpu) {
   std::ifstream file(fmt::format("{}/{}.json", ASSAY_GPUS, gpu.file), std::ios::binary);
   const std::vector<std::uint8_t> text{std::istreambuf_iterator<char>(file), {}};
   auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
@@ -62,11 +63,7 @@ Work work_of_networks(PrecisionKind kind, bool all) {
   return work;
 }
 
-#ifdef ASSAY_ALL_NETWORKS
-constexpr bool all_networks = true;
-#else
-constexpr bool all_networks = false;  // planning all takes minutes
-#endif
+const bool all_networks = nightly();  // planning all takes minutes
 
 std::string describe(const ConvolutionSpec& s) {
   const char* kind = s.kind == ConvolutionSpec::Kind::forward          ? "forward"
@@ -79,7 +76,7 @@ std::string describe(const ConvolutionSpec& s) {
 
 // What a version of cuDNN chose for a GPU when it was recorded, so that a change of cuDNN, or of what we ask of it, shows.
 // With $ASSAY_RECORD_PLANS the record is written instead.
-void compare_with_record(const Gpu& gpu, const std::string& chosen) {
+void compare_with_record(const GpuFile& gpu, const std::string& chosen) {
   const std::string file = fmt::format("{}/{}-cudnn-{}.txt", ASSAY_PLANS, gpu.file, cudnnGetVersion());
   if (std::getenv("ASSAY_RECORD_PLANS") != nullptr) {
     std::ofstream(file) << chosen;
@@ -93,7 +90,7 @@ void compare_with_record(const Gpu& gpu, const std::string& chosen) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(record), {}), chosen) << "differs from " << file;
 }
 
-class Plans : public ::testing::TestWithParam<Gpu> {
+class Plans : public ::testing::TestWithParam<GpuFile> {
  protected:
   // cuDNN finds the driver by its name, which is that of the library that is loaded first.
   static void SetUpTestSuite() {
@@ -181,13 +178,12 @@ TEST(Descriptions, OfAnLstmAreAcceptedInEachFormThatIsTried) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpus, Plans,
-#ifdef ASSAY_ALL_NETWORKS
-                         ::testing::Values(Gpu{"h100", 90}, Gpu{"h200", 90}, Gpu{"a100", 80},
-                                           Gpu{"b200", 100}, Gpu{"rtx4090", 89}),
-#else
-                         ::testing::Values(Gpu{"h100", 90}),
-#endif
+std::vector<GpuFile> gpus() {
+  if (!nightly()) return {{"h100", 90}};
+  return {{"h100", 90}, {"h200", 90}, {"a100", 80}, {"b200", 100}, {"rtx4090", 89}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, Plans, ::testing::ValuesIn(gpus()),
                          [](const auto& test) { return std::string(test.param.file); });
 
 }  // namespace

@@ -108,9 +108,9 @@ TEST(Recompute, segments_are_in_graph_json) {
   EXPECT_EQ(program_from_json(to_json(program)).segments, program.segments);
   for (const char* wrong : {R"([[0, 0]])", R"([[0, 3], [2, 5]])", R"([[0, 1000]])", R"([[-1, 2]])",
                             R"([[0, 1, 2]])", R"([3])", R"({})"}) {
-    nlohmann::json json = to_json(program);
-    json["segments"] = nlohmann::json::parse(wrong);
-    EXPECT_THROW(program_from_json(json), GraphError) << wrong;
+    nlohmann::json changed = to_json(program);
+    changed["segments"] = nlohmann::json::parse(wrong);
+    EXPECT_THROW(program_from_json(changed), GraphError) << wrong;
   }
 }
 

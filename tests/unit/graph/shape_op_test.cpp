@@ -36,7 +36,7 @@ class ShapeOps : public ::testing::Test {
   GraphBuilder builder_{graph_};
 };
 
-std::int64_t i(std::int64_t n) { return n; }
+std::int64_t i64(std::int64_t n) { return n; }
 Attributes range(std::int64_t axis, std::int64_t begin, std::int64_t end) {
   return {{"axis", axis}, {"begin", begin}, {"end", end}};
 }
@@ -56,7 +56,7 @@ TEST_F(ShapeOps, ReshapeTakesOneExtentFromTheCount) {
 
 TEST_F(ShapeOps, concat_adds_up_one_dimension_of_any_number_of_operands) {
   const ValueId a = value({2, 3, 4, 4}), b = value({2, 5, 4, 4}), c = value({2, 1, 4, 4});
-  EXPECT_EQ(apply("concat", {a}, {{"axis", i(1)}}).shape, (Shape{2, 3, 4, 4}));
+  EXPECT_EQ(apply("concat", {a}, {{"axis", i64(1)}}).shape, (Shape{2, 3, 4, 4}));
   const std::array all{a, b, c};
   const ValueId y = builder_.concat(all, 1, "joined");
   EXPECT_EQ(type(y).shape, (Shape{2, 9, 4, 4}));
@@ -67,13 +67,13 @@ TEST_F(ShapeOps, concat_adds_up_one_dimension_of_any_number_of_operands) {
 
 TEST_F(ShapeOps, concat_refuses_operands_that_do_not_fit) {
   const ValueId a = value({2, 3}), b = value({4, 3});
-  refuses("concat", {a, b}, {{"axis", i(1)}},
+  refuses("concat", {a, b}, {{"axis", i64(1)}},
           "[concat] got x f32 (2, 3), x f32 (4, 3): only the dimension 1 may differ");
-  refuses("concat", {a, b}, {{"axis", i(2)}}, "attribute 'axis' is 2, but there are 2 dimensions");
-  refuses("concat", {a, b}, {{"axis", i(-1)}}, "attribute 'axis' is -1");
-  refuses("concat", {a, value({2, 3, 1})}, {{"axis", i(0)}}, "must have 2 dimensions");
-  refuses("concat", {a, value({2, 3}, DType::bf16)}, {{"axis", i(0)}}, "same element type");
-  refuses("concat", {}, {{"axis", i(0)}}, "it takes 1 and any number of 1 more");
+  refuses("concat", {a, b}, {{"axis", i64(2)}}, "attribute 'axis' is 2, but there are 2 dimensions");
+  refuses("concat", {a, b}, {{"axis", i64(-1)}}, "attribute 'axis' is -1");
+  refuses("concat", {a, value({2, 3, 1})}, {{"axis", i64(0)}}, "must have 2 dimensions");
+  refuses("concat", {a, value({2, 3}, DType::bf16)}, {{"axis", i64(0)}}, "same element type");
+  refuses("concat", {}, {{"axis", i64(0)}}, "it takes 1 and any number of 1 more");
 }
 
 TEST_F(ShapeOps, the_gradient_of_concat_is_a_slice_for_each_operand) {
@@ -102,9 +102,9 @@ TEST_F(ShapeOps, slice_takes_a_range_that_is_there) {
   for (const auto& [begin, end] : {std::pair{3, 3}, {-1, 2}, {0, 7}, {5, 2}})
     refuses("slice", {x}, range(1, begin, end), "is not a range within the 6 of dimension 1");
   refuses("slice", {x}, range(3, 0, 1), "attribute 'axis' is 3");
-  refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(3)}, {"size", i(8)}},
+  refuses("slice_gradient", {x}, {{"axis", i64(1)}, {"begin", i64(3)}, {"size", i64(8)}},
           "6 elements, starting at 3, do not fit into 8");
-  refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(0)}, {"size", i(-8)}}, "must be");
+  refuses("slice_gradient", {x}, {{"axis", i64(1)}, {"begin", i64(0)}, {"size", i64(-8)}}, "must be");
 }
 
 TEST_F(ShapeOps, transpose_names_every_dimension_once) {

@@ -17,13 +17,13 @@ Block block(std::int64_t begin, std::int64_t end, double loss) {
   return {.steps = 4, .begin_ns = begin, .end_ns = end, .cpu_ns = 10, .loss = loss, .minor_faults = 1};
 }
 
-std::vector<RankRecord> two_ranks() {
+std::vector<RankRecord> two_records() {
   return {{.rank = 0, .cores = "0", .blocks = {block(100, 200, 1), block(300, 450, 3)}},
           {.rank = 1, .cores = "1", .blocks = {block(110, 220, 2), block(300, 440, 5)}}};
 }
 
 TEST(RankBlocks, TakeTheTimeOfTheSlowestRankAndTheMeanLoss) {
-  const std::vector<Block> blocks = joined_blocks(two_ranks());
+  const std::vector<Block> blocks = joined_blocks(two_records());
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].begin_ns, 110);
   EXPECT_EQ(blocks[0].end_ns, 220);
@@ -36,13 +36,13 @@ TEST(RankBlocks, TakeTheTimeOfTheSlowestRankAndTheMeanLoss) {
 }
 
 TEST(RankBlocks, HaveNoLossIfARankHasNone) {
-  std::vector<RankRecord> ranks = two_ranks();
+  std::vector<RankRecord> ranks = two_records();
   ranks[1].blocks[0].loss.reset();
   EXPECT_FALSE(joined_blocks(ranks)[0].loss);
 }
 
 TEST(RankBlocks, AreRefusedIfTheRanksTookOtherSteps) {
-  std::vector<RankRecord> ranks = two_ranks();
+  std::vector<RankRecord> ranks = two_records();
   EXPECT_THAT(unlike_blocks(ranks), IsEmpty());
   ranks[1].blocks[1].steps = 5;
   EXPECT_THAT(unlike_blocks(ranks), HasSubstr("block 1 of rank 1"));
@@ -51,7 +51,7 @@ TEST(RankBlocks, AreRefusedIfTheRanksTookOtherSteps) {
 }
 
 TEST(RankImbalance, IsTheMedianOfTheSlowestOverTheMean) {
-  Fork fork{.ranks = two_ranks()};
+  Fork fork{.ranks = two_records()};
   for (RankRecord& rank : fork.ranks)
     for (Block& block : rank.blocks) block.kind = BlockKind::timed;
   fork.blocks = joined_blocks(fork.ranks);
@@ -62,7 +62,7 @@ TEST(RankImbalance, IsTheMedianOfTheSlowestOverTheMean) {
 }
 
 TEST(RankImbalance, NeedsRanksAndTimedBlocks) {
-  Fork fork{.ranks = two_ranks()};
+  Fork fork{.ranks = two_records()};
   for (RankRecord& rank : fork.ranks)
     for (Block& block : rank.blocks) block.kind = BlockKind::warm_up;
   fork.blocks = joined_blocks(fork.ranks);
@@ -72,7 +72,7 @@ TEST(RankImbalance, NeedsRanksAndTimedBlocks) {
 }
 
 TEST(RankBlocks, SumTheDisturbancesOverTheLongestWindow) {
-  std::vector<RankRecord> ranks = two_ranks();
+  std::vector<RankRecord> ranks = two_records();
   EXPECT_FALSE(joined_disturbance(ranks));
   ranks[0].disturbance = {.processors = 1, .window_ns = 100, .own_ns = 90, .others_ns = 5, .steal_ns = 1};
   ranks[1].disturbance = {.processors = 2, .window_ns = 120, .own_ns = 80, .others_ns = 7, .steal_ns = 2};
@@ -92,7 +92,7 @@ std::vector<std::string> violations_of(const std::vector<RankRecord>& ranks,
 }
 
 TEST(RankInvariants, HoldTheBlocksOfTheForkToThoseOfItsRanks) {
-  const std::vector<RankRecord> ranks = two_ranks();
+  const std::vector<RankRecord> ranks = two_records();
   std::vector<Block> blocks = joined_blocks(ranks);
   EXPECT_THAT(violations_of(ranks, blocks), IsEmpty());
   blocks[1].end_ns = 440;
@@ -103,7 +103,7 @@ TEST(RankInvariants, HoldTheBlocksOfTheForkToThoseOfItsRanks) {
 
 TEST(RankInvariants, HoldTheRecordsToTheAxis) {
   Report report = test::sample_report(6);
-  report.cells[0].forks[2].ranks = two_ranks();
+  report.cells[0].forks[2].ranks = two_records();
   EXPECT_THAT(invariant_violations(report),
               Contains(HasSubstr("has the records of 2 ranks, but the cell has 1")));
 }

@@ -58,8 +58,6 @@ TEST(MemoryPlan, every_node_of_a_random_graph_finds_its_operands) {
 
 TEST(MemoryPlan, every_node_of_each_workload_finds_its_operands) {
   for (const Workload& workload : all_workloads()) {
-    // Every byte of a plan is written here: photographs would take minutes.
-    if (element_count(workload.sample_shape) > 3 * 64 * 64) continue;
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16, PrecisionKind::fp64}) {
       const Precision policy = precision_of(precision);
       const std::string name(to_string(precision));

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,38 @@
 
 namespace assay {
 
+// Whose bits each aligned unit of an arena holds, as runs of equal units.
+class Units {
+ public:
+  explicit Units(std::int64_t count) : count_(count), runs_{{0, none}} {}
+
+  void write(std::int64_t first, std::int64_t end, ValueId bits) {
+    if (first == end) return;
+    begin_run(first);
+    begin_run(end);
+    runs_.erase(runs_.lower_bound(first), runs_.lower_bound(end));
+    runs_[first] = bits;
+  }
+  bool hold(std::int64_t first, std::int64_t end, ValueId bits) const {
+    if (first == end) return true;
+    if (end > count_) return false;
+    for (auto run = std::prev(runs_.upper_bound(first)); run != runs_.end() && run->first < end; ++run) {
+      if (run->second != bits) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Throws std::out_of_range past the end.
+  void begin_run(std::int64_t unit) {
+    if (unit > count_) throw std::out_of_range("past the end of the arena");
+    runs_.emplace(unit, std::prev(runs_.upper_bound(unit))->second);
+  }
+
+  std::int64_t count_;
+  std::map<std::int64_t, ValueId> runs_;  // by their first unit
+};
+
 class Simulation {
  public:
   Simulation(const Graph& graph, const ByteSize& bytes, const MemoryPlan& plan, const PlanOptions& options)
@@ -21,7 +55,7 @@ class Simulation {
         bytes_(bytes),
         plan_(plan),
         options_(options),
-        arena_(static_cast<std::size_t>(plan.arena_bytes / arena_alignment), none),
+        arena_(plan.arena_bytes / arena_alignment),
         outside_(graph.values().size(), none),
         bits_(graph.values().size()) {
     for (std::size_t v = 0; v < bits_.size(); ++v) bits_[v] = outside_[v] = static_cast<ValueId>(v);
@@ -74,8 +108,7 @@ class Simulation {
     const ValueId wanted = bits_[index(id)];
     bool right = true;
     if (in_arena(id)) {
-      for (auto unit = range(id).first; unit < range(id).end; ++unit)
-        right = right && arena_.at(static_cast<std::size_t>(unit)) == wanted;
+      right = arena_.hold(range(id).first, range(id).end, wanted);
     } else {
       right = outside_[index(plan_.storage[index(id)])] == wanted;
     }
@@ -84,8 +117,7 @@ class Simulation {
 
   void write(ValueId id) {
     if (in_arena(id)) {
-      for (auto unit = range(id).first; unit < range(id).end; ++unit)
-        arena_.at(static_cast<std::size_t>(unit)) = bits_[index(id)];
+      arena_.write(range(id).first, range(id).end, bits_[index(id)]);
     } else {
       outside_[index(plan_.storage[index(id)])] = bits_[index(id)];
     }
@@ -141,15 +173,14 @@ class Simulation {
         if (v != none && in_arena(v) && range(v).overlaps(scratch)) fail("scratch lies over an operand");
       }
     }
-    for (auto unit = scratch.first; unit < scratch.end; ++unit)
-      arena_.at(static_cast<std::size_t>(unit)) = none;
+    arena_.write(scratch.first, scratch.end, none);
   }
 
   const Graph& graph_;
   const ByteSize& bytes_;
   const MemoryPlan& plan_;
   const PlanOptions& options_;
-  std::vector<ValueId> arena_;    // whose bits each aligned unit holds
+  Units arena_;
   std::vector<ValueId> outside_;  // whose bits what is fed or persistent holds
   std::vector<ValueId> bits_;     // the value whose bits a value has: itself, but for a view
   std::string error_;
