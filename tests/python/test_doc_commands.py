@@ -48,7 +48,6 @@ ELSEWHERE = {
     r"scripts/quickstart": ("tests/install/fresh_debian.sh", "scripts/quickstart"),
     r"scripts/plot (\S+\.json ?)+.*": ("tests/python/test_recipes.py", '"scripts/plot"'),
     r"scripts/plot --study .*": ("tests/python/test_claims.py", "--study"),
-    r"scripts/simulate-scaling .*": ("tests/python/test_simulate_scaling.py", "scripts/simulate-scaling"),
     r"scripts/new-backend .*": ("tests/python/test_recipes.py", '"scripts/new-backend"'),
     r"scripts/claims .*": ("tests/python/test_claims.py", "scripts/claims"),
     r"scripts/campaign .*": ("tests/python/campaigns.py", "scripts/campaign"),
