@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import ENVIRONMENTS
 from kept_reports import report_of
-from program import BUILD, PROGRAM
+from program import BUILD
 from worker_under_test import ROOT
 
 SCRIPT = ROOT / "scripts/record-noise"
@@ -21,7 +19,6 @@ SCRIPT = ROOT / "scripts/record-noise"
 def record(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *map(str, arguments)],
-        env=os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")},
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +54,7 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     first["cells"][1]["forks"][5]["flags"] = ["disturbed", "disturbed_round"]
     files = [write(tmp_path, "a.json", first), write(tmp_path, "b.json", second)]
     out = tmp_path / "noise.json"
-    said = record("quiet", out, "--from", *files).stdout
+    said = record("quiet", out, *files).stdout
     assert said == "quiet: 2 cells, 2 sessions, 33 rounds\n"
     (recording,) = recordings(out)
     assert (recording["kind"], recording["flags"]) == ("quiet", True)
@@ -74,9 +71,9 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
 
 def test_replaces_a_recording_of_its_name(tmp_path: Path) -> None:
     file, out = write(tmp_path, "a.json", made(6)), tmp_path / "noise.json"
-    record("quiet", out, "--from", file)
-    record("quiet", out, "--name", "another", "--from", file)
-    record("shared", out, "--name", "quiet", "--from", file)
+    record("quiet", out, file)
+    record("quiet", out, file, "--name", "another")
+    record("shared", out, file, "--name", "quiet")
     assert [(one["name"], one["kind"]) for one in recordings(out)] == [
         ("another", "quiet"),
         ("quiet", "shared"),
@@ -90,9 +87,9 @@ def test_refuses_reports_that_are_no_sessions_of_one_experiment(tmp_path: Path) 
         cell["forks"] = []
     a = write(tmp_path, "a.json", report)
     out = tmp_path / "noise.json"
-    refused = record("quiet", out, "--from", a, write(tmp_path, "b.json", other), code=1)
+    refused = record("quiet", out, a, write(tmp_path, "b.json", other), code=1)
     assert "several builds or machines" in refused.stderr
-    refused = record("quiet", out, "--from", a, write(tmp_path, "c.json", without), code=1)
+    refused = record("quiet", out, a, write(tmp_path, "c.json", without), code=1)
     assert "no cell has a fork in every session" in refused.stderr
     assert not out.exists()
 
@@ -101,9 +98,9 @@ def test_refuses_reports_that_are_no_sessions_of_one_experiment(tmp_path: Path) 
 def test_the_simulation_replays_what_was_recorded(tmp_path: Path) -> None:
     out = tmp_path / "noise.json"
     files = [write(tmp_path, f"{s}.json", made(20)) for s in range(3)]
-    record("shared", out, "--from", *files)
+    record("shared", out, *files)
     done = subprocess.run(
-        [str(BUILD / "simulate_gate"), "--noise", str(out), "--draws", "3"],
+        [str(BUILD / "simulate_gate"), str(out), "3"],
         capture_output=True,
         text=True,
         check=True,
@@ -114,35 +111,3 @@ def test_the_simulation_replays_what_was_recorded(tmp_path: Path) -> None:
     assert columns[1:4] == ["3", "yes", "2"]
     assert columns[5:7] == ["9", str(3 + 15)]
     assert "0 of 1 (at most 95 %)" in done.stdout
-
-
-@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-@pytest.mark.skipif(
-    not (ENVIRONMENTS / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
-)
-def test_records_sessions_in_the_time_that_it_is_given(tmp_path: Path) -> None:
-    out = tmp_path / "noise.json"
-    options = (
-        *(
-            "--workload",
-            "mlp",
-            "--dataset",
-            "synthetic",
-            "--samples",
-            256,
-            "--backend",
-            "numpy",
-            "--steps",
-            3,
-        ),
-        *("--warm-up-steps", 1, "--warm-up-seconds", 0, "--check=false", "--threads", 1),
-    )
-    limits = ("--sessions", 2, "--gap", 0.5, "--seconds", 8)
-    record("bursts", out, "--assay", PROGRAM, *limits, "--", *options)
-    (recording,) = recordings(out)
-    assert recording["command"].startswith("assay run --workload mlp")
-    assert len(recording["sessions"]) == 2
-    for session in recording["sessions"]:
-        (cell,) = session["cells"]
-        assert cell["axes"]["backend"] == "numpy"
-        assert cell["forks"]

@@ -7,7 +7,6 @@ import json
 import math
 import random
 import statistics
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ import numpy as np
 import pytest
 from framework import ENVIRONMENTS
 from kept_reports import identity, report_of
-from program import BUILD, PROGRAM, assay, told
+from program import PROGRAM, assay, told
 from report_rows import rows
 from scipy import stats
-from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 numpy_only = pytest.mark.skipif(
@@ -343,15 +341,3 @@ def test_ab_gives_the_signed_rank_estimate_and_exact_interval(tmp_path: Path) ->
     assert cell["confidence"] == pytest.approx(expected[3], abs=1e-12)
     for shift, refused in ((expected[1] - 1e-9, True), (expected[1] + 1e-9, False)):
         assert (stats.wilcoxon(looked - shift, method="exact").pvalue <= 0.1) == refused
-
-
-@pytest.mark.skipif(not (BUILD / "simulate_gate").exists(), reason="simulate_gate is not built")
-@pytest.mark.parametrize("seed", range(4))
-def test_the_u_test_that_the_simulation_holds_against_is_scipys(seed: int) -> None:
-    lot = random.Random(seed)
-    a = [round(lot.gauss(10, 1), seed) for _ in range(40)]  # few digits: ties
-    b = [round(lot.gauss(10.3, 1), seed) for _ in range(50)]
-    command = [str(BUILD / "simulate_gate"), "--u-test", *map(str, a), "--against", *map(str, b)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    expected = stats.mannwhitneyu(a, b, alternative="two-sided", method="asymptotic").pvalue
-    assert float(done.stdout) == pytest.approx(expected, rel=1e-9)

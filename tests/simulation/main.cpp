@@ -9,14 +9,14 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "harness/core/statistics.hpp"
 #include "tests/simulation/replay.hpp"
-#include "tests/simulation/u_test.hpp"
 
 namespace assay::simulation {
 namespace {
+
+constexpr std::uint64_t seed = 1;
 
 // How often something happened.
 struct Share {
@@ -50,22 +50,16 @@ int runs_in(const Runs& runs) {
 // Comparisons without any change: in how many of them a rule calls one cell or more slower.
 struct Alarms {
   int runs = 0;
-  Share u_test, u_test_cells, compare, calibrated, ab;
+  Share compare, calibrated, ab;
 };
 
-Alarms alarms(const Recording& recording, const Design& design, int draws, std::uint64_t seed) {
+Alarms alarms(const Recording& recording, int draws) {
+  const Design design;
   Alarms found;
   for (const Split& split : splits(recording, design)) {
     found.runs += runs_in(split.judged);
     const auto calibration = calibration_by(split.calibrating, design);
     for (const TwoRuns& two : pairs(split.judged)) {
-      bool flagged = false;
-      for (std::size_t cell = 0; cell < two.base.cells.size(); ++cell) {
-        const bool one = flagged_by_u_test(two.base.cells[cell], two.current.cells[cell]);
-        found.u_test_cells.count(one);
-        flagged = flagged || one;
-      }
-      found.u_test.count(flagged);
       found.compare.count(any_slower(compared(two.base, two.current, design)));
       if (calibration)
         found.calibrated.count(any_slower(compared(two.base, two.current, design, calibration)));
@@ -90,7 +84,9 @@ void count_slower(Share& share, const Comparison& comparison) {
   for (const CellVerdict& cell : comparison.cells) share.count(cell.verdict == Verdict::slower);
 }
 
-Power power(const Recording& recording, const Design& design, double effect, int draws, std::uint64_t seed) {
+Power power(const Recording& recording, double effect, double threshold, int draws) {
+  Design design;
+  design.threshold = threshold;
   Power found;
   for (const Split& split : splits(recording, design)) {
     const auto calibration = calibration_by(split.calibrating, design);
@@ -104,7 +100,7 @@ Power power(const Recording& recording, const Design& design, double effect, int
           found.forks_asked.push_back(cell.forks_needed.value_or(1000));
     }
   }
-  Philox lot(seed, "power/" + recording.name + fmt::format("/{}/{}", effect, design.threshold));
+  Philox lot(seed, "power/" + recording.name + fmt::format("/{}/{}", effect, threshold));
   for (int draw = 0; draw < draws; ++draw) {
     const Session& session = recording.sessions[lot.below(recording.sessions.size())];
     const SequentialResult result = by_ab(session, design, effect, lot);
@@ -125,10 +121,9 @@ std::string spread_text(const Recording& recording) {
 
 // The share of recordings with any alarm.
 struct Summary {
-  Share u_test, compare, calibrated, ab;
+  Share compare, calibrated, ab;
 
   void count(const Alarms& found) {
-    u_test.count(found.u_test.events > 0);
     compare.count(found.compare.events > 0);
     if (found.calibrated.of > 0) calibrated.count(found.calibrated.events > 0);
     ab.count(found.ab.events > 0);
@@ -140,28 +135,20 @@ std::string recordings_text(const Share& share) {
                      100 * upper_share(share.events, share.of, 0.95));
 }
 
-struct Asked {
-  Design design;
-  int draws = 200;
-  std::uint64_t seed = 1;
-};
-
 // `calm`: made from recordings, so they are not additional recordings.
-void print_alarms(const std::vector<Recording>& recorded, const std::vector<Recording>& calm,
-                  const Asked& asked) {
+void print_alarms(const std::vector<Recording>& recorded, const std::vector<Recording>& calm, int draws) {
   fmt::print(
-      "| recording | sessions | flags | cells | spread | runs | comparisons | U test, of cells | U test | compare | "
-      "compare, calibrated | ab, of {} |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-      asked.draws);
+      "| recording | sessions | flags | cells | spread | runs | comparisons | compare | compare, calibrated | ab, of "
+      "{} |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n",
+      draws);
   Summary summary;
   const auto row = [&](const Recording& recording) {
-    const Alarms found = alarms(recording, asked.design, asked.draws, asked.seed);
-    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", recording.name,
+    const Alarms found = alarms(recording, draws);
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", recording.name,
                recording.sessions.size() == 1 ? "1, halved" : std::to_string(recording.sessions.size()),
                recording.flags ? "yes" : "no", recording.cells(), spread_text(recording), found.runs,
-               found.compare.of, found.u_test_cells.percent(), found.u_test.text(), found.compare.text(),
-               found.calibrated.text(), found.ab.text());
+               found.compare.of, found.compare.text(), found.calibrated.text(), found.ab.text());
     std::fflush(stdout);
     return found;
   };
@@ -169,11 +156,10 @@ void print_alarms(const std::vector<Recording>& recorded, const std::vector<Reco
   for (const Recording& recording : calm) row(recording);
   fmt::print(
       "\nRecordings with a false alarm in any of their comparisons:\n\n"
-      "- U test: {}\n- `compare`: {}\n- `compare`, calibrated: {}\n- `ab`: {}\n\n"
+      "- `compare`: {}\n- `compare`, calibrated: {}\n- `ab`: {}\n\n"
       "The brackets have the largest share of such recordings that these counts allow\n"
       "(Clopper and Pearson, 95 %).\n",
-      recordings_text(summary.u_test), recordings_text(summary.compare), recordings_text(summary.calibrated),
-      recordings_text(summary.ab));
+      recordings_text(summary.compare), recordings_text(summary.calibrated), recordings_text(summary.ab));
 }
 
 std::string forks_text(const std::vector<double>& asked) {
@@ -182,16 +168,14 @@ std::string forks_text(const std::vector<double>& asked) {
   return middle >= 1000 ? "more than 1000" : fmt::format("{:.0f}", middle);
 }
 
-void print_power(const std::vector<Recording>& all, const Asked& asked) {
+void print_power(const std::vector<Recording>& all, int draws) {
   fmt::print(
       "\n| recording | change, threshold | compare | compare, calibrated | forks it asks for | ab | rounds of ab |\n"
       "|---|---|---|---|---|---|---|\n");
   for (const Recording& recording : all)
     for (const auto& [effect, threshold] :
          std::array{std::pair{0.30, 0.05}, std::pair{0.10, 0.05}, std::pair{0.05, 0.02}}) {
-      Design design = asked.design;
-      design.threshold = threshold;
-      const Power found = power(recording, design, effect, asked.draws, asked.seed);
+      const Power found = power(recording, effect, threshold, draws);
       fmt::print("| {} | +{:.0f} %, {:.0f} % | {} | {} | {} | {} | {:.0f} |\n", recording.name, 100 * effect,
                  100 * threshold, found.compare.percent(), found.calibrated.percent(),
                  forks_text(found.forks_asked), found.ab.percent(), median(found.rounds));
@@ -199,40 +183,26 @@ void print_power(const std::vector<Recording>& all, const Asked& asked) {
     }
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Replays recorded forks as comparisons");
-  std::string noise, filter;
-  double scale = 0.02;
-  Asked asked;
-  std::vector<double> first, second;
-  app.add_option("--noise", noise, "File that scripts/record-noise wrote");
-  app.add_option("--draws", asked.draws, "Draws of the sides of ab, for each recording [200]");
-  app.add_option("--forks", asked.design.forks, fmt::format("Forks per side [{}]", asked.design.forks));
-  app.add_option("--seed", asked.seed);
-  app.add_option("--scale", scale, "Also the recordings quiet and tails, scaled to this spread [0.02]");
-  app.add_option("--filter", filter, "Only recordings whose name contains TEXT");
-  app.add_option("--u-test", first, "Instead: print p of the U test of these values and --against");
-  app.add_option("--against", second);
-  CLI11_PARSE(app, argc, argv);
-  if (!first.empty()) {
-    fmt::print("{:.17g}\n", mann_whitney_p(first, second));
-    return 0;
-  }
+void run(const std::string& noise, int draws) {
   std::vector<Recording> recorded = read_noise(noise), calm;
-  std::erase_if(recorded, [&](const Recording& one) { return one.name.find(filter) == std::string::npos; });
   // Recordings as a calmer machine of each kind would make them.
   for (const Recording& one : recorded) {
-    if (scale <= 0 || (one.kind != "quiet" && one.kind != "tails")) continue;
-    calm.push_back(scaled(one, scale));
-    calm.back().name += fmt::format(", scaled to {:.3g} %", 100 * scale);
+    if (one.kind != "quiet" && one.kind != "tails") continue;
+    calm.push_back(scaled(one, 0.02));
+    calm.back().name += ", scaled to 2 %";
   }
-  print_alarms(recorded, calm, asked);
+  print_alarms(recorded, calm, draws);
   recorded.insert(recorded.end(), calm.begin(), calm.end());
-  print_power(recorded, asked);
-  return 0;
+  print_power(recorded, draws);
 }
 
 }  // namespace
 }  // namespace assay::simulation
 
-int main(int argc, char** argv) { return assay::simulation::run(argc, argv); }
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    fmt::print(stderr, "usage: simulate_gate FILE_OF_RECORDINGS DRAWS_OF_AB\n");
+    return 2;
+  }
+  assay::simulation::run(argv[1], std::stoi(argv[2]));
+}

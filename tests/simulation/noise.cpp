@@ -178,13 +178,9 @@ std::vector<Recording> read_noise(const std::filesystem::path& file) {
     Recording& recording = all.emplace_back();
     recording.name = std::move(recorded.name);
     recording.kind = std::move(recorded.kind);
-    recording.machine = std::move(recorded.machine);
-    recording.commit = std::move(recorded.commit);
-    recording.command = std::move(recorded.command);
     recording.flags = recorded.flags;
     for (RecordedSession& session : recorded.sessions) {
       Session& made = recording.sessions.emplace_back();
-      made.start = std::move(session.start);
       for (RecordedCell& cell : session.cells) made.cells.push_back(cell_of(std::move(cell)));
     }
     require_whole(recording, file.string());

@@ -13,15 +13,13 @@ namespace assay::simulation {
 // and without the marks that follow from all forks of a round. Each round has each cell once, in the order of
 // time.
 struct Session {
-  std::string start;  // ISO 8601, UTC
   std::vector<CellReport> cells;
 };
 
 // Sessions with the same cells, made in one way by one build on one machine.
 struct Recording {
   std::string name, kind;
-  std::string machine, commit, command;  // how it was made
-  bool flags = false;                    // whether the flags of forks were recorded
+  bool flags = false;  // whether the flags of forks were recorded
   std::vector<Session> sessions;
 
   std::size_t cells() const { return sessions.front().cells.size(); }

@@ -10,7 +10,6 @@
 
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/report/fork_time.hpp"
-#include "tests/simulation/u_test.hpp"
 
 namespace assay::simulation {
 namespace {
@@ -68,13 +67,6 @@ void slow_down(Fork& fork, double effect) {
     const auto length = static_cast<double>(block.end_ns - block.begin_ns);
     block.end_ns = block.begin_ns + std::llround(length * (1 + effect));
   }
-}
-
-std::vector<double> blocks_of(const CellReport& cell) {
-  std::vector<double> blocks;
-  for (const Fork* fork : ok_forks(cell))
-    for (const Block* block : timed_blocks(*fork)) blocks.push_back(block_seconds(*block));
-  return blocks;
 }
 
 // P(Binomial(n, p) <= k).
@@ -147,10 +139,6 @@ Comparison compared(const Report& base, const Report& current, const Design& des
   settings.confidence = design.confidence;
   if (calibration) settings.between_runs = calibration->between_runs();
   return compare(base, current, settings);
-}
-
-bool flagged_by_u_test(const CellReport& base, const CellReport& current) {
-  return mann_whitney_p(blocks_of(base), blocks_of(current)) < 0.05;
 }
 
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot) {

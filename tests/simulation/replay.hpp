@@ -56,9 +56,6 @@ std::optional<Calibration> calibration_by(const Runs& runs, const Design& design
 Comparison compared(const Report& base, const Report& current, const Design& design,
                     const std::optional<Calibration>& calibration = {});
 
-// compare.py of a cell, over the pooled blocks of all its forks: p < 0.05.
-bool flagged_by_u_test(const CellReport& base, const CellReport& current);
-
 // `assay ab` of all cells of a session: a round takes two consecutive forks of each cell, and at random the
 // first or the second is B's, which is `effect` slower. It begins at a random round that leaves room for all
 // looks, if there is one, and ends early with the session, as with --max-time.
