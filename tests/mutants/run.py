@@ -40,12 +40,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 from cheats import CLOCK_REFUSED
 from edits import EDITS, VARIANTS, Edit
+from preloaded import Preloaded
 from wrong import MODULES, MUTANTS
 
 # The backends' names of "eager" and "compiled".
@@ -185,32 +185,10 @@ def wrong_worker(program: Path) -> Path:
     return program.resolve().parent / "tests/mutants/wrong-worker"
 
 
-class Preloaded:
-    """A context in which a process that has imported a framework forks for each cell."""
-
-    def __init__(self, backend: str, scratch: Path) -> None:
-        share = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay/environments"
-        python = Path(os.environ.get("ASSAY_ENVIRONMENTS") or share) / backend / "bin/python"
-        self._socket = scratch / f"{backend}.socket"
-        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
-        self._process = subprocess.Popen(
-            [python, ROOT / "tests/mutants/preload.py", self._socket, folder_of(ROOT, backend)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | threads,
-            start_new_session=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> Preloaded:
-        assert self._process.stdout
-        if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"[preload] {self._socket.stem} did not become ready: see above")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._process.communicate()
-
-    def command(self) -> list[str]:
-        enter = ROOT / "tests/mutants/enter.py"
-        return [sys.executable, "-I", "-S", str(enter), str(self._socket), "${here}/worker.py"]
+def preload(backend: str, scratch: Path) -> Preloaded:
+    share = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay/environments"
+    python = Path(os.environ.get("ASSAY_ENVIRONMENTS") or share) / backend / "bin/python"
+    return Preloaded(python, folder_of(ROOT, backend), scratch / f"{backend}.socket")
 
 
 def make_onednn(tree: Path, program: Path, mutant: Mutant) -> Path:
@@ -466,7 +444,7 @@ def main() -> int:
                 given.out, given.assay, [Path(__file__).with_name(f"{name}.py") for name in SOURCES]
             )
             preloaded = {
-                backend: stack.enter_context(Preloaded(backend, scratch))
+                backend: stack.enter_context(preload(backend, scratch))
                 for backend in backends
                 if backend != "onednn" and not given.fresh
             }
