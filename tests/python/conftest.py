@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,14 @@ for folder in ("backends/python", "tests/numpy_backend", "backends/torch"):
     sys.path.insert(0, str(ROOT / folder))
 
 from assay_worker.tensors import write_tensors  # noqa: E402
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a folder that all processes of pytest-xdist share; the first of them removes it."""
+    if "ASSAY_TESTS_SHARED" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="assay-tests-")
+        os.environ["ASSAY_TESTS_SHARED"] = folder
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 class GraphWriter:

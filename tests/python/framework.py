@@ -6,17 +6,23 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from assay_worker import Cell
+from assay_worker.serve import Server
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
-from test_protocol import WORKER, talk
-from worker_under_test import ROOT
+from conversation import Events, talk
+from worker_under_test import ROOT, numpy_adapter
+
+sys.path.insert(0, str(ROOT / "tests/mutants"))
+from preloaded import Preloaded
 
 SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay"
 ENVIRONMENTS = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environments")
+SHARED = Path(os.environ["ASSAY_TESTS_SHARED"])  # made by conftest.py
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Framework:
     rmsprop_epsilon: float = 1e-2
     # The only ops that a test compiles, if one takes seconds; empty: all.
     compiled_ops: frozenset[str] = frozenset()
+    # Modes whose variables the framework reads when it is imported.
+    imported_modes: frozenset[str] = frozenset()
 
     @property
     def python(self) -> Path:
@@ -45,22 +53,58 @@ class Framework:
         reason = f"{self.name} is not set up: scripts/setup --framework {self.name}"
         return pytest.mark.skipif(not self.python.exists(), reason=reason)
 
-    def ask(self, folder: Path) -> tuple[Tensors, list[dict[str, Any]]]:
-        """Let it take the exam; return what it wrote and its events."""
-        return _ask(folder, self.worker, str(self.python))
+    def command(self, mode: str) -> list[str]:
+        """Return the command that starts a worker at once, if the mode can be chosen after the import."""
+        if mode in self.imported_modes:
+            return self.fresh
+        return preloaded(self.name).command(str(self.worker))
 
-    def hear(self, folder: Path, *commands: str) -> list[dict[str, Any]]:
-        return talk(folder, [{"command": command} for command in commands], self.worker, str(self.python))[0]
+    @property
+    def fresh(self) -> list[str]:
+        """The command that starts a worker as backend.json does."""
+        return [str(self.python), str(self.worker)]
+
+    def ask(self, folder: Path, fresh: bool = False) -> tuple[Tensors, Events]:
+        """Let it take the exam; return what it wrote and its events."""
+        heard = self.hear(folder, "compile", "verify", "quit", fresh=fresh)
+        assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
+        return read_tensors(folder / "results/verify.safetensors"), heard
+
+    def hear(self, folder: Path, *commands: str, fresh: bool = False) -> Events:
+        mode = json.loads((folder / "request.json").read_text())["mode"]
+        command = self.fresh if fresh else self.command(mode)
+        return talk(folder, [{"command": name} for name in commands], command, self._variables())[0]
+
+    def _variables(self) -> dict[str, str]:
+        """Let workers share what they compiled, as --compile-cache warm does."""
+        described = json.loads((self.worker.parent / "backend.json").read_text())
+        variables = described.get("environment", {}) | described.get("warm_environment", {})
+        cache = str(SHARED / self.name)
+        return {name: value.replace("${cache}", cache) for name, value in variables.items()}
+
+
+@cache
+def preloaded(name: str) -> Preloaded:
+    """The process that has imported this framework, for all tests of this process, with which it ends."""
+    socket = SHARED / f"{name}-{os.getpid()}.socket"
+    return Preloaded(ENVIRONMENTS / name / "bin/python", ROOT / "backends" / name, socket).__enter__()
+
+
+def command_of(backend: str, worker: Path, mode: str = "eager") -> list[str]:
+    """Return the command of a backend.json for this worker; that of a framework starts at once if it can."""
+    framework = next((framework for framework in FRAMEWORKS if framework.name == backend), None)
+    if framework is None or mode in framework.imported_modes:
+        return ["${interpreter}", str(worker)]
+    return preloaded(backend).command(str(worker))
 
 
 def ask_numpy(folder: Path) -> Tensors:
-    return _ask(folder, WORKER, sys.executable)[0]
-
-
-def _ask(folder: Path, worker: Path, python: str) -> tuple[Tensors, list[dict[str, Any]]]:
-    heard, _ = talk(folder, ["compile", "verify", "quit"], worker, python)
-    assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
-    return read_tensors(folder / "results/verify.safetensors"), heard
+    """Let the numpy adapter take the exam in this process."""
+    cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+    server = Server(numpy_adapter(), cell, lambda _: None)
+    heard = [server.answer({"command": command})["event"] for command in ("compile", "verify", "quit")]
+    assert heard == ["compiled", "verified", "bye"]
+    return read_tensors(folder / "results/verify.safetensors")
 
 
 def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> None:
@@ -90,7 +134,7 @@ def assert_computes_with_what_it_drew(drawn: Tensors) -> None:
             assert distance < 1e-2 * moved + 1e-6 * size, name
 
 
-def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
+def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> Events:
     """Give new weights to a mode that keeps weights in its own format; return the worker's events.
 
     The weights of the exam differ from those of the first step; `eager` gives the correct results.
@@ -108,7 +152,12 @@ def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> 
 FRAMEWORKS = [
     Framework("torch", "PyTorch", "compile", compiled_ops=frozenset({"linear", "reduce", "embedding"})),
     Framework("jax", "XLA", "jit"),
-    Framework("tensorflow", "TensorFlow", "graph"),
+    Framework(
+        "tensorflow",
+        "TensorFlow",
+        "graph",
+        imported_modes=frozenset({"autocluster", "fit-autocluster"}),
+    ),
     Framework("mxnet", "MXNet", "hybridize", precisions=("fp32",), rmsprop_epsilon=1e-8),
 ]
 EACH = [pytest.param(framework, marks=framework.skip, id=framework.name) for framework in FRAMEWORKS]

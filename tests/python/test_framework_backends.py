@@ -174,7 +174,7 @@ def test_a_device_that_is_not_there_is_a_row_and_no_crash(
 
 
 def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None:
-    heard = framework.hear(make_cell("mlp", threads=2), "quit")
+    heard = framework.hear(make_cell("mlp", threads=2), "quit", fresh=True)
     libraries = {library["name"]: library for library in heard[0]["libraries"]}
     assert Path(libraries[framework.library]["path"]).exists()
     assert libraries[framework.library]["version"]

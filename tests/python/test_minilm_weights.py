@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from assay_worker.tensors import read_tensors, write_tensors
+from conversation import talk
 from framework import ENVIRONMENTS
 from program import BUILD, PROGRAM
-from test_protocol import talk
 from worker_under_test import ROOT
 
 PYTHON = ENVIRONMENTS / "bert/bin/python"
@@ -136,7 +136,7 @@ def test_embeddings_are_those_of_bert_model(
         if not needed.exists():
             pytest.skip(f"{needed} is not there")
     folder = lay_out(tmp_path / "cell", published, backend, mode)
-    heard, _ = talk(folder, ["compile", "verify", "quit"], worker, str(python))
+    heard, _ = talk(folder, ["compile", "verify", "quit"], [python, worker])
     assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
     logits = read_tensors(folder / "results/verify.safetensors")["logits"]
     found = logits.reshape(TEXTS, WIDTH)

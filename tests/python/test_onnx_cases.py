@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
+from conversation import talk
 from framework import ENVIRONMENTS
 from program import BUILD
-from test_protocol import talk
 from worker_under_test import ROOT
 
 Array = np.ndarray
@@ -254,7 +254,7 @@ def lay_out(folder: Path, op: Ours, backend: str, precision: str) -> Path:
 
 
 def answers(folder: Path, worker: Path) -> Tensors:
-    heard, _ = talk(folder, ["compile", "verify", "quit"], worker, "/usr/bin/env")
+    heard, _ = talk(folder, ["compile", "verify", "quit"], [worker])
     assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
     found = read_tensors(folder / "results/verify.safetensors")
     return {name.removeprefix("result/"): tensor[0] for name, tensor in found.items()}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,40 +14,8 @@ from assay_worker import Adapter, Cell, Loop, Samples
 from assay_worker.batch import DONE, EVALUATE, TIMED, Block, Layout
 from assay_worker.serve import Server, error_event
 from assay_worker.tensors import read_tensors
+from conversation import NUMPY, talk
 from worker_under_test import LIBRARY, ROOT, numpy_adapter
-
-WORKER = ROOT / "tests/numpy_backend/worker.py"
-
-
-def talk(
-    folder: Path, commands: list[Any], worker: Path = WORKER, python: str = sys.executable
-) -> tuple[list[dict[str, Any]], int]:
-    """Start the worker as the conductor does; its events and its exit status."""
-    command_end, to_worker = os.pipe()
-    from_worker, event_end = os.pipe()
-
-    def descriptors() -> None:
-        os.dup2(os.dup(event_end), 4)
-        os.dup2(os.dup(command_end), 3)
-
-    # A word is a command; any other text is sent unchanged.
-    named = [{"command": c} if isinstance(c, str) and c.isalpha() else c for c in commands]
-    lines = [c if isinstance(c, str) else json.dumps(c) for c in named]
-    os.write(to_worker, "".join(line + "\n" for line in lines).encode())
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [python, str(worker), str(folder)],
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            close_fds=False,
-            preexec_fn=descriptors,
-        )
-    for end in (command_end, event_end, to_worker):
-        os.close(end)
-    with os.fdopen(from_worker, "rb") as events:
-        heard = [json.loads(line) for line in events]
-    return heard, process.wait()
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not there: cmake --build build/dev")
@@ -135,13 +101,13 @@ def test_a_missing_framework_is_unavailable(make_cell: Any, tmp_path: Path) -> N
         f"import sys\nsys.path.insert(0, {package!r})\nfrom assay_worker import worker_main\n"
         "def adapter():\n    import no_such_framework\nworker_main(adapter)\n"
     )
-    heard, _ = talk(make_cell(), [{"command": "quit"}], worker)
+    heard, _ = talk(make_cell(), [{"command": "quit"}], [sys.executable, worker])
     assert [event["event"] for event in heard] == ["error", "bye"]
     assert heard[0]["kind"] == "unavailable"
 
 
 def test_prints_of_a_framework_never_reach_the_protocol(make_cell: Any, tmp_path: Path) -> None:
-    shutil.copytree(WORKER.parent, tmp_path / "tests" / "noisy")
+    shutil.copytree(NUMPY.parent, tmp_path / "tests" / "noisy")
     (tmp_path / "backends").symlink_to(ROOT / "backends")
     worker = tmp_path / "tests" / "noisy" / "worker.py"
     noise = (
@@ -151,7 +117,7 @@ def test_prints_of_a_framework_never_reach_the_protocol(make_cell: Any, tmp_path
     assert quiet in worker.read_text()
     worker.write_text(worker.read_text().replace(quiet, quiet.replace("pass", f"exec({noise!r})")))
     folder = make_cell()
-    heard, _ = talk(folder, [{"command": "compile"}, {"command": "quit"}], worker)
+    heard, _ = talk(folder, [{"command": "compile"}, {"command": "quit"}], [sys.executable, worker])
     assert [event["event"] for event in heard] == ["hello", "compiled", "bye"], (folder / "log").read_text()
     assert "from a child" in (folder / "log").read_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -108,14 +109,13 @@ def test_mxnet_refuses_it(make_cell: Any) -> None:
 
 
 def counted(framework: Framework, script: str, folder: Path) -> list[int]:
-    """Return the number that a script prints of the convolutional network: with its segments, and without."""
-    command = [str(framework.python), "-c", script, str(ROOT), str(folder / "graph.json")]
-    numbers = []
-    for segments in (SEGMENTS["convolutional"], []):
-        with_segments(folder, segments)
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        numbers.append(int(done.stdout))
-    return numbers
+    """Return the numbers that a script prints of the convolutional network, with its segments and without."""
+    plain, cut = folder / "plain.json", folder / "graph.json"
+    shutil.copy(cut, plain)
+    with_segments(folder, SEGMENTS["convolutional"])
+    command = [framework.python, "-c", script, ROOT, cut, plain]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [int(number) for number in done.stdout.split()]
 
 
 TORCH_KEEPS = """
@@ -126,16 +126,17 @@ import torch
 from pathlib import Path
 from assay_worker.program import read_program
 from torch_network import Network
-kept = {}
-def keep(tensor):
-    kept[tensor.data_ptr()] = tensor.nbytes
-    return tensor
-network = Network(read_program(Path(sys.argv[2])), "train")
-values = torch.randn(6, 2, 8, 8), torch.zeros(6, dtype=torch.int64)
-with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-    loss, _ = network(*values)
-loss.backward()
-print(sum(kept.values()))
+for graph in sys.argv[2:]:
+    kept = {}
+    def keep(tensor):
+        kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+    network = Network(read_program(Path(graph)), "train")
+    values = torch.randn(6, 2, 8, 8), torch.zeros(6, dtype=torch.int64)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss, _ = network(*values)
+    loss.backward()
+    print(sum(kept.values()))
 """
 
 
@@ -153,13 +154,14 @@ import jax, jax.numpy as jnp
 from pathlib import Path
 from assay_worker.program import read_program
 from jax_network import Form, Network
-network = Network(read_program(Path(sys.argv[2])), Form(jnp.float32))
-fed = network._fed(read_program(Path(sys.argv[2])))
-inexact = {name: value for name, value in fed.items() if value.dtype == jnp.float32}
-def loss(values, labels):
-    return network.run({**values, "labels": labels})["loss"]
-traced = str(jax.make_jaxpr(jax.grad(loss))(inexact, fed["labels"]))
-print(traced.count("conv_general_dilated"))
+for graph in sys.argv[2:]:
+    network = Network(read_program(Path(graph)), Form(jnp.float32))
+    fed = network._fed(read_program(Path(graph)))
+    inexact = {name: value for name, value in fed.items() if value.dtype == jnp.float32}
+    def loss(values, labels):
+        return network.run({**values, "labels": labels})["loss"]
+    traced = str(jax.make_jaxpr(jax.grad(loss))(inexact, fed["labels"]))
+    print(traced.count("conv_general_dilated"))
 """
 
 

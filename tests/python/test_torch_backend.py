@@ -15,7 +15,7 @@ pytestmark = TORCH.skip
 
 
 def test_hello_tells_onednn_and_the_threads(make_cell: Any) -> None:
-    hello = TORCH.hear(make_cell("mlp", threads=2), "quit")[0]
+    hello = TORCH.hear(make_cell("mlp", threads=2), "quit", fresh=True)[0]
     libraries = {library["name"]: library for library in hello["libraries"]}
     assert libraries["oneDNN"]["version"]
     assert hello["settings"]["threads"] == "2"
