@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import ENVIRONMENTS, FRAMEWORKS, Framework
+from framework import ENVIRONMENTS, FRAMEWORKS, Framework, command_of
 from program import BUILD, PROGRAM
 from rank_mistakes import MISTAKES, NORM_MISTAKES
 from worker_under_test import ROOT
@@ -50,32 +50,37 @@ Run = Callable[..., dict[str, Any]]
 def run(tmp_path: Path) -> Run:
     """Return a function that measures one cell of two ranks, with a worker of the tests if one is named.
 
-    `changes`: of that worker's backend.json.
+    `changes`: of that worker's backend.json. `fresh`: start each rank as users do.
     """
 
-    def command_of(backend: str, worker: str) -> list[str]:
-        if backend != "onednn":
-            return ["${interpreter}", str(ROOT / "tests/python" / worker)]
-        program = BUILD / "onednn_mistaken_worker"  # it has the mistakes and faults of both workers in Python
-        if not program.exists():
-            pytest.skip(f"{program} is not built")
-        return [str(program)]
+    def started_by(backend: str, worker: str, mode: str, fresh: bool) -> list[str]:
+        if backend == "onednn":
+            program = (
+                BUILD / "onednn_mistaken_worker"
+            )  # it has the mistakes and faults of both workers in Python
+            if not program.exists():
+                pytest.skip(f"{program} is not built")
+            return [str(program)]
+        file = ROOT / "tests/python" / worker if worker else WORKERS[backend] / "worker.py"
+        return ["${interpreter}", str(file)] if fresh else command_of(backend, file, mode)
 
     def measured(
         backend: str,
         worker: str = "",
         options: dict[str, str] | None = None,
         changes: dict[str, Any] | None = None,
+        fresh: bool = False,
         **variables: str,
     ) -> dict[str, Any]:
         if backend != "onednn" and not (ENVIRONMENTS / backend / "bin/python").exists():
             pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
         folder = WORKERS[backend]
-        if worker:
+        if worker or not (fresh or backend in ("numpy", "onednn")):
             folder = tmp_path / backend
             folder.mkdir()
             description = json.loads((WORKERS[backend] / "backend.json").read_text())
-            description |= {"command": command_of(backend, worker)} | (changes or {})
+            mode = (options or {}).get("mode", "eager")
+            description |= {"command": started_by(backend, worker, mode, fresh)} | (changes or {})
             if backend == "onednn":
                 del description["requires"]  # a file next to it
             (folder / "backend.json").write_text(json.dumps(description))
@@ -174,7 +179,7 @@ def test_a_backend_that_does_not_time_its_exchange_is_not_asked(run: Run) -> Non
 
 @pytest.mark.parametrize("backend", FORKED)
 def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
-    cell = run(backend)
+    cell = run(backend, fresh=True)
     assert cell["status"] == "ok", cell["reason"]
     check_exchange(cell)
     assert cell["equivalence"]["passed"]
@@ -266,7 +271,8 @@ ONEDNN_CASES: list[dict[str, str]] = [
     ],
 )
 def test_a_backend_trains_in_ranks(run: Run, backend: str, options: dict[str, str]) -> None:
-    cell = run(backend, options=options)
+    warm = {"compile-cache": "warm"} if options.get("mode") == "compile" else {}
+    cell = run(backend, options=options | warm)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
     check_exchange(cell)
@@ -328,7 +334,7 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
     processes = tmp_path / "processes"
     processes.mkdir()
     faulty = {"FAULT": fault, "FAULT_RANK": "1", "PROCESSES": str(processes)}
-    cell = run(backend, "faulty_worker.py", {"check": "false"}, **faulty)
+    cell = run(backend, "faulty_worker.py", {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
     assert len(list(processes.iterdir())) == 2
@@ -341,7 +347,7 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_pa
     processes = tmp_path / "processes"
     processes.mkdir()
     faulty = {"FAULT": "child", "FAULT_RANK": rank, "PROCESSES": str(processes)}
-    cell = run("mxnet", "faulty_worker.py", {"check": "false"}, **faulty)
+    cell = run("mxnet", "faulty_worker.py", {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("failed", "worker_exited"), cell["reason"]
     assert cell["reason"].startswith(f"rank {rank}: "), cell["reason"]
     assert "of the kvstore ended with status -9" in cell["reason"]
@@ -353,7 +359,7 @@ def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_
     processes = tmp_path / "processes"
     processes.mkdir()
     faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
-    options = {"check": "false", "time-limit": "30"}
+    options = {"check": "false", "time-limit": "5"}
     cell = run("onednn", "faulty_worker.py", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert len(list(processes.iterdir())) == 2
@@ -361,7 +367,7 @@ def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_
 
 
 def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
-    options = {"check": "false", "time-limit": "15"}
+    options = {"check": "false", "time-limit": "5"}
     cell = run("numpy", "faulty_worker.py", options, FAULT="loop", FAULT_RANK="1")
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
@@ -480,7 +486,7 @@ def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
 
 @MPIRUN
 def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
-    options = {"check": "false", "time-limit": "15", "launcher": "mpirun"}
+    options = {"check": "false", "time-limit": "3", "launcher": "mpirun"}
     processes = tmp_path / "processes"
     processes.mkdir()
     faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
@@ -491,7 +497,7 @@ def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, t
 
 @TORCH.skip
 def test_torchrun_of_the_backends_environment_starts_ranks(run: Run) -> None:
-    cell = run("torch", options={"launcher": "torchrun"})
+    cell = run("torch", options={"launcher": "torchrun"}, fresh=True)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
     assert cell["forks"][0]["settings"]["launcher"] == "torchrun"
