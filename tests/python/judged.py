@@ -15,7 +15,7 @@ CELL = "torch/eager/train/mlp/resident"
 # One plan for both programs that the judge starts: what they measure, each time in turn.
 # A block claims two steps of the plan's time, and takes longer than that.
 FAKE_ASSAY = """#!{python}
-import json, mmap, os, sys, time
+import json, mmap, os, signal, sys, time
 from pathlib import Path
 here = Path(__file__).parent
 if sys.argv[1] == "env":
@@ -38,9 +38,11 @@ worker = os.fork()
 if worker == 0:
     time.sleep(plan.get("compiles", 0))
     (here / "adapter-compiled").write_text(str(time.monotonic_ns()))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGCONT}})
     with (cell / "inputs.npy").open("rb") as file:
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    time.sleep(0.5)
+    signal.sigwait({{signal.SIGCONT}})  # the judge stops it here, and then it warms up
+    time.sleep(float(sys.argv[sys.argv.index("--warm-up-seconds") + 1]))
     begins = []
     for _ in range(int(sys.argv[sys.argv.index("--blocks") + 1])):
         begins.append(time.monotonic_ns())
@@ -83,6 +85,16 @@ found = {{"blocks": blocks, "parameters": 60, "batch": 32, "shape": [1, 28, 28]}
 print("loop: " + json.dumps(found | {{"version": "3", "settings": {{"threads": "4"}}}}))
 """
 
+# The judge with a shorter warm-up, because what it measures here is declared.
+JUDGE = """
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+from assay_judge import pair
+pair.WARM_UP_SECONDS = 0.05
+sys.argv = [sys.argv[1] + "/verify-overhead", *sys.argv[2:]]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 class Fake:
     """An Assay and a PyTorch that measure what a plan says."""
@@ -110,7 +122,7 @@ class Fake:
         (self.folder / "plan.json").write_text(json.dumps(plan))
 
     def judge(self, *options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, ROOT / "scripts/verify-overhead", "--assay", self.folder / "assay"]
+        command = [sys.executable, "-c", JUDGE, ROOT / "scripts", "--assay", self.folder / "assay"]
         command += [
             "--environments",
             self.folder,
