@@ -99,7 +99,7 @@ class RunTest : public ::testing::Test {
 
 TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   const Report report =
-      run_to_end(request(R"("forks": 2, "time-limit": 5, "mode": ["crash", "hang", "garbage", "half_line",
+      run_to_end(request(R"("forks": 2, "time-limit": 2, "mode": ["crash", "hang", "garbage", "half_line",
       "out_of_memory", "unsupported", "no_clock", "nan_loss", "good", "early_clock", "late_clock"])"));
   ASSERT_EQ(report.cells.size(), 11U);
   const Status expected[] = {Status::crashed, Status::timed_out,     Status::failed,
