@@ -29,6 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("nightly") and not os.environ.get("ASSAY_NIGHTLY"):
+            item.add_marker(pytest.mark.skip(reason="it runs at night: scripts/test --nightly"))
+
+
 class GraphWriter:
     """Builds graph.json node by node; it ignores the shapes of intermediates."""
 

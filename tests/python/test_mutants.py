@@ -38,17 +38,33 @@ def test_every_mutant_says_what_is_wrong(kind: type[Mutant]) -> None:
     assert kind.__doc__ and kind.__doc__ != Mutant.__doc__
 
 
-@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
+def run_mutants(*options: str) -> str:
+    """Run scripts/mutants, which must succeed; what it printed."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests/mutants/run.py"), "--assay", str(PROGRAM), "--backends", "numpy"],
+        [sys.executable, str(ROOT / "tests/mutants/run.py"), "--assay", str(PROGRAM), *options],
         capture_output=True, text=True, env=dict(os.environ), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    if "not set up" not in done.stdout:
-        assert "mistakes: 39 of 39 found" in done.stdout
-        assert "cheats: 24 of 24 found" in done.stdout
-        assert "adapters as they are: 7 of 7 ok" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
+    found = run_mutants("--backends", "numpy")
+    if "not set up" not in found:
+        assert "mistakes: 39 of 39 found" in found
+        assert "cheats: 24 of 24 found" in found
+        assert "adapters as they are: 7 of 7 ok" in found
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_the_check_finds_mistakes_of_the_plain_adapter() -> None:
+    found = run_mutants("--backends", "numpy", "--only", "Skips")
+    if "not set up" not in found:
+        assert "mistakes: 1 of 1 found" in found
+        assert "cheats: 3 of 3 found" in found
+        assert "adapters as they are: 1 of 1 ok" in found
 
 
 def test_onednn_has_every_mutant_of_the_adapters() -> None:
@@ -66,14 +82,9 @@ def test_the_check_finds_mistakes_in_front_of_onednn() -> None:
     worker = PROGRAM.parent / "tests/mutants/wrong-worker"
     if not worker.exists():
         pytest.skip(f"{worker} is not built")
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests/mutants/run.py"), "--assay", str(PROGRAM),
-         "--backends", "onednn", "--modes", "compiled", "--only", "Skips"],
-        capture_output=True, text=True, env=dict(os.environ), check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    assert "mistakes: 1 of 1 found" in done.stdout
-    assert "cheats: 3 of 3 found" in done.stdout
+    found = run_mutants("--backends", "onednn", "--modes", "compiled", "--only", "Skips")
+    assert "mistakes: 1 of 1 found" in found
+    assert "cheats: 3 of 3 found" in found
 
 
 @pytest.mark.parametrize(
