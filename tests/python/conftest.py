@@ -29,10 +29,35 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
+# Long tests that share no fixture of their module.
+APART = {
+    f"test_{name}.py"
+    for name in (
+        "campaign",
+        "campaign_runs",
+        "end_to_end",
+        "faults",
+        "framework_backends",
+        "mutants",
+        "mxnet_backend",
+        "ranks",
+        "recompute",
+        "reports",
+        "verify_overhead",
+    )
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what runs at night, and keep a file's tests in one process of pytest-xdist, except long tests.
+
+    --dist loadgroup begins with the largest groups. It ends with single tests, so all processes end together.
+    """
     for item in items:
         if item.get_closest_marker("nightly") and not os.environ.get("ASSAY_NIGHTLY"):
             item.add_marker(pytest.mark.skip(reason="it runs at night: scripts/test --nightly"))
+        if item.path.name not in APART:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 class GraphWriter:
