@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
-from program import PROGRAM
-from worker_under_test import ROOT
+from program import PROGRAM, hurried
 
 
 def campaign(
-    name: str, *options: object, program: Path = PROGRAM, timeout: float = 1800
+    name: str, *options: object, program: Path = PROGRAM, patience: float = 20, timeout: float = 1800
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts/campaign"), name, "--assay", str(program)]
-    command += map(str, options)
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+    """`patience`: the seconds that processes of a run have to end."""
+    command = hurried("campaign", "assay_campaign.bench", "PATIENCE", patience)
+    command += [name, "--assay", program, *options]
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=timeout
+    )

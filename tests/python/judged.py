@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from worker_under_test import ROOT
+from program import hurried
 
 CELL = "torch/eager/train/mlp/resident"
 
@@ -85,16 +85,6 @@ found = {{"blocks": blocks, "parameters": 60, "batch": 32, "shape": [1, 28, 28]}
 print("loop: " + json.dumps(found | {{"version": "3", "settings": {{"threads": "4"}}}}))
 """
 
-# The judge with a shorter warm-up, because what it measures here is declared.
-JUDGE = """
-import runpy, sys
-sys.path.insert(0, sys.argv[1])
-from assay_judge import pair
-pair.WARM_UP_SECONDS = 0.05
-sys.argv = [sys.argv[1] + "/verify-overhead", *sys.argv[2:]]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
 
 class Fake:
     """An Assay and a PyTorch that measure what a plan says."""
@@ -122,7 +112,8 @@ class Fake:
         (self.folder / "plan.json").write_text(json.dumps(plan))
 
     def judge(self, *options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", JUDGE, ROOT / "scripts", "--assay", self.folder / "assay"]
+        command = hurried("verify-overhead", "assay_judge.pair", "WARM_UP_SECONDS", 0.05)
+        command += ["--assay", self.folder / "assay"]
         command += [
             "--environments",
             self.folder,

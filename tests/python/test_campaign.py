@@ -57,7 +57,7 @@ def test_survivors_and_leftovers_are_violations(tmp_path: Path) -> None:
     program = fake(
         tmp_path, WRITES + '[ "$command" != run ] || { sleep 600 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
     )
-    said = violations(campaign("places", "--count", 1, "--seed", 0, program=program))
+    said = violations(campaign("places", "--count", 1, "--seed", 0, program=program, patience=0.5))
     assert "(sleep 600)" in said
     assert "folder assay-abcdef" in said
 
@@ -66,8 +66,8 @@ def test_an_invalid_report_and_a_lost_fork_are_violations(tmp_path: Path) -> Non
     empty = '{"schema": "assay-report/2", "cells": []}'
     script = f"""case $command in
   run)
-    cp {GOLDEN} "$out"; sleep 0.3; echo '[1/1] a: ok' >&2; echo '[2/2] b: ok' >&2
-    echo '{empty}' > "$out"; sleep 1 ;;
+    cp {GOLDEN} "$out"; sleep 0.1; echo '[1/1] a: ok' >&2; echo '[2/2] b: ok' >&2
+    echo '{empty}' > "$out"; sleep 0.3 ;;
   validate) echo broken >&2; exit 2 ;;
 esac
 """
