@@ -24,6 +24,7 @@ import socket
 import sys
 import tempfile
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def preload(folder: Path) -> None:
         worker = runpy.run_path(sys.argv[0], run_name="preloaded")
         if "adapter" in worker:
             worker["adapter"]()
+    if "torch" in sys.modules:
+        import_module("torch._inductor.compile_fx")  # otherwise each child imports it when it compiles
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and Path(file).resolve().parent == folder.resolve():
