@@ -73,9 +73,9 @@ class Framework:
     def hear(self, folder: Path, *commands: str, fresh: bool = False) -> Events:
         mode = json.loads((folder / "request.json").read_text())["mode"]
         command = self.fresh if fresh else self.command(mode)
-        return talk(folder, [{"command": name} for name in commands], command, self._variables())[0]
+        return talk(folder, [{"command": name} for name in commands], command, self.variables())[0]
 
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """Let workers share what they compiled, as --compile-cache warm does."""
         described = json.loads((self.worker.parent / "backend.json").read_text())
         variables = described.get("environment", {}) | described.get("warm_environment", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -464,6 +465,7 @@ def run_ops(framework: Framework, folders: list[Path]) -> list[tuple[str, Tensor
     """Let one process run the ops of these cells; return "ok" or what was wrong, and the results, of each."""
     done = subprocess.run(
         [framework.python, ROOT / "tests/python/run_ops.py", framework.worker.parent, *folders],
+        env=os.environ | framework.variables(),
         capture_output=True,
         text=True,
         check=False,
