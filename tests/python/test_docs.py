@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -224,25 +223,3 @@ def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> 
     assert len(messages) > 20
     texts = [text for _, text in sources("harness", "backends", "scripts")]
     assert [m for m in messages if not any(m in text for text in texts)] == []
-
-
-def test_the_pictures_are_what_their_texts_give() -> None:
-    done = subprocess.run(
-        [ROOT / "scripts/diagrams.py", "--check"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_text_that_cannot_be_drawn_is_refused() -> None:
-    from diagrams import DiagramError, drawn
-
-    for text in (
-        "",
-        "circles 1 2",
-        "boxes 10 10\narrow a b",
-        "sequence 100\nactor a A\na -> b x",
-        "boxes 9 9\nx",
-    ):
-        with pytest.raises(DiagramError):
-            drawn(text, "wrong")
-    assert "&lt;a&gt;" in drawn("boxes 100 100\nbox a 1 1 9 9 '<a>'", "escaped")
