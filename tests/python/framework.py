@@ -160,4 +160,5 @@ FRAMEWORKS = [
     ),
     Framework("mxnet", "MXNet", "hybridize", precisions=("fp32",), rmsprop_epsilon=1e-8),
 ]
+BY_NAME = {framework.name: framework for framework in FRAMEWORKS}
 EACH = [pytest.param(framework, marks=framework.skip, id=framework.name) for framework in FRAMEWORKS]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import ENVIRONMENTS, FRAMEWORKS
+from framework import BY_NAME, ENVIRONMENTS
 from program import PROGRAM, assay
 from report_rows import rows
 
-TORCH_PYTHON = FRAMEWORKS[0].python
+TORCH_PYTHON = BY_NAME["torch"].python
 NUMPY_PYTHON = TORCH_PYTHON.parents[2] / "numpy/bin/python"
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import FRAMEWORKS, ask_numpy, assert_computes_with_changed_weights, assert_same
+from framework import BY_NAME, ask_numpy, assert_computes_with_changed_weights, assert_same
 from program import PROGRAM, assay
 from worker_under_test import ROOT
 
-MXNET = next(framework for framework in FRAMEWORKS if framework.name == "mxnet")
+MXNET = BY_NAME["mxnet"]
 pytestmark = MXNET.skip
 
 

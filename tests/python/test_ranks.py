@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import ENVIRONMENTS, FRAMEWORKS, Framework, command_of
+from framework import BY_NAME, ENVIRONMENTS, FRAMEWORKS, Framework, command_of
 from program import BUILD, PROGRAM
 from rank_mistakes import MISTAKES, NORM_MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-TORCH, JAX, TENSORFLOW, MXNET = FRAMEWORKS
+TORCH, JAX, TENSORFLOW, MXNET = (BY_NAME[name] for name in ("torch", "jax", "tensorflow", "mxnet"))
 WORKERS = {
     "numpy": ROOT / "tests/numpy_backend",
     "onednn": BUILD / "backends/onednn",
@@ -36,7 +36,9 @@ SHORT = {
     "threads": "1",
     "ranks": "2",
 }
-IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (pytest.param(of.name, marks=of.skip) for of in FRAMEWORKS)
+IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (
+    pytest.param(of.name, marks=of.skip) for of in (TORCH, JAX, TENSORFLOW, MXNET)
+)
 ON_MPI = pytest.mark.skipif(
     not ((BUILD / "backends/collectives/assay_mpi.so").exists() and shutil.which("mpirun")),
     reason="onednn has no MPI here: scripts/setup --mpi, then build again",

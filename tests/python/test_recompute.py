@@ -12,7 +12,7 @@ import pytest
 from assay_worker.program import Program, read_program
 from assay_worker.tensors import Tensors
 from framework import (
-    FRAMEWORKS,
+    BY_NAME,
     Framework,
     ask_numpy,
     assert_computes_with_what_it_drew,
@@ -21,7 +21,7 @@ from framework import (
 )
 from worker_under_test import ROOT
 
-TORCH, JAX, TENSORFLOW, MXNET = FRAMEWORKS
+TORCH, JAX, TENSORFLOW, MXNET = (BY_NAME[name] for name in ("torch", "jax", "tensorflow", "mxnet"))
 ON_SEGMENTS = [
     pytest.param(framework, marks=framework.skip, id=framework.name) for framework in (TORCH, JAX, TENSORFLOW)
 ]

@@ -11,7 +11,7 @@ import pytest
 from assay_worker import Cell, Unavailable, Unsupported, memory_share, refuse, total_gpu_memory
 from assay_worker.program import read_program
 from assay_worker.refusals import AXES, holds
-from framework import EACH, FRAMEWORKS, Framework
+from framework import BY_NAME, EACH, Framework
 from program import PROGRAM, assay
 from worker_under_test import ROOT
 
@@ -122,7 +122,7 @@ print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"])
 
 def printed(framework: str, code: str) -> str:
     """Run code in the environment of a framework, with its adapter's folder in the path."""
-    found = next(one for one in FRAMEWORKS if one.name == framework)
+    found = BY_NAME[framework]
     if not found.python.exists():
         pytest.skip(f"{framework} is not set up: scripts/setup --framework {framework}")
     folders = [ROOT / "backends" / name for name in ("python", framework)]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import FRAMEWORKS, assert_computes_with_changed_weights
+from framework import BY_NAME, assert_computes_with_changed_weights
 
-TORCH = FRAMEWORKS[0]
+TORCH = BY_NAME["torch"]
 pytestmark = TORCH.skip
 
 
