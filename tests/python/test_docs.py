@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from assay_worker.adapter import Adapter
 from program import assay
 from worker_under_test import ROOT
 
@@ -214,6 +215,21 @@ def test_the_pages_that_sources_name_exist() -> None:
     found = {(path, page) for path, text in sources(*folders) for page in named.findall(text)}
     assert len(found) > 20
     assert [(str(path), page) for path, page in sorted(found) if not (ROOT / page).exists()] == []
+
+
+def test_the_pages_count_the_methods_of_a_backend() -> None:
+    page = (ROOT / "docs/how-to/add-a-framework.md").read_text(encoding="utf-8")
+    table = page.partition("## 2. Nine methods")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(Adapter.__abstractmethods__)
+    assert len(named) == 9
+    header = (ROOT / "harness/worker/backend.hpp").read_text(encoding="utf-8")
+    classes = header.partition("class Executable {")[2]
+    methods = re.findall(r"^  virtual [^~]", classes, re.MULTILINE)
+    design = (ROOT / "docs/explanation/design.md").read_text(encoding="utf-8")
+    must = classes.count(" = 0;")
+    assert f"two classes have {len(methods)} methods; a backend must write {must} of them." in design
 
 
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
