@@ -31,18 +31,15 @@ if(ASSAY_CONDUCTOR)
   install(DIRECTORY configs DESTINATION share/assay COMPONENT program OPTIONAL)
   install(DIRECTORY results/schema DESTINATION share/assay COMPONENT program)
 
-  # The program prints its own manual pages and completions, so they are made when it is installed.
+  # Manual pages and completion are made from what the program prints, when it is installed.
+  find_program(ASSAY_HELP2MAN help2man)
   set(share ${PROJECT_BINARY_DIR}/share)
   install(CODE "
-    file(REMOVE_RECURSE \"${share}\")
-    execute_process(COMMAND \"$<TARGET_FILE:assay>\" man --folder \"${share}/man/man1\" COMMAND_ERROR_IS_FATAL ANY)
-    foreach(place bash:bash-completion/completions/assay zsh:zsh/site-functions/_assay fish:fish/vendor_completions.d/assay.fish)
-      string(REGEX MATCH \"([a-z]+):(.*)\" matched \"\${place}\")
-      get_filename_component(folder \"${share}/\${CMAKE_MATCH_2}\" DIRECTORY)
-      file(MAKE_DIRECTORY \"\${folder}\")
-      execute_process(COMMAND \"$<TARGET_FILE:assay>\" completion \${CMAKE_MATCH_1}
-        OUTPUT_FILE \"${share}/\${CMAKE_MATCH_2}\" COMMAND_ERROR_IS_FATAL ANY)
-    endforeach()
+    set(program \"$<TARGET_FILE:assay>\")
+    set(version ${PROJECT_VERSION})
+    set(share \"${share}\")
+    set(help2man \"${ASSAY_HELP2MAN}\")
+    include(\"${CMAKE_CURRENT_LIST_DIR}/make_share.cmake\")
   " COMPONENT program)
   install(DIRECTORY ${share}/ DESTINATION share COMPONENT program)
 endif()

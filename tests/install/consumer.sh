@@ -30,8 +30,10 @@ if grep -q "$build" "$work/list"; then
 fi
 "$work/prefix/bin/assay" setup --dry-run torch | grep torch==
 [[ -f $work/prefix/libexec/assay/backends/python/make_environment.py ]]
-for file in man/man1/assay.1 man/man1/assay-run.1 bash-completion/completions/assay zsh/site-functions/_assay \
-  fish/vendor_completions.d/assay.fish doc/assay/LICENSE; do
+for command in '' $("$work/prefix/bin/assay" __complete); do pages+=("man/man1/assay${command:+-$command}.1"); done
+grep -q 'workload.* NAME' "$work/prefix/share/man/man1/assay-run.1"
+grep -q '3 regression' "$work/prefix/share/man/man1/assay.1"
+for file in "${pages[@]}" bash-completion/completions/assay doc/assay/LICENSE; do
   [[ -s $work/prefix/share/$file ]] || { echo "share/$file is not installed, or empty" >&2; exit 1; }
 done
 for worker in "$work"/prefix/libexec/assay/backends/*/assay-worker-*; do

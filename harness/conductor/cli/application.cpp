@@ -136,7 +136,7 @@ int run_application(int argc, char** argv) {
   app.set_version_flag("-V,--version", version_text(), "Print version, commit and build type, and exit");
   app.get_formatter()->column_width(32);
   app.allow_extras();
-  app.require_subcommand(0, 1);  // the second word of `assay man run` is an argument
+  app.require_subcommand(0, 1);  // `assay run list`: a config may have the name of a command
 
   Context context;
   context.command_line.assign(argv, argv + argc);
@@ -154,7 +154,6 @@ int run_application(int argc, char** argv) {
   add_setup(app, context);
   add_completion(app, context);
   add_docs(app, context);
-  add_man(app, context);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->allow_extras();
     for (CLI::Option* option : command->get_options())  // those of the table have their lines already
@@ -166,7 +165,8 @@ int run_application(int argc, char** argv) {
   add_examples(app, {"assay list backends", "assay run --workload lenet5 --backend onednn,torch"});
 
   if (argc > 1 && argv[1] == completion_request) {
-    print(candidate_lines(candidates(app, context.choices, {argv + 2, argv + argc})));
+    for (const std::string& word : candidates(app, context.choices, {argv + 2, argv + argc}))
+      print(word + "\n");
     return fine;
   }
   try {

@@ -11,34 +11,33 @@
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/data/dataset.hpp"
+#include "harness/core/text.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cli {
 namespace {
 
-using Candidates = std::vector<Candidate>;
+using Candidates = std::vector<std::string>;
 
 Candidates workload_names() {
   Candidates found;
-  for (const Workload& workload : all_workloads()) found.push_back({workload.name, workload.description});
-  for (const OpWorkload& op : all_op_workloads()) found.push_back({op.name, op.description});
+  for (const Workload& workload : all_workloads()) found.push_back(workload.name);
+  for (const OpWorkload& op : all_op_workloads()) found.push_back(op.name);
   return found;
 }
 
 Candidates backend_names() {
   Candidates found;
   const BackendRegistry registry = find_backends();
-  for (const BackendDescription& backend : registry.backends)
-    found.push_back({backend.name, backend.description});
+  for (const BackendDescription& backend : registry.backends) found.push_back(backend.name);
   return found;
 }
 
 Candidates framework_names() {
   Candidates found;
-  for (const Framework& framework : installable_frameworks(find_backends()))
-    found.push_back({framework.name});
-  found.push_back({"all", "every framework that there is"});
+  for (const Framework& framework : installable_frameworks(find_backends())) found.push_back(framework.name);
+  found.push_back("all");
   return found;
 }
 
@@ -47,19 +46,19 @@ Candidates mode_names() {
   const BackendRegistry registry = find_backends();
   for (const BackendDescription& backend : registry.backends)
     for (const std::string& mode : backend.modes)
-      if (std::ranges::find(found, mode, &Candidate::text) == found.end()) found.push_back({mode});
+      if (!contains(found, mode)) found.push_back(mode);
   return found;
 }
 
 Candidates config_names() {
   Candidates found;
-  for (const auto& file : all_configs()) found.push_back({file.stem().string()});
+  for (const auto& file : all_configs()) found.push_back(file.stem().string());
   return found;
 }
 
 Candidates dataset_names() {
   Candidates found;
-  for (const Dataset& dataset : datasets()) found.push_back({dataset.name, dataset.description});
+  for (const Dataset& dataset : datasets()) found.push_back(dataset.name);
   return found;
 }
 
@@ -78,22 +77,18 @@ std::string name_of(const CLI::Option& option) {
 Candidates values_of(const CLI::Option& option, const Choices& choices) {
   const std::string name = name_of(option);
   if (const auto source = sources.find(name); source != sources.end()) return source->second();
-  Candidates found;
-  if (const auto own = choices.find(&option); own != choices.end())
-    for (const std::string& word : own->second) found.push_back({word});
-  if (const Option* row = find_option(name); row && found.empty()) {
-    for (const std::string_view word : row->choices) found.push_back({std::string(word)});
-    if (row->type == OptionType::flag)
-      for (const char* word : {"true", "false"}) found.push_back({word});
-  }
-  return found;
+  if (const auto own = choices.find(&option); own != choices.end() && !own->second.empty())
+    return own->second;
+  const Option* row = find_option(name);
+  if (row && row->type == OptionType::flag) return {"true", "false"};
+  return row ? Candidates(row->choices.begin(), row->choices.end()) : Candidates{};
 }
 
 // The candidates that begin with `word`, each with the prefix `lead`, which is part of the same word in the
 // shell.
 Candidates beginning_with(std::string_view word, std::string_view lead, Candidates all) {
-  std::erase_if(all, [&](const Candidate& one) { return !one.text.starts_with(word); });
-  for (Candidate& one : all) one.text.insert(0, lead);
+  std::erase_if(all, [&](const std::string& one) { return !one.starts_with(word); });
+  for (std::string& one : all) one.insert(0, lead);
   return all;
 }
 
@@ -112,15 +107,14 @@ Candidates complete_value(const CLI::Option& option, const Choices& choices, std
 Candidates option_names(const CLI::App& command) {
   Candidates found;
   for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames())
-      found.push_back({"--" + name, option->get_description()});
+    for (const std::string& name : option->get_lnames()) found.push_back("--" + name);
   return found;
 }
 
 Candidates command_names(const CLI::App& app) {
   Candidates found;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    found.push_back({command->get_name(), command->get_description()});
+    found.push_back(command->get_name());
   return found;
 }
 
@@ -144,54 +138,17 @@ constexpr std::string_view bash_script = R"(# Completion of assay for bash. Made
 _assay() {
   local candidate
   COMPREPLY=()
-  while IFS=$'\t' read -r candidate _; do
+  while read -r candidate; do
     COMPREPLY+=("$candidate")
   done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _assay assay
 )";
 
-constexpr std::string_view zsh_script = R"(#compdef assay
-# Completion of assay for zsh. Made by: assay completion zsh
-_assay() {
-  local -a found
-  local candidate description
-  while IFS=$'\t' read -r candidate description; do
-    found+=("${candidate//:/\\:}:$description")
-  done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
-  if (( ${#found} )); then
-    _describe assay found
-  else
-    _files
-  fi
-}
-if [[ ${funcstack[1]} == _assay ]]; then
-  _assay "$@"
-else
-  compdef _assay assay
-fi
-)";
-
-constexpr std::string_view fish_script = R"(# Completion of assay for fish. Made by: assay completion fish
-function __assay_candidates
-    set -l words (commandline -opc)
-    set -l word (commandline -ct)
-    set -l program $words[1]
-    set -e words[1]
-    set -l found (command $program __complete $words "$word" 2>/dev/null)
-    if test (count $found) -gt 0
-        printf '%s\n' $found
-    else
-        __fish_complete_path "$word"
-    end
-end
-complete -c assay -f -a '(__assay_candidates)'
-)";
-
 }  // namespace
 
-std::vector<Candidate> candidates(const CLI::App& app, const Choices& choices,
-                                  std::vector<std::string> words) {
+std::vector<std::string> candidates(const CLI::App& app, const Choices& choices,
+                                    std::vector<std::string> words) {
   words = without_equal_signs(std::move(words));
   if (words.empty()) return command_names(app);
   const std::string word = words.back();
@@ -229,24 +186,6 @@ std::vector<Candidate> candidates(const CLI::App& app, const Choices& choices,
   return word.empty() ? option_names(*command) : Candidates{};
 }
 
-std::string candidate_lines(const std::vector<Candidate>& found) {
-  std::string lines;
-  for (const Candidate& candidate : found) {
-    std::string help = candidate.description;
-    std::ranges::replace(help, '\n', ' ');  // help texts have line breaks
-    lines += fmt::format("{}\t{}\n", candidate.text, help);
-  }
-  return lines;
-}
-
-const std::vector<std::string>& completion_shells() {
-  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
-  return shells;
-}
-
-std::string_view completion_script(std::string_view shell) {
-  if (shell == "bash") return bash_script;
-  return shell == "zsh" ? zsh_script : fish_script;
-}
+std::string_view bash_completion() { return bash_script; }
 
 }  // namespace assay::cli

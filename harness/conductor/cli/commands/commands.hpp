@@ -28,7 +28,7 @@ struct Context {
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
 // Whether the option takes a list.
 bool takes_several(const CLI::Option& option);
-// Calls that the help, the manual page and the reference show.
+// Calls that the help and the reference show.
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> calls);
 std::vector<std::string> examples_of(const CLI::App& command);
 
@@ -45,8 +45,6 @@ void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_setup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
-// These two write pages of all commands, so they are added last.
 void add_docs(CLI::App& app, Context& context);
-void add_man(CLI::App& app, Context& context);
 
 }  // namespace assay::cli
