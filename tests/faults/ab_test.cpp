@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
@@ -14,6 +15,7 @@
 namespace assay {
 namespace {
 
+using cli::exit_code;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -52,7 +54,7 @@ TEST_F(Ab, equal_sides_are_the_same_after_the_first_look) {
   EXPECT_EQ(cell.looks, 1);
   EXPECT_EQ(outcome.rounds, 8);
   EXPECT_THAT(cell.id, HasSubstr("/{good|other}/"));
-  EXPECT_EQ(ab_exit_code(outcome), 0);
+  EXPECT_EQ(exit_code(outcome), 0);
 }
 
 TEST(AbTime, IsToldAfterOneRoundWhenItWillNotDo) {
@@ -67,7 +69,7 @@ TEST_F(Ab, confirms_a_slower_side_with_fresh_rounds) {
   EXPECT_EQ(cell.verdict, Verdict::slower) << cell.reason;
   EXPECT_NEAR(*cell.ratio, 1.2, 1e-6);
   EXPECT_EQ(outcome.rounds, 14);
-  EXPECT_EQ(ab_exit_code(outcome), 3);
+  EXPECT_EQ(exit_code(outcome), 3);
   for (const char* file : {"a.json", "b.json"}) {
     const Report report = read_report(folder_ / file);
     EXPECT_THAT(invariant_violations(report), IsEmpty());
@@ -89,10 +91,10 @@ TEST_F(Ab, a_side_that_falls_is_broken_and_costs_no_further_round) {
   const AbOutcome outcome = run("good", "killed");
   EXPECT_EQ(outcome.comparison.cells.at(0).verdict, Verdict::broken);
   EXPECT_LE(outcome.rounds, 2);
-  EXPECT_EQ(ab_exit_code(outcome), 3);
+  EXPECT_EQ(exit_code(outcome), 3);
   const AbOutcome neither = run("killed", "crash");
   EXPECT_EQ(neither.comparison.cells.at(0).verdict, Verdict::unmeasured);
-  EXPECT_EQ(ab_exit_code(neither), 4);
+  EXPECT_EQ(exit_code(neither), 4);
 }
 
 TEST_F(Ab, is_incomplete_without_time_for_a_round) {
@@ -101,13 +103,13 @@ TEST_F(Ab, is_incomplete_without_time_for_a_round) {
   EXPECT_TRUE(outcome.out_of_time);
   EXPECT_EQ(outcome.rounds, 0);
   EXPECT_EQ(outcome.comparison.cells.at(0).verdict, Verdict::unmeasured);
-  EXPECT_EQ(ab_exit_code(outcome), 4);
+  EXPECT_EQ(exit_code(outcome), 4);
 }
 
 TEST_F(Ab, a_machine_that_became_another_makes_the_times_incomparable) {
   nlohmann::json later = machine;
   later["cpu"]["allowed"] = 1;
-  EXPECT_EQ(ab_exit_code(run("good", "other", later)), 5);
+  EXPECT_EQ(exit_code(run("good", "other", later)), 5);
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ def test_the_compatibility_page_has_the_number_of_the_source(contract: str, path
 
 def test_the_compatibility_page_has_every_exit_code() -> None:
     page = (ROOT / "docs/reference/compatibility.md").read_text()
-    enum = source("harness/conductor/run/run.hpp", r"enum ExitCode : int \{([^}]*)\}")
+    enum = source("harness/conductor/cli/exit_code.hpp", r"enum ExitCode : int \{([^}]*)\}")
     codes = re.findall(r"= (\d+),", enum)
     assert len(codes) == 7
     for code in codes:

@@ -18,9 +18,9 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/completion.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/conductor/cli/command_io.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"

@@ -235,9 +235,4 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
   return AbRun(a, b, free, settings, progress).run(machine);
 }
 
-int ab_exit_code(const AbOutcome& outcome) {
-  if (outcome.signal != 0) return incomplete;
-  return exit_code(outcome.comparison);
-}
-
 }  // namespace assay

@@ -51,9 +51,6 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
                  const AbSettings& settings, const std::function<nlohmann::json()>& machine,
                  Progress& progress);
 
-// `incomplete` if the run was interrupted, else exit_code() of the comparison.
-int ab_exit_code(const AbOutcome& outcome);
-
 // A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`;
 // else empty.
 std::string too_little_time(int first_look, double round_seconds, double max_seconds);

@@ -10,7 +10,6 @@
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/table.hpp"
-#include "harness/conductor/run/run.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/metric_table.hpp"
@@ -172,18 +171,6 @@ int Comparison::count(Verdict verdict) const {
 bool Comparison::comparable() const {
   return overlooked.contains(Overlooked::environment) ||
          std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
-}
-
-int exit_code(const Comparison& comparison) {
-  if (!comparison.comparable()) return not_comparable;
-  if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
-  const bool failed = std::any_of(comparison.cells.begin(), comparison.cells.end(),
-                                  [](const CellVerdict& cell) { return cell.failed; });
-  if (comparison.count(Verdict::missing) > 0 || failed || comparison.judged == 0) return incomplete;
-  if (!comparison.overlooked.contains(Overlooked::inconclusive) &&
-      comparison.count(Verdict::inconclusive) > 0)
-    return inconclusive;
-  return fine;
 }
 
 std::string summary_line(const Comparison& comparison) {

@@ -47,9 +47,6 @@ Comparison compare(const Report& base, const Report& current, const CompareSetti
 // Sorts by urgency of the verdict, then by ratio.
 void sort_by_attention(std::vector<CellVerdict>& cells);
 
-// Precedence: not comparable (5), slower or broken (3), missing or failed on both sides (4; also if no cell
-// was judged), inconclusive (6), else 0. Overlooked findings do not count.
-int exit_code(const Comparison& comparison);
 // One line: "2 slower, 1 missing, 17 same of 20 cells; threshold 5 %, all intervals hold at once with 95 %
 // (…)".
 std::string summary_line(const Comparison& comparison);

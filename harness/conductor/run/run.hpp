@@ -18,17 +18,6 @@
 
 namespace assay {
 
-// The exit codes of the program; also listed in docs/reference/command-line.md and `assay --help`.
-enum ExitCode : int {
-  fine = 0,
-  own_failure = 1,
-  bad_input = 2,
-  regression = 3,
-  incomplete = 4,  // a cell is missing or not ok
-  not_comparable = 5,
-  inconclusive = 6,
-};
-
 struct RunRequest {
   RunConfig config;
   std::filesystem::path out;              // path of the report; empty: do not write one

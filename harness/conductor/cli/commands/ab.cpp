@@ -10,6 +10,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/run_options.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
@@ -119,7 +120,7 @@ int measure(const AbOptions& options, const Context& context) {
   outcome.comparison.notes.push_back(fmt::format(
       "a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "the config unchanged" : side_a.text,
       side_b.text.empty() ? "the config unchanged" : side_b.text, folder.string()));
-  const int code = ab_exit_code(outcome);
+  const int code = exit_code(outcome);
   options.verdict.print(outcome.comparison, code);
   return code;
 }

@@ -12,6 +12,7 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/run_options.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"

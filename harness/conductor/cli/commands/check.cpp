@@ -7,6 +7,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/run_options.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"

@@ -12,13 +12,13 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/doubt.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/run/run.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 
 namespace assay::cli {
 namespace {

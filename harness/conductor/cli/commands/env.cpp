@@ -10,7 +10,7 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/run/run.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
 

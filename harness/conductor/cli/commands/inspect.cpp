@@ -9,8 +9,8 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/table_options.hpp"
-#include "harness/conductor/run/run.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"

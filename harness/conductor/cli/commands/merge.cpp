@@ -10,6 +10,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/io/atomic_file.hpp"

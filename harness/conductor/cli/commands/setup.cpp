@@ -19,7 +19,7 @@
 #include "harness/conductor/backends/frameworks.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/run/run.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay::cli {

@@ -12,11 +12,11 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/print/questions.hpp"
 #include "harness/conductor/print/report_tables.hpp"
-#include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay::cli {

@@ -8,7 +8,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/run/run.hpp"
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
@@ -14,6 +15,7 @@
 namespace assay {
 namespace {
 
+using cli::exit_code;
 using ::testing::HasSubstr;
 
 Report report_of(std::vector<CellReport> cells) {
