@@ -5,17 +5,19 @@
 # Two components: `program` is what runs, and `development` what a worker outside of this tree is built from.
 include(CMakePackageConfigHelpers)
 
-set(exported build core graph protocol batch worker engine)
-foreach(name IN LISTS exported)
+foreach(name build core graph protocol batch worker)
   if(TARGET assay_${name})
     set_target_properties(assay_${name} PROPERTIES EXPORT_NAME ${name})
     install(TARGETS assay_${name} EXPORT assay-targets
       LIBRARY DESTINATION lib COMPONENT program ARCHIVE DESTINATION lib COMPONENT development)
   endif()
-  if(NOT name STREQUAL build)
-    install(DIRECTORY harness/${name} DESTINATION include/assay/harness COMPONENT development
-      FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
-  endif()
+endforeach()
+# What a worker includes, and what these headers include; tests/install/consumer.sh holds that no other is installed.
+foreach(header batch/c_api.h core/domain.hpp core/error.hpp core/json/fields.hpp core/tensor.hpp core/words.hpp
+    graph/attributes.hpp graph/graph.hpp graph/op.hpp graph/passes/all_reduce.hpp graph/passes/precision.hpp graph/program.hpp
+    protocol/message.hpp worker/backend.hpp)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES harness/${header} DESTINATION include/assay/harness/${folder} COMPONENT development)
 endforeach()
 install(EXPORT assay-targets NAMESPACE assay:: DESTINATION lib/cmake/assay COMPONENT development)
 configure_package_config_file(harness/cmake/assay-config.cmake.in assay-config.cmake

@@ -11,6 +11,16 @@ cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log"
 cmake --build "$work/consumer"
 
+# The headers of the contract and those that they include are installed, and no other; each compiles by itself.
+compile() { "${CXX:-c++}" -std=c++20 -I"$work/prefix/include/assay" -x c++ "$@" -; }
+printf '#include <harness/%s>\n' worker/backend.hpp graph/{graph,program,op}.hpp core/{tensor,error,domain}.hpp batch/c_api.h |
+  compile -MM | grep -o "$work/prefix/include/[^ ]*" | sort >"$work/included"
+find "$work/prefix/include" -type f | sort | diff "$work/included" - ||
+  { echo "the installed headers are not those that a worker includes" >&2; exit 1; }
+while read -r header; do
+  echo "#include <$header>" | compile -fsyntax-only || { echo "$header does not compile by itself" >&2; exit 1; }
+done <"$work/included"
+
 "$work/consumer/batch_from_c"
 
 mkdir "$work/cell"
