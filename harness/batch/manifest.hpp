@@ -38,7 +38,7 @@ struct Split {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
-constexpr auto describe(Of<Split>) {
+inline Description describe(Of<Split>) {
   constexpr double max_samples = std::numeric_limits<std::int32_t>::max();
   return fields("split", "A part of the set.", field("inputs", &Split::inputs, "Samples.").not_empty(),
                 field("labels", &Split::labels, "Labels of the samples.").not_empty(),
@@ -51,7 +51,7 @@ struct Normalisation {
   std::vector<float> shift = {0};
   bool operator==(const Normalisation&) const = default;
 };
-constexpr auto describe(Of<Normalisation>) {
+inline Description describe(Of<Normalisation>) {
   return fields("normalisation", "x = raw * scale[c] + shift[c].",
                 field("scale", &Normalisation::scale, "One for each channel, or one for all."),
                 field("shift", &Normalisation::shift, "One for each channel, or one for all."));
@@ -81,7 +81,7 @@ struct Manifest {
   bool tokens() const { return vocabulary > 0; }
   std::int64_t labels_of_sample() const { return positions > 0 ? positions : 1; }
 };
-constexpr auto describe(Of<Manifest>) {
+inline Description describe(Of<Manifest>) {
   constexpr double max_tokens = std::numeric_limits<std::int32_t>::max();
   return fields(
       "manifest", "A data set in a cell folder.",

@@ -43,7 +43,7 @@ struct Block {
   std::int64_t enqueue_ns = 0;
   std::optional<std::int64_t> minor_faults{};  // unknown in reports of earlier releases
 };
-constexpr auto describe(Of<Block>) {
+inline Description describe(Of<Block>) {
   return fields(
       "block", "A stretch of steps between two drains of the device.",
       field("kind", &Block::kind, "`warm_up` blocks come first; metrics ignore them."),
@@ -103,7 +103,7 @@ struct Disturbance {
     return all > 0 && sure > 0 ? sure / all : 0;
   }
 };
-constexpr auto describe(Of<Disturbance>) {
+inline Description describe(Of<Disturbance>) {
   return fields(
       "disturbance",
       "Time taken from the worker's processors, from the begin of the first timed block to the end of the last.",
@@ -126,7 +126,7 @@ struct Evaluation {
   double accuracy = 0;
   double seconds = 0;
 };
-constexpr auto describe(Of<Evaluation>) {
+inline Description describe(Of<Evaluation>) {
   return fields(
       "evaluation", "One pass over a split, outside the timed blocks.",
       field("epoch", &Evaluation::epoch, "The epoch after which it ran; 0 if the fork counts steps.")
@@ -139,7 +139,7 @@ constexpr auto describe(Of<Evaluation>) {
       field("seconds", &Evaluation::seconds, "Duration.").at_least(0));
 }
 
-constexpr auto describe(Of<ClockQuality>) {
+inline Description describe(Of<ClockQuality>) {
   return fields(
       "clock_quality", "The clock that blocks are timed with.",
       field("name", &ClockQuality::name, "`CLOCK_MONOTONIC`."),
@@ -156,7 +156,7 @@ struct LoaderRecord {
   std::int64_t batches = 0;  // batches that were read
   std::int64_t wait_ns = 0;
 };
-constexpr auto describe(Of<LoaderRecord>) {
+inline Description describe(Of<LoaderRecord>) {
   return fields(
       "loader", "The loader as it really ran.",
       field("kind", &LoaderRecord::kind, "`resident`, `harness`, `native`."),
@@ -172,7 +172,7 @@ struct WarmUp {
   double seconds = 0;
   std::optional<bool> steady{};
 };
-constexpr auto describe(Of<WarmUp>) {
+inline Description describe(Of<WarmUp>) {
   return fields("warm_up", "The steps before the first timed block.",
                 field("steps", &WarmUp::steps, "Number of steps."),
                 field("seconds", &WarmUp::seconds, "Duration."),
@@ -194,7 +194,7 @@ struct ClockFile {
   std::int64_t latencies_seen = 0;
   std::vector<std::int64_t> prefills_ns{};
 };
-constexpr auto describe(Of<ClockFile>) {
+inline Description describe(Of<ClockFile>) {
   return fields(
       "clock_file", "The measurements of a fork.",
       field("schema", &ClockFile::schema, "`assay-clock/1`.").optional(),

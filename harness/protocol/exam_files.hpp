@@ -23,7 +23,7 @@ struct ExamBatches {
   std::int64_t count() const { return static_cast<std::int64_t>(slots.size()); }
   double repeats() const { return static_cast<double>(batch) / static_cast<double>(distinct); }
 };
-constexpr auto describe(Of<ExamBatches>) {
+inline Description describe(Of<ExamBatches>) {
   return fields("exam_batches", "The exam's batches.",
                 field("batch", &ExamBatches::batch, "Rows of each batch.").at_least(1),
                 field("distinct", &ExamBatches::distinct, "Distinct samples in each batch.").at_least(1),
@@ -43,7 +43,7 @@ struct ExamContinuation {
   // The number of steps that take `seconds`, within the limits. step_seconds: measured time of one step.
   std::int64_t steps(double step_seconds) const;
 };
-constexpr auto describe(Of<ExamContinuation>) {
+inline Description describe(Of<ExamContinuation>) {
   return fields(
       "exam_continuation", "How long the run is continued.",
       field("seconds", &ExamContinuation::seconds, "Time for the steps, within the limits.").at_least(0),
@@ -60,7 +60,7 @@ struct ExamLoader {
   std::int64_t steps = 100;
   std::int64_t batches = 20;
 };
-constexpr auto describe(Of<ExamLoader>) {
+inline Description describe(Of<ExamLoader>) {
   return fields(
       "exam_loader", "How to examine the framework's own loader.",
       field("seconds", &ExamLoader::seconds, "Maximum of seconds to train, after ten steps.").at_least(0),
@@ -76,7 +76,7 @@ struct RunLoss {
   // `first`: the replay's loss after its first step; `here`: after as many steps as the run's.
   double allowed(double first, double here) const { return share * std::max(first, here); }
 };
-constexpr auto describe(Of<RunLoss>) {
+inline Description describe(Of<RunLoss>) {
   return fields(
       "run_loss", "A loss that the run reported.", field("loss", &RunLoss::loss, "The loss."),
       field("share", &RunLoss::share, "By what share of the loss the replay's may be apart.").at_least(0));
@@ -93,7 +93,7 @@ struct ExamReplay {
   // a second one is apart from it.
   bool agrees(std::span<const double> losses) const;
 };
-constexpr auto describe(Of<ExamReplay>) {
+inline Description describe(Of<ExamReplay>) {
   return fields("exam_replay", "The part of the run to compute again.",
                 field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is requested."),
                 field("reported", &ExamReplay::reported, "The run's losses after these steps but the first.")

@@ -49,7 +49,7 @@ namespace assay::protocol {
 struct Command {
   Verb verb = Verb::quit;
 };
-constexpr auto describe(Of<Command>) {
+inline Description describe(Of<Command>) {
   return fields("command", "A request of the conductor.", field("command", &Command::verb, "The verb."));
 }
 
@@ -60,7 +60,7 @@ using Settings = std::map<std::string, std::string>;  // as observed
 struct Library {
   std::string name{}, version{}, path{};
 };
-constexpr auto describe(Of<Library>) {
+inline Description describe(Of<Library>) {
   return fields(
       "library", "A library as the worker loaded it.", field("name", &Library::name, "`oneDNN`."),
       field("version", &Library::version,
@@ -75,7 +75,7 @@ struct OperatorTime {
   std::int64_t calls = 0;
   std::string implementation{};
 };
-constexpr auto describe(Of<OperatorTime>) {
+inline Description describe(Of<OperatorTime>) {
   return fields("operator", "Time of one node over a profiled run.",
                 field("node", &OperatorTime::node, "Name in the graph."),
                 field("op", &OperatorTime::op, "Its op.").optional(),
@@ -93,7 +93,7 @@ struct Hello {
   std::vector<Library> libraries{};
   Settings settings{};
 };
-constexpr auto describe(Of<Hello>) {
+inline Description describe(Of<Hello>) {
   return fields("hello", "Introduces the worker.",
                 field("protocol", &Hello::protocol, "The version of the protocol that it uses."),
                 field("backend", &Hello::backend, "Its name."),
@@ -107,7 +107,7 @@ struct Compiled {
   Settings settings{};
   Memory memory{};
 };
-constexpr auto describe(Of<Compiled>) {
+inline Description describe(Of<Compiled>) {
   return fields("compiled", "The program can run.",
                 field("seconds", &Compiled::seconds, "Time of the compilation."),
                 field("settings", &Compiled::settings, "As observed.").optional(),
@@ -118,12 +118,12 @@ struct Verified {};
 struct Restarted {};
 struct Judged {};
 struct Bye {};
-constexpr auto describe(Of<Verified>) { return fields("verified", "The exam's answers are written."); }
-constexpr auto describe(Of<Restarted>) {
+inline Description describe(Of<Verified>) { return fields("verified", "The exam's answers are written."); }
+inline Description describe(Of<Restarted>) {
   return fields("restarted", "The state is again that of the cell folder.");
 }
-constexpr auto describe(Of<Judged>) { return fields("judged", "The oracle's answers are written."); }
-constexpr auto describe(Of<Bye>) { return fields("bye", "The worker ends."); }
+inline Description describe(Of<Judged>) { return fields("judged", "The oracle's answers are written."); }
+inline Description describe(Of<Bye>) { return fields("bye", "The worker ends."); }
 
 struct Ran {
   Memory memory{};
@@ -131,7 +131,7 @@ struct Ran {
   std::vector<OperatorTime> operators{};
   std::string state_digest{};
 };
-constexpr auto describe(Of<Ran>) {
+inline Description describe(Of<Ran>) {
   return fields(
       "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").at_least(0).optional(),
       field("settings", &Ran::settings, "As observed.").optional(),
@@ -147,7 +147,7 @@ struct Exchanged {
   std::vector<double> step_seconds{}, local_seconds{}, bare_seconds{};
   bool operator==(const Exchanged&) const = default;
 };
-constexpr auto describe(Of<Exchanged>) {
+inline Description describe(Of<Exchanged>) {
   return fields(
       "exchanged",
       "What the exchange of gradients costs one of several ranks, measured after its timed steps.",
@@ -176,7 +176,7 @@ constexpr auto describe(Of<Exchanged>) {
 struct Progress {
   std::int64_t done = 0, planned = 0;
 };
-constexpr auto describe(Of<Progress>) {
+inline Description describe(Of<Progress>) {
   return fields("progress", "Progress in steps.", field("done", &Progress::done, "Steps that are done."),
                 field("planned", &Progress::planned, "Total steps, as far as known."));
 }
@@ -185,7 +185,7 @@ struct Error {
   ErrorKind kind = ErrorKind::failed;
   std::string reason{};
 };
-constexpr auto describe(Of<Error>) {
+inline Description describe(Of<Error>) {
   return fields("error", "A command failed.", field("kind", &Error::kind, "The status."),
                 field("reason", &Error::reason, "Why.").optional());
 }

@@ -24,7 +24,7 @@ struct LoaderRequest {
   int prefetch = 4;
   std::int64_t resident_batches = 8;
 };
-constexpr auto describe(Of<LoaderRequest>) {
+inline Description describe(Of<LoaderRequest>) {
   return fields(
       "loader_request", "Where batches come from.",
       field("kind", &LoaderRequest::kind, "Which loader.").optional(),
@@ -40,7 +40,7 @@ struct WarmUpRequest {
   std::int64_t min_steps = 10;
   double min_seconds = 0.5;
 };
-constexpr auto describe(Of<WarmUpRequest>) {
+inline Description describe(Of<WarmUpRequest>) {
   return fields(
       "warm_up_request", "Untimed steps before the first block.",
       field("min_steps", &WarmUpRequest::min_steps, "Minimum of steps.").between(1, 10'000'000).optional(),
@@ -61,7 +61,7 @@ struct ClockRequest {
   static constexpr bool in_steps(const ClockRequest& clock) { return clock.kind == ClockKind::steps; }
   static constexpr bool in_epochs(const ClockRequest& clock) { return clock.kind == ClockKind::epochs; }
 };
-constexpr auto describe(Of<ClockRequest>) {
+inline Description describe(Of<ClockRequest>) {
   return fields(
       "clock_request", "What is timed.",
       field("kind", &ClockRequest::kind, "What the fork counts.").optional(),
@@ -87,7 +87,7 @@ struct CheckRequest {
   std::int64_t distinct = 4;
   int perturbations = 4;
 };
-constexpr auto describe(Of<CheckRequest>) {
+inline Description describe(Of<CheckRequest>) {
   return fields(
       "check_request", "The equivalence check: the exam.",
       field("distinct", &CheckRequest::distinct, "Distinct samples in a batch of the exam.").optional(),
@@ -100,7 +100,7 @@ struct OracleRequest {
   std::uint64_t seed = 1;
   int slices = 1;
 };
-constexpr auto describe(Of<OracleRequest>) {
+inline Description describe(Of<OracleRequest>) {
   return fields(
       "oracle_request", "How an oracle answers.",
       field("precision", &OracleRequest::precision, "The precision that its perturbed runs emulate."),
@@ -117,7 +117,7 @@ struct OpRequest {
   std::string size{};
   std::optional<CacheState> cache{};
 };
-constexpr auto describe(Of<OpRequest>) {
+inline Description describe(Of<OpRequest>) {
   return fields("op_request", "Which single op.",
                 field("size", &OpRequest::size, "Its size, in the words of the workload.").optional(),
                 field("cache", &OpRequest::cache, "Whether operands are in the cache.").optional());
@@ -146,7 +146,7 @@ struct CellRequest {
   std::optional<OracleRequest> oracle{};
   std::optional<OpRequest> op{};
 };
-constexpr auto describe(Of<CellRequest>) {
+inline Description describe(Of<CellRequest>) {
   return fields(
       "request", "A cell, and how to run it. It is request.json.",
       field("protocol", &CellRequest::protocol, "The version of the protocol."),

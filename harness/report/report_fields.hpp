@@ -9,7 +9,7 @@
 
 namespace assay {
 
-constexpr auto describe(Of<Metric>) {
+inline Description describe(Of<Metric>) {
   return fields(
       "metric", "One estimate over the forks of a cell, with its interval.",
       field("value", &Metric::value,
@@ -32,7 +32,7 @@ constexpr auto describe(Of<Metric>) {
           .left_out_by_default());
 }
 
-constexpr auto describe(Of<MachineSample>) {
+inline Description describe(Of<MachineSample>) {
   return fields(
       "sample", "The machine and the worker at one moment, seen by the conductor.",
       field("time_ns", &MachineSample::time_ns, "CLOCK_MONOTONIC, in nanoseconds."),
@@ -85,7 +85,7 @@ constexpr auto describe(Of<MachineSample>) {
           .left_out_by_default());
 }
 
-constexpr auto describe(Of<ForeignProcess>) {
+inline Description describe(Of<ForeignProcess>) {
   return fields(
       "foreign_process", "A process on the GPU that does not belong to the worker.",
       field("pid", &ForeignProcess::pid, "Its process id, from NVML."),
@@ -95,7 +95,7 @@ constexpr auto describe(Of<ForeignProcess>) {
           .at_least(0));
 }
 
-constexpr auto describe(Of<GpuUse>) {
+inline Description describe(Of<GpuUse>) {
   return fields(
       "gpu", "The GPU that a worker used, from NVML, over the worker's life.",
       field("model", &GpuUse::model, "Its name; empty if NVML does not report it."),
@@ -114,7 +114,7 @@ constexpr auto describe(Of<GpuUse>) {
             "Other processes on it while steps ran: neither the worker nor below it."));
 }
 
-constexpr auto describe(Of<TimeSpent>) {
+inline Description describe(Of<TimeSpent>) {
   return fields(
       "time_spent", "Wall time, in seconds, of the conductor's work for one worker.",
       field("folder", &TimeSpent::folder, "Writing the cell folder.").at_least(0),
@@ -134,7 +134,7 @@ constexpr auto describe(Of<TimeSpent>) {
       field("quit", &TimeSpent::quit, "Ending the process; 0 if it stays.").at_least(0));
 }
 
-constexpr auto describe(Of<CoreReading>) {
+inline Description describe(Of<CoreReading>) {
   return fields(
       "core_reading", "Where the host had the worker's processors.",
       field(
@@ -149,14 +149,14 @@ constexpr auto describe(Of<CoreReading>) {
           .at_least(0));
 }
 
-constexpr auto describe(Of<CorePlacement>) {
+inline Description describe(Of<CorePlacement>) {
   return fields("core_placement",
                 "Where the host had the worker's processors before and after the timed run.",
                 field("before", &CorePlacement::before, "Before the command `run`."),
                 field("after", &CorePlacement::after, "After the answer to it."));
 }
 
-constexpr auto describe(Of<RankRecord>) {
+inline Description describe(Of<RankRecord>) {
   return fields(
       "rank", "What one of several ranks measured.",
       field("rank", &RankRecord::rank, "Its number, from 0.").at_least(0),
@@ -182,7 +182,7 @@ constexpr auto describe(Of<RankRecord>) {
           .left_out_by_default());
 }
 
-constexpr auto describe(Of<Fork>) {
+inline Description describe(Of<Fork>) {
   return fields(
       "fork", "One execution of the cell: the unit of replication.",
       field("round", &Fork::round, "Forks of one round ran adjacent in time and share a seed.").at_least(0),
@@ -302,7 +302,7 @@ constexpr auto describe(Of<Fork>) {
           .left_out_by_default());
 }
 
-constexpr auto describe(Of<TensorVerdict>) {
+inline Description describe(Of<TensorVerdict>) {
   return fields(
       "tensor", "One tensor compared with the oracle's.",
       field("name", &TensorVerdict::name,
@@ -314,7 +314,7 @@ constexpr auto describe(Of<TensorVerdict>) {
       field("ratio", &TensorVerdict::ratio, "The larger ratio of an error to its bound; above 1 is wrong."));
 }
 
-constexpr auto describe(Of<Ties>) {
+inline Description describe(Of<Ties>) {
   return fields(
       "ties", "The distance of the check to the kinks of an op.",
       field("op", &Ties::op, "`relu` or `max_pool`."),
@@ -325,7 +325,7 @@ constexpr auto describe(Of<Ties>) {
       field("elements", &Ties::elements, "Number of all elements.").at_least(0));
 }
 
-constexpr auto describe(Of<CheckSettings>) {
+inline Description describe(Of<CheckSettings>) {
   return fields(
       "check_settings", "The settings of the check.",
       field("seed", &CheckSettings::seed, "Seed of its parameters and inputs."),
@@ -353,7 +353,7 @@ constexpr auto describe(Of<CheckSettings>) {
           .left_out_by_default());
 }
 
-constexpr auto describe(Of<Equivalence>) {
+inline Description describe(Of<Equivalence>) {
   return fields(
       "equivalence", "Whether the cell computes the same as the oracle.",
       field("checked", &Equivalence::checked, "False: `reason` says why the verdict is missing."),
@@ -367,7 +367,7 @@ constexpr auto describe(Of<Equivalence>) {
       field("settings", &Equivalence::settings, "The settings of the check.").left_out_by_default());
 }
 
-constexpr auto describe(Of<Published>) {
+inline Description describe(Of<Published>) {
   return fields("published",
                 "A published result about this cell: a value, a ratio to another cell, or a statement.",
                 field("metric", &Published::metric, "The metric of this cell that it is about."),
@@ -378,7 +378,7 @@ constexpr auto describe(Of<Published>) {
                 field("statement", &Published::statement, "The words, if the claim has no number."));
 }
 
-constexpr auto describe(Of<Work>) {
+inline Description describe(Of<Work>) {
   return fields(
       "work", "The minimum work of one step, by its graph, and the maximum speed of the machine in this run.",
       field("flops", &Work::flops,
@@ -397,7 +397,7 @@ constexpr auto describe(Of<Work>) {
           .at_least(0));
 }
 
-constexpr auto describe(Of<BetterSetting>) {
+inline Description describe(Of<BetterSetting>) {
   return fields(
       "better_setting", "A faster setting that an earlier trial on this machine found.",
       field("mode", &BetterSetting::mode, "Mode of the backend."),
@@ -407,7 +407,7 @@ constexpr auto describe(Of<BetterSetting>) {
       field("date", &BetterSetting::date, "Date of the trial: ISO 8601, UTC."));
 }
 
-constexpr auto describe(Of<CellReport>) {
+inline Description describe(Of<CellReport>) {
   return fields(
       "cell", "One point of the matrix.",
       field("id", &CellReport::id, "Made of the axes; unique in the report.").not_empty(),
@@ -459,7 +459,7 @@ constexpr auto describe(Of<CellReport>) {
       field("forks", &CellReport::forks, "Raw data, in the order of the rounds."));
 }
 
-constexpr auto describe(Of<Report>) {
+inline Description describe(Of<Report>) {
   return fields(
       "report", "The measurements of one run of Assay.",
       field("schema", &Report::schema,

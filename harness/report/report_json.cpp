@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/json/schema.hpp"
-#include "harness/report/document_node.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_fields.hpp"
 
@@ -17,13 +17,12 @@ namespace {
 using Json = nlohmann::json;
 
 // The schema that the document names. Throws JsonError if this program does not read that schema.
-std::string_view schema_of(const StrictDocument& document) {
-  const auto fail = [&](const std::string& what) {
-    throw JsonError(fmt::format("{}: {}", document.where(), what));
-  };
-  std::string_view schema;
-  if (document.root()["schema"].get(schema) != simdjson::SUCCESS)
+std::string_view schema_of(const Json& document, std::string_view where) {
+  const auto fail = [&](const std::string& what) { throw JsonError(fmt::format("{}: {}", where, what)); };
+  const auto found = document.find("schema");
+  if (found == document.end() || !found->is_string())
     fail(fmt::format("not an Assay report: it has no \"schema\": \"{}\"", report_schema));
+  std::string_view schema = found->get_ref<const std::string&>();
   if (schema == report_schema || schema == first_report_schema) return schema;
   schema = schema.substr(0, 80);
   if (schema.starts_with("assay-report/"))
@@ -33,12 +32,12 @@ std::string_view schema_of(const StrictDocument& document) {
   return {};
 }
 
-Report read(const StrictDocument& document, std::string_view where, DecodeOptions options) {
-  options.older_forms = schema_of(document) == first_report_schema;
+Report read(const Json& document, std::string_view where, std::string_view prefix, DecodeOptions options) {
+  options.older_forms = schema_of(document, where) == first_report_schema;
   options.reject_unknown = options.reject_unknown && !options.older_forms;
   Report report;
   report.rules = 1;  // the first ones were not numbered
-  Decoder<DocumentNode>(options).read(DocumentNode(document.root()), JsonPlace(where), report);
+  decode(document, report, prefix, options);
   derive_again(report);
   return report;
 }
@@ -90,19 +89,22 @@ Json to_json(const Report& report) {
 
 std::string report_text(const Report& report) { return strict_json_text(to_json(report)); }
 
-Report report_from(const StrictDocument& document) {
-  return read(document, document.where(), {.shapes = false});
+Report report_from(const Json& document, std::string_view where) {
+  return read(document, where, where, {.shapes = false});
 }
 
-Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations) {
-  return read(document, "", {.reject_unknown = strict, .violations = &violations});
+Report report_from(const Json& document, std::string_view where, bool strict,
+                   std::vector<std::string>& violations) {
+  return read(document, where, "", {.reject_unknown = strict, .violations = &violations});
 }
 
-Report parse_report(std::string text, std::string_view where) {
-  return report_from(StrictDocument(std::move(text), where));
+Report parse_report(std::string_view text, std::string_view where) {
+  return report_from(parse_strict_json(text, where), where);
 }
 
-Report read_report(const std::filesystem::path& file) { return report_from(read_strict_document(file)); }
+Report read_report(const std::filesystem::path& file) {
+  return report_from(read_strict_json(file), file.string());
+}
 
 std::string other_rules(const Report& report) {
   if (report.rules == derivation_rules) return {};

@@ -13,8 +13,6 @@
 
 namespace assay {
 
-class StrictDocument;
-
 inline constexpr std::string_view report_schema = "assay-report/2";
 inline constexpr std::string_view first_report_schema = "assay-report/1";
 // The highest minor version. A report gets the lowest one that has all of its fields: 1; 2 for a shard, a
@@ -33,14 +31,16 @@ nlohmann::json to_json(const Report& report);
 // (harness/core/json/strict_json.hpp) naming the file and a field that is wrong, missing or of another type.
 // Rejects a report with a newer schema by its name. Ignores unknown fields, and keeps run, libraries and
 // operators unchecked.
-Report report_from(const StrictDocument& document);
-Report parse_report(std::string text, std::string_view where);
+Report report_from(const nlohmann::json& document, std::string_view where);
+Report parse_report(std::string_view text, std::string_view where);
 Report read_report(const std::filesystem::path& file);
 
 // Reads as much of the report as possible. `violations` gets at most 20 errors, each as "cells/3/axes/batch:
 // …". `strict` also rejects unknown fields, except those whose name begins with "x_"; version 1 is never read
 // strictly. Throws JsonError if it is not a report, or has an unknown schema.
-Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations);
+// `where` names the document in them.
+Report report_from(const nlohmann::json& document, std::string_view where, bool strict,
+                   std::vector<std::string>& violations);
 
 // A sentence if its flags and metrics were derived by newer rules than this program's; else empty.
 std::string other_rules(const Report& report);

@@ -17,7 +17,7 @@ namespace assay {
 struct BuildRecord {
   std::string compiler{}, type{}, flags{};
 };
-constexpr auto describe(Of<BuildRecord>) {
+inline Description describe(Of<BuildRecord>) {
   return fields("build", "How this program was built: our own code, not the vendors' libraries.",
                 field("compiler", &BuildRecord::compiler, "Name and version."),
                 field("type", &BuildRecord::type, "CMake's build type, such as `Release`."),
@@ -28,7 +28,7 @@ struct FileDigest {
   std::int64_t bytes = 0;
   std::string sha256{};
 };
-constexpr auto describe(Of<FileDigest>) {
+inline Description describe(Of<FileDigest>) {
   return fields("dataset_file", "A file of a data set, or of weights.",
                 field("name", &FileDigest::name, "Path, of a data set relative to its folder."),
                 field("bytes", &FileDigest::bytes, "Its length.").at_least(0),
@@ -42,7 +42,7 @@ struct Provenance {
   std::string checksum_of{};
   std::vector<FileDigest> files{};
 };
-constexpr auto describe(Of<Provenance>) {
+inline Description describe(Of<Provenance>) {
   return fields(
       "provenance", "The location of a data set's files, and their content.",
       field("folder", &Provenance::folder,
@@ -62,7 +62,7 @@ struct DatasetRecord : Provenance {
   std::int64_t classes = 0;
   std::map<std::string, std::int64_t> splits{};
 };
-constexpr auto describe(Of<DatasetRecord>) {
+inline Description describe(Of<DatasetRecord>) {
   return fields("dataset", "The source of the samples, so that others can check whether theirs are the same.",
                 field("name", &DatasetRecord::name, "As `--dataset` names it."),
                 field("sample_shape", &DatasetRecord::sample_shape, "Shape of one sample."),
@@ -75,7 +75,7 @@ struct SessionRecord {
   bool dirty = false;
   std::map<std::string, std::string> variables{};
 };
-constexpr auto describe(Of<SessionRecord>) {
+inline Description describe(Of<SessionRecord>) {
   return fields(
       "session", "One start of the program: the run, and each `--resume` of it.",
       field("start", &SessionRecord::start, "ISO 8601, UTC."),
@@ -93,7 +93,7 @@ struct TriedRecord {
   std::optional<double> step_time{};
   std::string reason{};
 };
-constexpr auto describe(Of<TriedRecord>) {
+inline Description describe(Of<TriedRecord>) {
   return fields("tried", "One fork of a mode and layout, unchecked.",
                 field("mode", &TriedRecord::mode, "Mode of the backend."),
                 field("layout", &TriedRecord::layout, "Layout of its activations."),
@@ -104,7 +104,7 @@ struct BestRecord {
   std::string backend{}, work{};
   std::vector<TriedRecord> tried{};
 };
-constexpr auto describe(Of<BestRecord>) {
+inline Description describe(Of<BestRecord>) {
   return fields("best", "The settings of a backend that `--mode best` tried for one work.",
                 field("backend", &BestRecord::backend, "Its name."),
                 field("work", &BestRecord::work, "The title of the group."),
@@ -117,7 +117,7 @@ struct Shard {
   int index = 1, count = 1;  // index: from 1 to count
   bool operator==(const Shard&) const = default;
 };
-constexpr auto describe(Of<Shard>) {
+inline Description describe(Of<Shard>) {
   return fields("shard", "The part of a run that `--shard` measured.",
                 field("index", &Shard::index, "Its number, from 1.").at_least(1),
                 field("count", &Shard::count, "Number of all shards of the run.").at_least(1));
@@ -130,7 +130,7 @@ struct MergedShard {
   bool complete = false;
   std::vector<std::string> command_line{};
 };
-constexpr auto describe(Of<MergedShard>) {
+inline Description describe(Of<MergedShard>) {
   return fields("merged_shard", "A report that was merged.",
                 field("index", &MergedShard::index, "Number of its shard, from 1.").at_least(1),
                 field("start", &MergedShard::start, "ISO 8601, UTC."),
@@ -142,7 +142,7 @@ struct Merged {
   int count = 1;
   std::vector<MergedShard> shards{};
 };
-constexpr auto describe(Of<Merged>) {
+inline Description describe(Of<Merged>) {
   return fields(
       "merged", "How `assay merge` made the report.",
       field("count", &Merged::count, "Number of all shards of the run.").at_least(1),
@@ -169,7 +169,7 @@ struct RunRecord {
   std::optional<Shard> shard{};
   std::optional<Merged> merged{};
 };
-constexpr auto describe(Of<RunRecord>) {
+inline Description describe(Of<RunRecord>) {
   return fields(
       "run", "How the report came to be.",
       field("command_line", &RunRecord::command_line, "The arguments of the program."),

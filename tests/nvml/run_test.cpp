@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/strict_document.hpp"
 #include "tests/nvml/script.hpp"
 
 namespace assay {
@@ -52,7 +52,7 @@ class GpuRun : public ::testing::Test {
     const Report report = run(request, registry_, progress).report;
     EXPECT_THAT(invariant_violations(report), IsEmpty());
     std::vector<std::string> violations;
-    report_from(read_strict_document(request.out), true, violations);
+    report_from(read_strict_json(request.out), request.out.string(), true, violations);
     EXPECT_THAT(violations, IsEmpty());
     EXPECT_EQ(report_text(read_report(request.out)), report_text(report));
     EXPECT_EQ(report.cells.at(0).status, expected) << report.cells[0].reason;

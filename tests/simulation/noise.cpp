@@ -21,7 +21,7 @@ struct RecordedFork {
   std::vector<std::string> flags{};
   std::vector<std::int64_t> blocks{};
 };
-constexpr auto describe(Of<RecordedFork>) {
+inline Description describe(Of<RecordedFork>) {
   return fields(
       "fork", "A fork that was ok.", field("round", &RecordedFork::round, "Its round."),
       field("flags", &RecordedFork::flags, "Its own.").left_out_by_default(),
@@ -31,7 +31,7 @@ struct RecordedCell {
   Axes axes{};
   std::vector<RecordedFork> forks{};
 };
-constexpr auto describe(Of<RecordedCell>) {
+inline Description describe(Of<RecordedCell>) {
   return fields("cell", "Times of one cell.", field("axes", &RecordedCell::axes, "What it is."),
                 field("forks", &RecordedCell::forks, "In the order of time."));
 }
@@ -39,7 +39,7 @@ struct RecordedSession {
   std::string start{};
   std::vector<RecordedCell> cells{};
 };
-constexpr auto describe(Of<RecordedSession>) {
+inline Description describe(Of<RecordedSession>) {
   return fields("session", "One run.", field("start", &RecordedSession::start, "ISO 8601, UTC."),
                 field("cells", &RecordedSession::cells, "Its rows."));
 }
@@ -48,7 +48,7 @@ struct RecordedNoise {
   bool flags = false;
   std::vector<RecordedSession> sessions{};
 };
-constexpr auto describe(Of<RecordedNoise>) {
+inline Description describe(Of<RecordedNoise>) {
   return fields("recording", "Sessions of one build on one machine.",
                 field("name", &RecordedNoise::name, "Its name."),
                 field("kind", &RecordedNoise::kind, "quiet, tails, ..."),
@@ -61,7 +61,7 @@ constexpr auto describe(Of<RecordedNoise>) {
 struct RecordedFile {
   std::vector<RecordedNoise> recordings{};
 };
-constexpr auto describe(Of<RecordedFile>) {
+inline Description describe(Of<RecordedFile>) {
   return fields("noise", "Recorded times.",
                 field("recordings", &RecordedFile::recordings, "Each of one kind."));
 }

@@ -12,6 +12,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {

@@ -25,7 +25,7 @@ struct Requirement {
   bool several_ranks = false;       // only cells with several ranks need it
   std::string reason, remedy;
 };
-constexpr auto describe(Of<Requirement>) {
+inline Description describe(Of<Requirement>) {
   return fields(
       "requirement", "A file that the backend needs.",
       field("file", &Requirement::file, "Its path, with placeholders."),
@@ -59,7 +59,7 @@ struct Refusal {
   std::optional<bool> several_ranks{};   // several workers train one model together
   std::string reason{};
 };
-constexpr auto describe(Of<Refusal>) {
+inline Description describe(Of<Refusal>) {
   return fields(
       "refusal", "Cells that the backend rejects: those for which all conditions hold.",
       field("tasks", &Refusal::tasks, "The task is one of these.").not_empty().optional(),
@@ -128,7 +128,7 @@ struct BackendDescription {
   bool has_compile_cache() const;
 };
 // backend.json. The normative text is docs/reference/protocol.md.
-constexpr auto describe(Of<BackendDescription>) {
+inline Description describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(
       "backend", "Describes what a backend offers and how it is started: backend.json.",

@@ -26,7 +26,7 @@ constexpr double max_comparisons = max_runs * max_runs;
 
 }  // namespace
 
-constexpr auto describe(Of<CellNoise>) {
+inline Description describe(Of<CellNoise>) {
   return fields(
       "cell_noise", "The noise of a cell.", field("id", &CellNoise::id, "Id of the cell."),
       field("metric", &CellNoise::metric, "The judged metric."),
@@ -46,21 +46,21 @@ constexpr auto describe(Of<CellNoise>) {
       field("forks_wanted", &CellNoise::forks_wanted, "Forks per side that detect twice the threshold.")
           .between(1, max_stored_forks));
 }
-constexpr auto describe(Of<CellRuns>) {
+inline Description describe(Of<CellRuns>) {
   return fields("cell_runs", "The measurements of a cell in a session.",
                 field("id", &CellRuns::id, "Id of the cell."),
                 field("metric", &CellRuns::metric, "Metric of the values."),
                 field("measured_as", &CellRuns::measured_as, "Settings of timing and loading."),
                 field("runs", &CellRuns::runs, "One value per fork, for each run."));
 }
-constexpr auto describe(Of<CalibrationSession>) {
+inline Description describe(Of<CalibrationSession>) {
   return fields("calibration_session", "The measurements of one start of the program.",
                 field("made", &CalibrationSession::made, "When its first run began: ISO 8601, UTC."),
                 field("kernel", &CalibrationSession::kernel, "Kernel of the machine at that time."),
                 field("identity", &CalibrationSession::identity, "Identity of the machine and the build."),
                 field("cells", &CalibrationSession::cells, "The cells in the order of the reports."));
 }
-constexpr auto describe(Of<Calibration>) {
+inline Description describe(Of<Calibration>) {
   return fields(
       "calibration", "The noise of a machine.",
       field("fingerprint", &Calibration::fingerprint, "Fingerprint of the machine."),

@@ -128,7 +128,7 @@ struct Remembered {
   std::string date{};
   std::vector<TriedRecord> tried{};
 };
-constexpr auto describe(Of<Remembered>) {
+inline Description describe(Of<Remembered>) {
   return fields("remembered", "A trial.", field("date", &Remembered::date, "ISO 8601, UTC."),
                 field("tried", &Remembered::tried, "The fastest first."));
 }

@@ -1,9 +1,9 @@
 // Describes once how a struct looks as a JSON object. The description is used to write the struct
 // (encode.hpp), to read it with errors that name the JSON path (decode.hpp) and to make a JSON schema
 // (schema.hpp). To describe a struct,
-// define next to it, in the namespace assay:
+// define next to it, in its namespace:
 //
-//   constexpr auto describe(Of<Block>) {
+//   inline Description describe(Of<Block>) {
 //     return fields("block", "A stretch of steps between two drains of the device.",
 //                   field("steps", &Block::steps, "Steps in it.").at_least(0),
 //                   field("loss", &Block::loss, "Mean loss of its steps."));
@@ -13,21 +13,23 @@
 // (core/words.hpp), nlohmann::json (any value), described structs, and std::optional, std::vector and
 // std::map<std::string, …> of these, and maps from integers. An absent optional is null in JSON. A type that
 // fits no description has its own functions instead: encode(const T&), schema_of(Of<T>) and decode_with(const
-// Decoder<Node>&, const Node&, const JsonPlace&, T&), found next to it.
+// Decoder&, const nlohmann::json&, const JsonPlace&, T&), found next to it.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
-#include <tuple>
+#include <vector>
+
+#include "harness/core/json/type.hpp"
 
 namespace assay {
-
-template <typename T>
-struct Of {};
 
 // Rules of a field apart from its type.
 struct FieldRules {
@@ -52,153 +54,111 @@ struct FieldRules {
   std::array<std::string_view, 4> choices{};  // for a text; ignored if all are empty
 };
 
-// The place of a field: a member of its owner, …
-template <typename Struct, typename Value>
-struct MemberOf {
-  using Owner = Struct;
-  using Member = Value;
-  static constexpr bool in_part = false;
-  Member Owner::* member;
-
-  constexpr const Member& of(const Owner& owner) const { return owner.*member; }
-  constexpr Member& of(Owner& owner) const { return owner.*member; }
-};
-// … or a member of an optional part of the owner, whose fields are in the owner's object. The part exists if
-// one of its fields is not null.
-template <typename Struct, typename Part, typename Value>
-struct MemberOfPart {
-  using Owner = Struct;
-  using Member = Value;
-  static constexpr bool in_part = true;
-  std::optional<Part> Owner::* part;
-  Member Part::* member;
-
-  Member of(const Owner& owner) const { return owner.*part ? (*(owner.*part)).*member : Member{}; }
-  Member& of(Owner& owner) const {
-    std::optional<Part>& there = owner.*part;
-    return there ? (*there).*member : there.emplace().*member;
-  }
+// An optional part of an owner, whose fields are in the owner's object. The part exists if one of its fields is not
+// null.
+struct PartType {
+  std::size_t offset;  // of the optional in the owner
+  const void* (*get)(const void* optional);
+  void* (*get_or_emplace)(void* optional);
+  const void* (*initial)();
 };
 
-// ShapeOf: the described struct that a nlohmann::json is checked against and that the schema shows.
-template <typename Place, typename ShapeOf = void>
-struct Field {
-  using Owner = typename Place::Owner;
-  using Member = typename Place::Member;
-  using Shape = ShapeOf;
-  static constexpr bool in_part = Place::in_part;
-  std::string_view key;
-  Place place;
-  std::string_view doc;
+// A type that a nlohmann::json can be read as.
+struct JsonShape {
+  const Type* type;
+  std::shared_ptr<void> (*make)();  // a default-constructed value
+};
+
+class Field {
+ public:
+  std::string_view key, doc;
+  const Type* type;
+  std::size_t offset;  // of the member in its owner, or in the part
+  std::optional<PartType> part{};
   FieldRules rules{};
-  bool (*written)(const Owner&) = nullptr;  // whether the field is written; nullptr: always
+  std::optional<JsonShape> shape{};  // that the nlohmann::json should have, as the schema shows it
+  std::function<bool(const void* owner)> written{};  // whether the field is written; empty: always
 
-  constexpr decltype(auto) of(const Owner& owner) const { return place.of(owner); }
-  constexpr Member& of(Owner& owner) const { return place.of(owner); }
+  // The member. A part that is absent has the values of a default-constructed part.
+  const void* of(const void* owner) const;
+  // Makes the part if it is absent.
+  void* of(void* owner) const;
 
-  constexpr Field optional() const {
-    return with([](FieldRules& r) { r.may_be_missing = true; });
-  }
-  constexpr Field left_out_by_default() const {
-    return with([](FieldRules& r) { r.may_be_missing = r.left_out_by_default = true; });
+  Field& optional();
+  Field& left_out_by_default();
+  Field& left_out_of_columns();
+  Field& in_columns();
+  Field& null_is_nan();
+  Field& at_least(double minimum);
+  Field& between(double minimum, double maximum);
+  Field& not_empty();
+  Field& inline_before();
+  Field& object();
+  Field& unique();
+  template <std::convertible_to<std::string_view>... Words>
+  Field& one_of(Words... words) {
+    rules.choices = {words...};
+    return *this;
   }
   // For fields that exist only for some values of their owner. May be missing in the input.
-  constexpr Field written_if(bool (*applies)(const Owner&)) const {
-    Field changed = optional();
-    changed.written = applies;
-    return changed;
-  }
-  constexpr Field left_out_of_columns() const {
-    return with([](FieldRules& r) { r.may_be_missing = r.left_out_of_columns = true; });
-  }
-  constexpr Field in_columns() const {
-    return with([](FieldRules& r) { r.columns = true; });
-  }
-  constexpr Field null_is_nan() const {
-    return with([](FieldRules& r) { r.null_is_nan = true; });
-  }
-  constexpr Field at_least(double minimum) const {
-    return with([&](FieldRules& r) { r.minimum = minimum; });
-  }
-  constexpr Field between(double minimum, double maximum) const {
-    return with([&](FieldRules& r) { r.minimum = minimum, r.maximum = maximum; });
-  }
-  constexpr Field not_empty() const {
-    return with([](FieldRules& r) { r.min_length = 1; });
-  }
-  constexpr Field inline_before() const {
-    return with([](FieldRules& r) { r.inline_before = true; });
-  }
-  constexpr Field object() const {
-    return with([](FieldRules& r) { r.object = true; });
-  }
-  constexpr Field unique() const {
-    return with([](FieldRules& r) { r.unique = true; });
-  }
-  template <typename... Words>
-  constexpr Field one_of(Words... words) const {
-    return with([&](FieldRules& r) { r.choices = {words...}; });
+  template <typename Owner>
+  Field& written_if(bool (*applies)(const Owner&)) {
+    written = [applies](const void* owner) { return applies(*static_cast<const Owner*>(owner)); };
+    return optional();
   }
   template <typename T>
-  constexpr Field<Place, T> shaped_as() const {
-    return {key, place, doc, rules, written};
-  }
-
- private:
-  template <typename Change>
-  constexpr Field with(Change change) const {
-    Field changed = *this;
-    change(changed.rules);
-    return changed;
+  Field& shaped_as() {
+    shape = {&type_of<T>, []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
+    return *this;
   }
 };
 
+// A pointer to a data member is the member's offset: so says the Itanium C++ ABI, 2.3.1, which compilers for Linux follow.
 template <typename Owner, typename Member>
-constexpr Field<MemberOf<Owner, Member>> field(std::string_view key, Member Owner::* member,
-                                               std::string_view doc) {
-  return {key, {member}, doc};
-}
-template <typename Owner, typename Part, typename Member>
-constexpr Field<MemberOfPart<Owner, Part, Member>> field(std::string_view key,
-                                                         std::optional<Part> Owner::* part,
-                                                         Member Part::* member, std::string_view doc) {
-  return {key, {part, member}, doc};
+std::size_t offset_of(Member Owner::* member) {
+  return std::bit_cast<std::size_t>(member);
 }
 
-template <typename... Fields>
+template <typename Owner, typename Member>
+Field field(std::string_view key, Member Owner::* member, std::string_view doc) {
+  return {key, doc, &type_of<Member>, offset_of(member)};
+}
+template <typename Owner, typename Part, typename Member>
+Field field(std::string_view key, std::optional<Part> Owner::* part, Member Part::* member,
+            std::string_view doc) {
+  using Optional = std::optional<Part>;
+  return {key, doc, &type_of<Member>, offset_of(member),
+          PartType{.offset = offset_of(part),
+                   .get = [](const void* optional) -> const void* {
+                     const auto& there = *static_cast<const Optional*>(optional);
+                     return there ? &*there : nullptr;
+                   },
+                   .get_or_emplace = [](void* optional) -> void* {
+                     auto& there = *static_cast<Optional*>(optional);
+                     return there ? &*there : &there.emplace();
+                   },
+                   .initial = []() -> const void* {
+                     static const Part initial{};
+                     return &initial;
+                   }}};
+}
+
 struct Description {
   std::string_view name;  // of the schema's definition: "block"
   std::string_view doc;
-  std::tuple<Fields...> list;
+  std::vector<Field> list;
 
-  static constexpr std::size_t size = sizeof...(Fields);
-  // For a struct with a base: its own fields, then those of the base.
-  template <typename... Others>
-  constexpr Description<Fields..., Others...> followed_by(const Description<Others...>& base) const {
-    return {name, doc, std::tuple_cat(list, base.list)};
-  }
-  // Calls visit(field, index) for each field, in order.
-  template <typename Visit>
-  constexpr void each(const Visit& visit) const {
-    std::size_t index = 0;
-    std::apply([&](const auto&... one) { (visit(one, index++), ...); }, list);
-  }
+  // For a struct that begins with its only base: its own fields, then those of the base.
+  Description followed_by(const Description& base) &&;
+  const Field* find(std::string_view key) const;
 };
 
-template <typename... Fields>
-constexpr Description<Fields...> fields(std::string_view name, std::string_view doc, Fields... list) {
+template <std::same_as<Field>... Fields>
+Description fields(std::string_view name, std::string_view doc, const Fields&... list) {
   return {name, doc, {list...}};
 }
 
-template <typename T>
-concept Described = requires { describe(Of<T>{}); };
-
 // The words for numbers that are not finite in a column, which has no place for a note.
 inline constexpr std::array<std::string_view, 3> not_finite_words{"nan", "inf", "-inf"};
-
-template <typename T>
-inline constexpr bool is_optional = false;
-template <typename T>
-inline constexpr bool is_optional<std::optional<T>> = true;
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/io/gzip.hpp"
 #include "harness/core/json/escape.hpp"
 #include "harness/core/text.hpp"
 
@@ -18,8 +20,6 @@ namespace assay {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::size_t slack = 256;  // bytes that the parser may read after the text
 
 // Builds the document and checks depth and keys, which the library's own parser does not check.
 class Builder : public nlohmann::json_sax<Json> {
@@ -35,7 +35,9 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return put(value); }
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& text) override {
-    if (!std::isfinite(value)) fail(fmt::format("the number {} is out of range", text.substr(0, 40)));
+    const bool is_integer = text.find_first_of(".eE") == text.npos;  // that 64 bits do not hold
+    if (is_integer || !std::isfinite(value))
+      fail(fmt::format("the number {} is out of range", text.substr(0, 40)));
     return put(value);
   }
   bool string(string_t& value) override { return put(std::move(value)); }
@@ -46,9 +48,11 @@ class Builder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
     Level& level = levels_.back();
-    level.key.clear();
-    if (level.json->contains(value)) fail(fmt::format("duplicate key \"{}\"", value.substr(0, 80)));
-    level.key = std::move(value);
+    level.key = nullptr;
+    const auto [member, is_new] = level.json->get_ref<Json::object_t&>().try_emplace(std::move(value));
+    if (!is_new) fail(fmt::format("duplicate key \"{}\"", member->first.substr(0, 80)));
+    level.key = &member->first;
+    level.value = &member->second;
     return true;
   }
   bool parse_error(std::size_t position, const std::string& token,
@@ -66,7 +70,8 @@ class Builder : public nlohmann::json_sax<Json> {
  private:
   struct Level {
     Json* json;
-    std::string key;  // the current key, in an object
+    const std::string* key = nullptr;  // in an object: the current key, and its value
+    Json* value = nullptr;
   };
 
   // Parents own their children and arrays grow. So a child's address is taken when the child is opened and
@@ -81,9 +86,8 @@ class Builder : public nlohmann::json_sax<Json> {
       level.json->push_back(std::move(value));
       return &level.json->back();
     }
-    Json& slot = (*level.json)[level.key];
-    slot = std::move(value);
-    return &slot;
+    *level.value = std::move(value);
+    return level.value;
   }
   bool put(Json value) {
     place(std::move(value));
@@ -91,7 +95,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool open(Json value) {
     if (levels_.size() >= limits_.depth) fail(fmt::format("nested more than {} deep", limits_.depth));
-    levels_.push_back({place(std::move(value)), {}});
+    levels_.push_back({place(std::move(value))});
     return true;
   }
   bool close() {
@@ -108,7 +112,8 @@ class Builder : public nlohmann::json_sax<Json> {
       const Level& level = levels_[i];
       const bool inside = i + 1 < levels_.size();  // the list's last item has the fault
       const std::string step = level.json->is_array() ? std::to_string(level.json->size() - (inside ? 1 : 0))
-                                                      : level.key.substr(0, 80);
+                               : level.key            ? level.key->substr(0, 80)
+                                                      : "";
       if (!step.empty()) at += (at.empty() ? "" : "/") + step;
     }
     throw JsonError(fmt::format("{}: {}{}", where_, at.empty() ? "" : "at " + at + ": ", what));
@@ -216,7 +221,9 @@ Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits
   return builder.take();
 }
 
-std::string read_json_text(const std::filesystem::path& file, JsonLimits limits) {
+namespace {
+
+std::string file_bytes(const std::filesystem::path& file, JsonLimits limits) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw JsonError(fmt::format("{}: no such file", file.string()));
@@ -231,7 +238,7 @@ std::string read_json_text(const std::filesystem::path& file, JsonLimits limits)
   if (std::filesystem::is_regular_file(status)) {
     const auto size = std::filesystem::file_size(file, error);
     if (!error && size > limits.bytes) throw too_large();
-    if (!error) text.reserve(size + slack);
+    if (!error) text.reserve(size);
   }
   // Do not trust the size from the file system: a pipe has none, and a file may grow.
   std::string chunk(std::size_t{1} << 20, '\0');
@@ -240,6 +247,20 @@ std::string read_json_text(const std::filesystem::path& file, JsonLimits limits)
     if (text.size() > limits.bytes) throw too_large();
   }
   return text;
+}
+
+}  // namespace
+
+std::string read_json_text(const std::filesystem::path& file, JsonLimits limits) {
+  std::string text = file_bytes(file, limits);
+  const auto bytes = std::as_bytes(std::span(text));
+  if (!is_gzip(bytes)) return text;
+  try {
+    const std::vector<std::byte> content = inflated(bytes, file, limits.bytes);
+    return {reinterpret_cast<const char*>(content.data()), content.size()};
+  } catch (const IoError& error) {
+    throw JsonError(error.what());
+  }
 }
 
 Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {

@@ -23,8 +23,8 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// The bytes of a file. Throws JsonError naming the file if it is missing, unreadable, not a file or too
-// large.
+// The text of a file, which may be compressed by gzip, whatever its name. Throws JsonError naming the file if it is
+// missing, unreadable, not a file, too large or damaged.
 std::string read_json_text(const std::filesystem::path& file, JsonLimits limits = {});
 
 // `where` names the text in errors: a path, or "standard input". Throws JsonError.

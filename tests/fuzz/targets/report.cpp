@@ -16,7 +16,6 @@
 #include "harness/report/environment_difference.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/strict_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace assay::fuzz::of_report {
@@ -82,11 +81,11 @@ void resume(const Report& report) {
 }
 
 const Registration here("report", [](Input input) {
-  const StrictDocument document(std::string(text_of(input)), "fuzz");
+  const nlohmann::json document = parse_strict_json(text_of(input), "fuzz");
   std::vector<std::string> violations;
-  report_from(document, true, violations);
+  report_from(document, "fuzz", true, violations);
   require(violations.size() <= 20, "as many violations as are kept");
-  const Report report = report_from(document);
+  const Report report = report_from(document, "fuzz");
   require_same_again(report);
   invariant_violations(report);
   show_all(report);

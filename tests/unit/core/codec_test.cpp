@@ -21,7 +21,7 @@ struct Point {
   std::optional<double> z{};
   bool operator==(const Point&) const = default;
 };
-constexpr auto describe(Of<Point>) {
+inline Description describe(Of<Point>) {
   return fields("point", "A point.", field("x", &Point::x, "Along.").at_least(0),
                 field("y", &Point::y, "Up."), field("z", &Point::z, "Out.").left_out_by_default());
 }
@@ -37,7 +37,7 @@ struct Dot {
   std::optional<Shade> shade{};
   bool operator==(const Dot&) const = default;
 };
-constexpr auto describe(Of<Dot>) {
+inline Description describe(Of<Dot>) {
   return fields("dot", "A dot.", field("at", &Dot::at, "Where."), field("color", &Dot::color, "Its color."),
                 field("depth", &Dot::shade, &Shade::depth, "Of its shade.").left_out_by_default(),
                 field("tones", &Dot::shade, &Shade::tones, "Of its shade.").left_out_by_default());
@@ -45,14 +45,14 @@ constexpr auto describe(Of<Dot>) {
 struct Tick {
   int at = 0, count = 0;
 };
-constexpr auto describe(Of<Tick>) {
+inline Description describe(Of<Tick>) {
   return fields("tick", "A tick.", field("at", &Tick::at, "When."),
                 field("count", &Tick::count, "How many.").left_out_of_columns());
 }
 struct Frame {
   std::int64_t width = 0;
 };
-constexpr auto describe(Of<Frame>) {
+inline Description describe(Of<Frame>) {
   return fields("frame", "A frame.", field("width", &Frame::width, "Its width.").at_least(1));
 }
 // With the fields that older formats had elsewhere, or as something else.
@@ -64,7 +64,7 @@ struct Page {
   std::vector<std::string> tags{};
   std::map<int, double> prices{};
 };
-constexpr auto describe(Of<Page>) {
+inline Description describe(Of<Page>) {
   return fields("page", "A page.", field("frame", &Page::frame, "Around it.").inline_before(),
                 field("dots", &Page::dots, "On it.").in_columns(),
                 field("back", &Page::back, "Its other side.").shaped_as<Frame>().object().optional(),
@@ -82,7 +82,7 @@ struct Outline {
 
   static constexpr bool is_closed(const Outline& outline) { return outline.closed; }
 };
-constexpr auto describe(Of<Outline>) {
+inline Description describe(Of<Outline>) {
   return fields("outline", "An outline.", field("file", &Outline::file, "Where it is.").not_empty(),
                 field("widths", &Outline::widths, "Of its lines.").optional(),
                 field("sizes", &Outline::sizes, "Of its sides.").not_empty().between(1, 9),
@@ -92,7 +92,7 @@ constexpr auto describe(Of<Outline>) {
 struct SignedOutline : Outline {
   std::string author{};
 };
-constexpr auto describe(Of<SignedOutline>) {
+inline Description describe(Of<SignedOutline>) {
   return fields("signed_outline", "With a name.", field("author", &SignedOutline::author, "Who drew it."))
       .followed_by(describe(Of<Outline>{}));
 }
@@ -106,7 +106,7 @@ struct Drawing {
   double loss = 0;
   bool operator==(const Drawing&) const = default;
 };
-constexpr auto describe(Of<Drawing>) {
+inline Description describe(Of<Drawing>) {
   return fields("drawing", "A drawing.", field("title", &Drawing::title, "Its title.").not_empty(),
                 field("color", &Drawing::color, "Of the line."),
                 field("points", &Drawing::points, "Each an object."),

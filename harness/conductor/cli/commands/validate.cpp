@@ -5,14 +5,15 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/strict_document.hpp"
 
 namespace assay::cli {
 namespace {
@@ -32,8 +33,8 @@ struct Judged {
 Judged judge(const std::string& file, bool strict) {
   Judged judged;
   try {
-    const StrictDocument document = read_strict_document(file == "-" ? "/dev/stdin" : file);
-    judged.report = report_from(document, strict, judged.faults);
+    const nlohmann::json document = read_strict_json(file == "-" ? "/dev/stdin" : file);
+    judged.report = report_from(document, file, strict, judged.faults);
     if (judged.faults.empty()) judged.faults = invariant_violations(judged.report);
     for (std::string& fault : judged.faults) fault = file + ": " + fault;
   } catch (const JsonError& error) {
