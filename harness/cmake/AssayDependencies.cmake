@@ -7,7 +7,6 @@ find_package(JPEG REQUIRED)  # libjpeg-turbo; Debian: libjpeg-dev
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 if(ASSAY_CONDUCTOR)
-  find_package(simdjson REQUIRED)  # reports of 200 MB; Debian: libsimdjson-dev
   find_package(CLI11 2 REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)

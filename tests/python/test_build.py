@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(
 )
 # Options and variables that hide a package which only the program needs. valijson is only the tests'.
 HIDING: dict[str, tuple[list[str], dict[str, str]]] = {
-    "simdjson": (["-DCMAKE_DISABLE_FIND_PACKAGE_simdjson=ON"], {}),
     "CLI11": (["-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON"], {}),
     "hwloc": ([], {"PKG_CONFIG_LIBDIR": "/nowhere"}),
 }
@@ -46,7 +45,7 @@ def test_workers_are_built_without_the_packages_of_the_program(tmp_path: Path) -
     plan = (tmp_path / "build.ninja").read_text()
     assert "backends/reference/assay-worker-reference:" in plan
     assert "libassay_batch.so" in plan
-    for other in ("hwloc", "simdjson", "valijson", "CLI11", "harness/conductor", f"{ROOT}/tests"):
+    for other in ("hwloc", "valijson", "CLI11", "harness/conductor", f"{ROOT}/tests"):
         assert other not in plan.replace(str(tmp_path), ""), other
 
 
