@@ -280,7 +280,7 @@ std::optional<double> only_size(const Axes& axes) {
   return std::stod(std::string(digits));
 }
 
-std::vector<std::pair<std::string, Growth>> growth_of(const Analysis& all, const AnalyzedFamily& family) {
+std::vector<SeriesGrowth> growth_of(const Analysis& all, const AnalyzedFamily& family) {
   std::vector<std::pair<std::string, std::vector<SizedCell>>> series;
   for (const std::size_t group : family.groups)
     for (const std::size_t i : all.groups[group].cells) {
@@ -291,9 +291,9 @@ std::vector<std::pair<std::string, Growth>> growth_of(const Analysis& all, const
       if (found == series.end()) found = series.emplace(series.end(), cell.series, std::vector<SizedCell>{});
       found->second.push_back({*size, cell.cell});
     }
-  std::vector<std::pair<std::string, Growth>> out;
+  std::vector<SeriesGrowth> out;
   for (const auto& [name, cells] : series)
-    if (const auto growth = growth_over(cells)) out.emplace_back(name, *growth);
+    if (const auto growth = growth_over(cells)) out.push_back({*growth, name});
   return out;
 }
 
@@ -332,7 +332,10 @@ void add_published(Analysis& all) {
   for (AnalyzedCell& cell : all.cells) {
     for (const Published& published : cell.cell->published) {
       AnalyzedPublished entry{.published = &published};
+      const auto metric = cell.cell->metrics.find(published.metric);
+      if (metric != cell.cell->metrics.end()) entry.hint = metric->second.hint;
       if (published.to) {
+        entry.hint = Hint::ratio;
         const auto found = by_id.find({cell.report, *published.to});
         if (found != by_id.end()) {
           entry.other = found->second;

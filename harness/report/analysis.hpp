@@ -76,6 +76,9 @@ struct Growth {
   PairedRatio doubling{};  // the factor of the time when the size doubles, from the power law that fits best
   double misfit = 0;       // of the line: the largest relative distance from the median time of a size
 };
+struct SeriesGrowth : Growth {
+  std::string series{};
+};
 // A size, and the cell that was timed at it.
 struct SizedCell {
   double size = 0;
@@ -134,6 +137,7 @@ struct CurvePoint {
 
 struct AnalyzedPublished {
   const Published* published = nullptr;
+  Hint hint = Hint::number;            // how its value is best shown
   std::optional<std::size_t> other{};  // the cell that a ratio is to
   // For a ratio: the same ratio of the two cells, paired within rounds; with n = 0 the ratio of the two
   // values, if no round has the metric of both (planned values).
@@ -166,6 +170,8 @@ struct AnalyzedCell {
   std::optional<double> memory_limit{}, arithmetic_limit{};
   std::optional<Timeline> timeline{};  // of the first fork that is ok and was sampled
   std::vector<AnalyzedPublished> published{};
+  // Only in a document that has a target: nothing in it if the cell has none.
+  std::optional<std::optional<TimeToAccuracy>> time_to_accuracy{};
 };
 
 // The comparable cells of all reports.
@@ -203,7 +209,7 @@ struct AnalyzedFamily {
   std::optional<Leader> leader{};  // nothing if no group has two ranked cells
   // By series, in the order of their first cell: over the batch, or over the size of an op if it is one number (4096,
   // m512). A series that was not timed at three sizes has none.
-  std::vector<std::pair<std::string, Growth>> growth{};
+  std::vector<SeriesGrowth> growth{};
 };
 
 // A program whose memory plan is known.

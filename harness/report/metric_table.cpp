@@ -155,30 +155,4 @@ bool higher_is_better(std::string_view name) {
   return row && row->better == Better::higher;
 }
 
-std::string_view to_string(Better better) {
-  switch (better) {
-    case Better::lower:
-      return "lower";
-    case Better::higher:
-      return "higher";
-    case Better::neither:
-      break;
-  }
-  return "neither";
-}
-
-std::string_view to_string(Section section) {
-  switch (section) {
-    case Section::times:
-      return "times";
-    case Section::others:
-      return "others";
-    case Section::memory_plans:
-      return "memory_plans";
-    case Section::only_ops:
-      break;
-  }
-  return "only_ops";
-}
-
 }  // namespace assay

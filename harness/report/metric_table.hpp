@@ -1,6 +1,7 @@
 // The only table of metrics: their names, units, hints, and the better direction.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@ namespace assay {
 
 // The better direction. `neither` has none; a comparison treats its growth as a loss.
 enum class Better { lower, higher, neither };
+template <>
+inline constexpr auto words<Better> = std::array{Word{Better::lower, "lower"}, Word{Better::higher, "higher"},
+                                                 Word{Better::neither, "neither"}};
 
 // The table for networks in which `assay show` prints a metric.
 enum class Section {
@@ -20,6 +24,10 @@ enum class Section {
   memory_plans,  // once per program
   only_ops,      // in the tables of single ops
 };
+template <>
+inline constexpr auto words<Section> =
+    std::array{Word{Section::times, "times"}, Word{Section::others, "others"},
+               Word{Section::memory_plans, "memory_plans"}, Word{Section::only_ops, "only_ops"}};
 
 struct MetricRow {
   std::string_view name;
@@ -48,8 +56,5 @@ bool higher_is_better(std::string_view name);
 
 // The table as Markdown, for docs/reference/metrics.md.
 std::string metric_reference();
-
-std::string_view to_string(Better better);
-std::string_view to_string(Section section);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/docs/blocks.hpp"
 #include "harness/conductor/docs/field_tables.hpp"
+#include "harness/conductor/print/printers.hpp"
 #include "harness/graph/op_reference.hpp"
 #include "harness/report/axes.hpp"
 #include "harness/report/merge.hpp"
@@ -15,12 +16,16 @@
 namespace assay {
 namespace {
 
-std::string report_tables() {
-  const nlohmann::json schema = nlohmann::json::parse(report_schema_text());
+// The root of the schema gets this name.
+std::string document_tables(const std::string& schema_text, const std::string& name) {
+  const nlohmann::json schema = nlohmann::json::parse(schema_text);
   nlohmann::json definitions = schema.at("definitions");
-  definitions["report"] = schema;
-  return field_tables(definitions, {"report"}, 2);
+  definitions[name] = schema;
+  return field_tables(definitions, {name}, 2);
 }
+
+std::string report_tables() { return document_tables(report_schema_text(), "report"); }
+std::string analysis_tables() { return document_tables(analysis_schema_text(), "analysis"); }
 
 // The backends of this program; those that ASSAY_BACKENDS adds are not the project's.
 std::string op_support_table() { return support_page(find_backends_in(own_backend_folders(), {}).backends); }
@@ -29,6 +34,7 @@ std::string op_support_table() { return support_page(find_backends_in(own_backen
 
 std::vector<Page> reference_pages() {
   return {
+      {"analysis", "The analysis of reports", {{"fields", analysis_tables}}},
       {"axes", "Axes", {{"axes", axis_reference}}},
       {"configs", "The configs", {{"settings", setting_table}}},
       {"memory",

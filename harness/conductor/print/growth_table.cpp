@@ -30,8 +30,8 @@ Table growth_table(const AnalyzedFamily& family) {
                           {"line is off by", Align::right}},
               .rows = {},
               .notes = {}};
-  for (const auto& [series, growth] : family.growth)
-    table.rows.push_back({{series},
+  for (const SeriesGrowth& growth : family.growth)
+    table.rows.push_back({{growth.series},
                           {std::to_string(growth.sizes)},
                           {format_significant(growth.smallest, 6)},
                           {format_significant(growth.largest, 6)},

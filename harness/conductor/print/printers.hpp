@@ -49,8 +49,10 @@ inline constexpr const char* analysis_schema = "assay-analysis/1";
 
 // Strict JSON, with one line for each cell, group, family and answer. Numbers that are not finite are null. With an
 // accuracy each cell also has `time_to_accuracy`.
-std::string analysis_text(const Analysis& all, const std::vector<Question>& questions = {},
+std::string analysis_text(Analysis all, const std::vector<Question>& questions = {},
                           std::optional<double> accuracy = {});
+// The text of results/schema/analysis-1.schema.json.
+std::string analysis_schema_text();
 
 // The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that
 // format.

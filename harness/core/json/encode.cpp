@@ -21,6 +21,10 @@ Json encode_object(const ObjectType& type, const void* value) {
   Json out = Json::object();
   for (const Field& field : type.description().list) {
     if (field.written && !field.written(value)) continue;
+    if (field.make) {
+      field.make(value, [&](const void* made) { out[field.key] = encode_as(*field.type, made); });
+      continue;
+    }
     const void* member = field.of(value);
     if (field.rules.left_out_by_default && is_default(*field.type, member, field.of(type.initial())))
       continue;

@@ -54,12 +54,12 @@ struct FieldRules {
   std::array<std::string_view, 4> choices{};  // for a text; ignored if all are empty
 };
 
-// An optional part of an owner, whose fields are in the owner's object. The part exists if one of its fields is not
-// null.
+// An optional part of an owner, or a struct to which it points, whose fields are in the owner's object. An optional part
+// exists if one of its fields is not null. What a pointer points to is written, but not read.
 struct PartType {
-  std::size_t offset;  // of the optional in the owner
-  const void* (*get)(const void* optional);
-  void* (*get_or_emplace)(void* optional);
+  std::size_t offset;                    // of the optional or the pointer in the owner
+  const void* (*get)(const void* part);  // nullptr: absent
+  void* (*get_or_emplace)(void* part);   // nullptr for a pointer
   const void* (*initial)();
 };
 
@@ -78,6 +78,9 @@ class Field {
   FieldRules rules{};
   std::optional<JsonShape> shape{};  // that the nlohmann::json should have, as the schema shows it
   std::function<bool(const void* owner)> written{};  // whether the field is written; empty: always
+  // Makes a value that is no member and passes it on: it is written, but not read. Empty for a member.
+  using Use = std::function<void(const void* value)>;
+  std::function<void(const void* owner, const Use& use)> make{};
 
   // The member. A part that is absent has the values of a default-constructed part.
   const void* of(const void* owner) const;
@@ -141,6 +144,30 @@ Field field(std::string_view key, std::optional<Part> Owner::* part, Member Part
                      static const Part initial{};
                      return &initial;
                    }}};
+}
+
+template <typename Owner, typename Pointed, typename Member>
+Field field(std::string_view key, const Pointed* Owner::* pointer, Member Pointed::* member,
+            std::string_view doc) {
+  return {key, doc, &type_of<Member>, offset_of(member),
+          PartType{.offset = offset_of(pointer),
+                   .get = [](const void* part) -> const void* {
+                     return *static_cast<const Pointed* const*>(part);
+                   },
+                   .get_or_emplace = nullptr,
+                   .initial = []() -> const void* {
+                     static const Pointed initial{};
+                     return &initial;
+                   }}};
+}
+template <typename Owner, typename Value>
+Field field(std::string_view key, Value (*make)(const Owner&), std::string_view doc) {
+  Field made{key, doc, &type_of<Value>, 0};
+  made.make = [make](const void* owner, const Field::Use& use) {
+    const Value value = make(*static_cast<const Owner*>(owner));
+    use(&value);
+  };
+  return made;
 }
 
 struct Description {

@@ -346,9 +346,8 @@ Report report_of_batches(const std::vector<std::int64_t>& batches, double fixed,
 }
 
 const Growth* only_growth(const Analysis& all) {
-  return all.families.size() == 1 && all.families[0].growth.size() == 1
-             ? &all.families[0].growth.front().second
-             : nullptr;
+  return all.families.size() == 1 && all.families[0].growth.size() == 1 ? &all.families[0].growth.front()
+                                                                        : nullptr;
 }
 
 TEST(GrowthOverSize, FindsTheLineThroughTheTimes) {

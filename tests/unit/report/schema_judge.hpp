@@ -1,5 +1,4 @@
-// Whether a document satisfies the report's generated schema, by a library that is independent of our
-// decoder.
+// Whether a document satisfies a generated schema, by a library that is independent of our decoder.
 #pragma once
 
 #include <string>
@@ -10,6 +9,8 @@
 namespace assay::test {
 
 // The errors, each with its path; empty if the document is valid.
-std::vector<std::string> schema_violations(const nlohmann::json& document);
+std::vector<std::string> schema_violations(const nlohmann::json& document, const std::string& schema_text);
+// By the report's schema.
+std::vector<std::string> schema_violations(const nlohmann::json& report);
 
 }  // namespace assay::test

@@ -71,8 +71,9 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
 }
 
 void print_analysis(const std::vector<Report>& reports, const ShowOptions& options) {
-  const Analysis all = analyze(reports, labels(options.files));
-  print(analysis_text(all, read_questions(options.questions, all), options.accuracy));
+  Analysis all = analyze(reports, labels(options.files));
+  const std::vector<Question> questions = read_questions(options.questions, all);
+  print(analysis_text(std::move(all), questions, options.accuracy));
 }
 
 const std::vector<std::string>& show_formats() {

@@ -10,6 +10,7 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
+#include "harness/conductor/print/printers.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 struct ValidateOptions {
   std::vector<std::string> files;
-  bool schema = false;
+  bool schema = false, analysis_schema = false;
   bool strict = false;
   std::string upgrade;
 };
@@ -44,8 +45,8 @@ Judged judge(const std::string& file, bool strict) {
 }
 
 int validate(const ValidateOptions& options) {
-  if (options.schema) {
-    print(report_schema_text());
+  if (options.schema || options.analysis_schema) {
+    print(options.schema ? report_schema_text() : analysis_schema_text());
     return fine;
   }
   if (!options.upgrade.empty() && options.files.size() != 1)
@@ -72,7 +73,13 @@ void add_validate(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "validate", "Check reports against the schema and the invariants that it cannot express");
   CLI::Option* files = command->add_option("REPORT", options->files, "Reports; - is standard input");
-  command->add_flag("--schema", options->schema, "Print the JSON Schema instead")->excludes(files);
+  CLI::Option* schema = command->add_flag("--schema", options->schema, "Print the JSON Schema instead");
+  schema->excludes(files);
+  command
+      ->add_flag("--analysis-schema", options->analysis_schema,
+                 "Print the JSON Schema of what `assay show --format json` writes")
+      ->excludes(files)
+      ->excludes(schema);
   command->add_flag("--strict", options->strict, "Reject fields that are not in the schema (except x_...)");
   command
       ->add_option("--upgrade", options->upgrade,
@@ -80,7 +87,7 @@ void add_validate(CLI::App& app, Context& context) {
       ->type_name("FILE");
   add_examples(*command, {"assay validate reports/mlp.json", "assay validate --schema"});
   command->callback([options, files, &context] {
-    if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
+    if (!options->schema && !options->analysis_schema && files->empty()) throw CLI::RequiredError("REPORT");
     context.action = [options] { return validate(*options); };
   });
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -14,11 +13,14 @@
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/metric_table.hpp"
 #include "tests/unit/report/sample_report.hpp"
+#include "tests/unit/report/schema_judge.hpp"
 
 namespace assay {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 Json analyzed(const Report& report) { return parse_strict_json(analysis_text(analyze(report)), "analysis"); }
@@ -181,33 +183,43 @@ TEST(AnalysisJson, HoldsTheProfileByOp) {
 
 TEST(AnalysisJson, OfNoCellsIsWhole) { EXPECT_EQ(analyzed({})["cells"], Json::array()); }
 
-// Names of the fields, without what a report names itself.
-void collect(const Json& json, std::set<std::string>& names) {
-  static const std::set<std::string> free{"run", "environment", "axes", "variant", "accuracy", "libraries"};
-  for (const auto& [key, value] : json.items()) {
-    if (json.is_object()) names.insert(key);
-    if (json.is_object() && free.contains(key)) continue;
-    if (key == "metrics" && value.is_object()) {
-      for (const auto& metric : value) collect(metric, names);
-    } else if (value.is_structured()) {
-      collect(value, names);
-    }
+// With every optional part.
+Json full_analysis() {
+  Report report = test::sample_report(6);
+  Fork& fork = report.cells[0].forks[0];
+  fork.evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
+  fork.operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
+  const Analysis all = analyze(report);
+  return parse_strict_json(analysis_text(all, read_questions({"step_time,0,1"}, all), 0.8), "analysis");
+}
+
+TEST(AnalysisSchema, AcceptsWhatIsWritten) {
+  const std::string schema = analysis_schema_text();
+  EXPECT_THAT(test::schema_violations(full_analysis(), schema), IsEmpty());
+  EXPECT_THAT(test::schema_violations(analyzed(three_batches()), schema), IsEmpty());
+  EXPECT_THAT(test::schema_violations(analyzed({}), schema), IsEmpty());
+}
+
+TEST(AnalysisSchema, RefusesAMissingFieldAndAnotherType) {
+  const std::string schema = analysis_schema_text();
+  for (const char* place :
+       {"/schema", "/cells/0/rank", "/cells/0/ratio/n", "/groups/0/in_rank", "/answers/0/measured",
+        "/cells/0/forks/0/evaluations/0/after_seconds", "/cells/0/metrics/step_time/value"}) {
+    const Json::json_pointer at(place);
+    Json json = full_analysis();
+    ASSERT_TRUE(json.contains(at)) << place;
+    json[at] = "text";
+    EXPECT_THAT(test::schema_violations(json, schema), Not(IsEmpty())) << place;
+    json[at.parent_pointer()].erase(at.back());
+    EXPECT_THAT(test::schema_violations(json, schema), Not(IsEmpty())) << place;
   }
 }
 
-TEST(AnalysisJson, EveryFieldIsDocumented) {
-  Report report = test::sample_report(6);
-  report.cells[0].forks[0].evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
-  report.cells[0].forks[0].operators =
-      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
-  std::set<std::string> names;
-  const Analysis all = analyze(report);
-  collect(parse_strict_json(analysis_text(all, read_questions({"step_time,0,1"}, all)), "analysis"), names);
-  EXPECT_GT(names.size(), 90u);
-  std::ifstream file(ASSAY_DOCS "/reference/analysis.md");
-  const std::string page((std::istreambuf_iterator<char>(file)), {});
-  for (const std::string& name : names)
-    EXPECT_THAT(page, HasSubstr("`" + name + "`")) << "docs/reference/analysis.md does not name it";
+TEST(AnalysisSchema, IsTheOneInTheTree) {
+  const std::string path = ASSAY_SOURCE_DIR "/results/schema/analysis-1.schema.json";
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text, analysis_schema_text()) << "write it with: assay validate --analysis-schema > " << path;
 }
 
 }  // namespace
