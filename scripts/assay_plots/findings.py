@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay_plots.report import Cell, Family, Group, Heading, Study
+from assay_plots.report import Cell, Group, Heading, Item, Study
 from assay_plots.text import plural, shown, significant
 
 MAX_FINDINGS = 12
@@ -48,7 +48,7 @@ def one_comparison(group: Group) -> str | None:
     return f"{text} is the fastest of {len(order)} with {rate}; {', '.join(others)}{more}."
 
 
-def several_sizes(family: Family, first: Cell) -> str | None:
+def several_sizes(family: Item, first: Cell) -> str | None:
     """For work at several sizes: name the cell that is fastest most often, and the others' ratios to it."""
     leader = family.leader
     if leader is None:
@@ -64,12 +64,12 @@ def several_sizes(family: Family, first: Cell) -> str | None:
     return f"{answer} {growth_of(family)}".rstrip()
 
 
-def growth_of(family: Family) -> str:
+def growth_of(family: Item) -> str:
     """Compare by how much the times grow with the size; empty without two series that say it."""
-    shown_ones = family.growth[:MAX_NAMED]
+    shown_ones = [one for one in family.growth if one.doubling][:MAX_NAMED]
     if len(shown_ones) < 2:
         return ""
-    factors = [f"{significant(one.doubling)} times for {one.series}" for one in shown_ones]
+    factors = [f"{significant(one.doubling.value)} times for {one.series}" for one in shown_ones]
     size = "size" if family.is_op else "batch"
     return f"When the {size} doubles, the time is {', '.join(factors[:-1])} and {factors[-1]}."
 

@@ -37,7 +37,7 @@ def axis_value(cell: Cell, axis: str) -> str:
     if axis in ("epochs", "steps"):
         kind, _, count = cell.axes["measure"].partition(":")
         return count if kind == axis else ""
-    return cell.axes.get(axis) or cell.variant.get(axis, WITHOUT.get(axis, ""))
+    return str(cell.axes.get(axis) or cell.variant.get(axis, WITHOUT.get(axis, "")))
 
 
 def in_order(found: Iterable[str]) -> list[str]:

@@ -31,8 +31,8 @@ def tiles(study: Study) -> list[Tile]:
     absent = sum(cell.status in ABSENT for cell in cells)
     lost = sum(cell.status == "interrupted" for cell in cells)
     broken = len(cells) - ok - absent - lost
-    checked = [cell for cell in cells if cell.checked]
-    wrong = sum(not cell.passed for cell in checked)
+    checked = [cell for cell in cells if cell.equivalence.checked]
+    wrong = sum(not cell.equivalence.passed for cell in checked)
     disturbed = sum(cell.status == "ok" and bool(cell.flags) for cell in cells)
     forks = [len(cell.counted_forks()) for cell in cells if cell.status == "ok"]
     out = [Tile(f"{ok:,} of {len(cells):,}", "measured", "good" if ok == len(cells) else "plain")]
@@ -107,7 +107,8 @@ def warnings(study: Study) -> list[Warned]:
         out.setdefault(
             Warned(f"{plural(few, 'cell')} with fewer than six forks: no interval", "assay run --forks 6")
         )
-    unchecked = sum(c.status == "ok" and not c.checked and c.kind != "oracle" for c in study.cells)
+    timed = [cell for cell in study.cells if cell.status == "ok" and cell.kind != "oracle"]
+    unchecked = sum(not cell.equivalence.checked for cell in timed)
     if unchecked:
         out.setdefault(
             Warned(

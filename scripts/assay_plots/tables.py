@@ -68,12 +68,13 @@ def _compared(study: Study, cell: Cell) -> tuple[Entry, Entry]:
 
 
 def _equivalence(cell: Cell) -> Entry:
-    if not cell.checked:
+    worst = cell.equivalence.worst
+    if not cell.equivalence.checked:
         said = "oracle" if cell.kind == "oracle" else "unchecked"
         return (said if cell.status == "ok" else "", None)
-    if not cell.passed:
-        return ("wrong", cell.worst if cell.worst is not None else 1e300)
-    return (f"{100 * cell.worst:.0f} %", cell.worst) if cell.worst is not None else ("equal", 0.0)
+    if not cell.equivalence.passed:
+        return ("wrong", worst if worst is not None else 1e300)
+    return (f"{100 * worst:.0f} %", worst) if worst is not None else ("equal", 0.0)
 
 
 def row_of(study: Study, cell: Cell) -> list[Entry]:
@@ -112,9 +113,10 @@ def details_of(study: Study, cell: Cell) -> dict[str, Any]:
         out["reason"] = cell.reason
     if cell.log_tail and cell.status != "ok":
         out["log"] = cell.log_tail
-    if cell.checked and cell.equivalence_reason:
-        out["equivalence"] = cell.equivalence_reason
-    libraries = [f"{cell.axes['backend']} {cell.backend_version}".strip(), *cell.libraries]
+    if cell.equivalence.checked and cell.equivalence.reason:
+        out["equivalence"] = cell.equivalence.reason
+    named = [f"{one.name} {one.version}".strip() for one in cell.libraries]
+    libraries = [f"{cell.axes['backend']} {cell.backend_version}".strip(), *named]
     out["libraries"] = "; ".join(dict.fromkeys(libraries[:12]))
     out["metrics"] = [[name, text_of(metric)] for name, metric in cell.metrics.items()]
     return out

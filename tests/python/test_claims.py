@@ -26,7 +26,7 @@ from assay_plots.claims.configs import entries_of, may_hold, read_config
 from assay_plots.claims.evaluate import NO_CELL, read_for
 from assay_plots.claims.judge import ABSENT, HOLDS, NO_LONGER, REVERSED, UNDECIDED, Verdict, judge, together
 from assay_plots.claims.output import page_rows
-from assay_plots.report import Ratio
+from assay_plots.report import Item
 from program import PROGRAM
 
 Json = dict[str, Any]
@@ -34,8 +34,12 @@ BUILT = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built
 SHIPPED = read_catalogue()
 
 
-def ratio(lower: float, upper: float) -> Ratio:
-    return Ratio((lower + upper) / 2, lower, upper, 6, lower, upper)
+def rounds(value: float, n: int, least: float | None = None, greatest: float | None = None) -> Item:
+    return Item(value=value, lower=None, upper=None, n=n, least=least, greatest=greatest)
+
+
+def ratio(lower: float, upper: float) -> Item:
+    return Item(value=(lower + upper) / 2, lower=lower, upper=upper, n=6, least=lower, greatest=upper)
 
 
 # ---- verdicts
@@ -70,21 +74,21 @@ def test_an_interval_decides(
 
 
 def test_without_an_interval_nothing_is_decided() -> None:
-    few = judge(Rule("below", (1.0,)), None, Ratio(0.5, None, None, 5, 0.4, 0.6), exact=False)
+    few = judge(Rule("below", (1.0,)), None, rounds(0.5, 5, 0.4, 0.6), exact=False)
     assert few == Verdict(
         UNDECIDED, "an interval needs 6 rounds, there are 5 rounds, here from 0.400 to 0.600"
     )
-    apart = judge(Rule("below", (1.0,)), None, Ratio(0.5, None, None, 0, 0.5, 0.5), exact=False)
+    apart = judge(Rule("below", (1.0,)), None, rounds(0.5, 0, 0.5, 0.5), exact=False)
     assert apart == Verdict(UNDECIDED, "the two sides share no round")
     unpublished = judge(Rule("at_least", ()), None, ratio(1, 2), exact=False)
     assert unpublished.word == UNDECIDED
 
 
 def test_counts_and_plans_need_no_interval() -> None:
-    count = Ratio(1.0, None, None, 3, 1.0, 1.0)
+    count = rounds(1.0, 3, 1.0, 1.0)
     assert judge(Rule("equal", ()), 1.0, count, exact=True).word == HOLDS
-    assert judge(Rule("equal", ()), 1.0, Ratio(2.0, None, None, 3), exact=True).word == NO_LONGER
-    assert judge(Rule("at_least", ()), 4.0, Ratio(3.0, None, None, 0), exact=True).word == NO_LONGER
+    assert judge(Rule("equal", ()), 1.0, rounds(2.0, 3), exact=True).word == NO_LONGER
+    assert judge(Rule("at_least", ()), 4.0, rounds(3.0, 0), exact=True).word == NO_LONGER
 
 
 def test_pairs_must_agree() -> None:

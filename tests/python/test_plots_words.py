@@ -17,7 +17,7 @@ from assay_plots.figure import draw
 from assay_plots.findings import UNSURE, findings
 from assay_plots.page import about, make_page
 from assay_plots.plots import PLOTS
-from assay_plots.report import Ratio, Study
+from assay_plots.report import Item, Study
 from assay_plots.summary import tiles, troubles, warnings
 from assay_plots.text import clean, shown, shown_interval
 from assay_plots.theme import LIMIT, PAPER, PUBLISHED, SERIES
@@ -158,7 +158,7 @@ def test_numbers_are_shown_with_three_digits_and_a_unit() -> None:
     assert shown_interval(0.0009, 0.0008, 0.0011, "duration", "s") == "900 µs [800 µs, 1.10 ms]"
 
 
-def ratio_of(study_of: Callable[[Json], Study], ratios: list[int]) -> Ratio:
+def ratio_of(study_of: Callable[[Json], Study], ratios: list[int]) -> Item:
     """Return the paired ratio of two cells, if one takes `ratios` times as long in each round."""
     m = made_report.Maker()
     base = m.cell(

@@ -13,13 +13,13 @@ from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf,
 from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
 from assay_plots.claims.judge import ABSENT, UNDECIDED, Verdict, judge, together
 from assay_plots.over_axis import WITHOUT
-from assay_plots.report import Cell, Ratio, Study
+from assay_plots.report import Cell, Item, Study
 
 _MISSING = ("unavailable", "unsupported")
 NO_CELL = Verdict(ABSENT, "no report has such a cell")
 NO_CELLS = Verdict(ABSENT, "no report has such cells")
 MOST_NAMED = 4  # values of an axis in the name of a line
-Answers = Callable[[Asked], Ratio | None]
+Answers = Callable[[Asked], Item | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
 
 
@@ -42,7 +42,7 @@ class Line:
     entry: Entry | None
     cells: str
     pairs: tuple[Pair, ...]
-    measured: tuple[Ratio, ...]
+    measured: tuple[Item, ...]
     verdict: Verdict | None  # None: a comparison that the study did not make
 
 
@@ -145,7 +145,7 @@ def _withdrawn(claim: Claim, pair: Pair, study: Study) -> Withdrawal | None:
 
 
 def _verdict_of(
-    pair: Pair, claim: Claim, entry: Entry | None, measured: Ratio | None, study: Study
+    pair: Pair, claim: Claim, entry: Entry | None, measured: Item | None, study: Study
 ) -> Verdict:
     if pair.verdict:
         return pair.verdict

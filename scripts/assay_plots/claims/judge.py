@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay_plots.claims.catalogue import Rule
-from assay_plots.report import Ratio
+from assay_plots.report import Item
 from assay_plots.text import plural, significant
 
 HOLDS, NO_LONGER, REVERSED = "holds", "no longer", "reversed"
@@ -44,7 +44,7 @@ def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float) -> 
     return Verdict(NO_LONGER) if high < bound else Verdict(UNDECIDED, BOTH)
 
 
-def judge(rule: Rule, published: float | None, measured: Ratio, exact: bool) -> Verdict:
+def judge(rule: Rule, published: float | None, measured: Item, exact: bool) -> Verdict:
     """Give the verdict on one pair of cells, or on one cell."""
     bounds = rule.bounds or ((published,) if published is not None else ())
     if not bounds:

@@ -11,7 +11,7 @@ from typing import Any
 from assay_plots.claims.catalogue import Claim
 from assay_plots.claims.evaluate import NO_CELL, NO_CELLS, Line
 from assay_plots.claims.judge import Verdict
-from assay_plots.report import Ratio, Study
+from assay_plots.report import Item, Study
 from assay_plots.text import plural, shown, shown_interval
 
 FORMATS = ("markdown", "json", "csv")
@@ -36,7 +36,7 @@ def published_text(line: Line, study: Study) -> str:
     return "; ".join(said)
 
 
-def ratio_text(ratio: Ratio, hint: str, unit: str) -> str:
+def ratio_text(ratio: Item, hint: str, unit: str) -> str:
     """Write a number with its interval; without one the extremes over rounds, which are no interval."""
     if ratio.lower is not None or ratio.n < 2 or ratio.least is None or ratio.greatest is None:
         return shown_interval(ratio.value, ratio.lower, ratio.upper, hint, unit)
@@ -118,7 +118,7 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ratio_object(ratio: Ratio) -> dict[str, Any]:
+def _ratio_object(ratio: Item) -> dict[str, Any]:
     names = ("value", "lower", "upper", "least", "greatest", "n")
     return {name: getattr(ratio, name) for name in names}
 

@@ -18,7 +18,7 @@ from assay_plots.claims.output import (
     verdict_text,
 )
 from assay_plots.over_axis import CONTESTANT
-from assay_plots.report import Cell, Ratio, Study
+from assay_plots.report import Cell, Item, Study
 
 INTRODUCTION = ROOT / "results/studies/introduction.md"
 MADE = (
@@ -39,7 +39,7 @@ def _axes_that_differ(cells: Sequence[Cell]) -> list[str]:
     return [key for key in keys if len({cell.axes[key] for cell in cells}) > 1]
 
 
-def _value(study: Study, ratio: Ratio | None, metric: str) -> str:
+def _value(study: Study, ratio: Item | None, metric: str) -> str:
     if ratio is None:
         return "–"
     row = study.metrics[metric]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import MAX_ROWS, LeftOut, Panel, Plot, Row, most, tips, values
-from assay_plots.report import Cell, Heading, Study, Tensor
+from assay_plots.report import Cell, Heading, Item, Study
 from assay_plots.theme import LIMIT
 
 SCALE = alt.Legend(
@@ -16,18 +16,18 @@ SCALE = alt.Legend(
     gradientLength=140,
 )
 LEAST = 1e-4  # smaller errors are drawn as this
-Tensors = dict[str, dict[str, Tensor]]  # name -> series -> verdict
+Tensors = dict[str, dict[str, Item]]  # name -> series -> verdict
 
 
 def tensors_of(cells: list[Cell]) -> Tensors:
     found: Tensors = {}
     for cell in cells:
-        for tensor in cell.tensors:
+        for tensor in cell.equivalence.tensors:
             found.setdefault(tensor.name, {})[cell.series] = tensor
     return found
 
 
-def worst(verdicts: dict[str, Tensor]) -> float:
+def worst(verdicts: dict[str, Item]) -> float:
     return max(float("inf") if t.ratio is None else t.ratio for t in verdicts.values())
 
 
@@ -62,12 +62,12 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     single: list[Cell] = []
     for group in study.groups:
         if group.is_op:
-            single += [cell for cell in group.cells if cell.tensors]
+            single += [cell for cell in group.cells if cell.equivalence.tensors]
         elif tensors := tensors_of(group.cells):
             found.append((group.heading, tensors))
     ops: Tensors = {}
     for cell in single:
-        highest = max(cell.tensors, key=lambda t: float("inf") if t.ratio is None else t.ratio)
+        highest = max(cell.equivalence.tensors, key=lambda t: float("inf") if t.ratio is None else t.ratio)
         name = f"{cell.axes['workload']} {cell.axes['task']} {cell.axes['size']}"
         ops.setdefault(name, {})[cell.series] = highest
     if ops:

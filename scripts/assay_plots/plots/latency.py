@@ -25,7 +25,7 @@ PERCENTILES = ("p50", "p90", "p99", "p99.9")
 
 def generates(cell: Cell) -> bool:
     """Whether its calls are tokens."""
-    return cell.axes["task"] == "decode"
+    return bool(cell.axes["task"] == "decode")
 
 
 def rows_of(cell: Cell) -> list[Row]:

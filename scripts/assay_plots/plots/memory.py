@@ -18,7 +18,7 @@ from assay_plots.figure import (
     tips,
     values,
 )
-from assay_plots.report import Group, MetricRow, Plan, Study
+from assay_plots.report import Group, Item, Study
 from assay_plots.text import shown
 
 PARTS = ("persistent (parameters, moments)", "arena of a step")
@@ -39,13 +39,13 @@ def bytes_axis(title: str, top: float) -> alt.Axis:
     return alt.Axis(labelExpr=BYTES, values=[i * step for i in range(int(top / step) + 1)], title=title)
 
 
-def plans_of(study: Study) -> list[MetricRow]:
+def plans_of(study: Study) -> list[Item]:
     return [row for row in study.metrics.values() if row.section == "memory_plans" and row.hint == "bytes"]
 
 
-def planned(study: Study, plan_of: Plan) -> Panel:
+def planned(study: Study, plan_of: Item) -> Panel:
     """Stack the arena of each plan on the persistent tensors; a plan depends only on the graph."""
-    cell, persistent = plan_of.cell, plan_of.persistent
+    cell, persistent = plan_of.cell, float(plan_of.persistent)
     rows: list[Row] = []
     labels: list[Row] = []
     for metric in plans_of(study):

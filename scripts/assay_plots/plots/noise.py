@@ -5,13 +5,13 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, MAX_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
-from assay_plots.report import Cell, Fork, Heading, Study
+from assay_plots.report import Cell, Heading, Item, Study
 from assay_plots.text import shown
 
 CLEAN, DISTURBED = "clean", "disturbed"
 
 
-def timed_forks(cell: Cell) -> list[Fork]:
+def timed_forks(cell: Cell) -> list[Item]:
     return [fork for fork in cell.forks if fork.off is not None]
 
 

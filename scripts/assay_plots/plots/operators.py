@@ -30,7 +30,7 @@ POINT = alt.OverlayMarkDef(color=LIMIT, size=14)  # a target for the pointer
 
 def extent(cell: Cell) -> float:
     """Return the x position of a size: the bytes that a step touches, or else its operations."""
-    return cell.work.get("bytes", 0.0) or cell.work.get("flops", 0.0)
+    return cell.work.bytes or cell.work.flops or 0.0
 
 
 def point(cell: Cell) -> Row:
@@ -63,16 +63,14 @@ def roofs(cells: list[Cell]) -> list[Row]:
 
 def in_one_line(cells: list[Cell]) -> bool:
     """Whether larger in bytes is also larger in operations, so that a line is meaningful."""
-    order = sorted({(extent(cell), cell.work.get("flops", 0.0), cell.axes["size"]) for cell in cells})
+    order = sorted({(extent(cell), cell.work.flops or 0.0, cell.axes["size"]) for cell in cells})
     flops = [entry[1] for entry in order]
     return flops == sorted(flops) and len({entry[0] for entry in order}) == len(order)
 
 
 def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     rows = sorted((point(cell) for cell in cells), key=lambda row: float(row["extent"]))
-    counted = (
-        "bytes read and written a step" if any(c.work.get("bytes") for c in cells) else "operations a step"
-    )
+    counted = "bytes read and written a step" if any(c.work.bytes for c in cells) else "operations a step"
     x = alt.X(
         "extent:Q",
         scale=alt.Scale(type="log", nice=False, padding=12),

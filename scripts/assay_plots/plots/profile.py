@@ -17,16 +17,16 @@ def largest_ops(cells: list[Cell]) -> list[str]:
     """Choose the ops that take the most of any cell."""
     share: dict[str, float] = {}
     for cell in cells:
-        whole = sum(seconds for _, seconds in cell.operators) or 1.0
-        for op, seconds in cell.operators:
-            share[op] = max(share.get(op, 0.0), seconds / whole)
+        whole = sum(one.seconds or 0.0 for one in cell.operators) or 1.0
+        for one in cell.operators:
+            share[one.op] = max(share.get(one.op, 0.0), (one.seconds or 0.0) / whole)
     return sorted(share, key=lambda op: (-share[op], op))[:LARGEST]
 
 
 def rows_of(cell: Cell, ops: list[str]) -> list[Row]:
     times = dict.fromkeys((*ops, REST), 0.0)
-    for op, seconds in cell.operators:
-        times[op if op in times else REST] += seconds
+    for one in cell.operators:
+        times[one.op if one.op in times else REST] += one.seconds or 0.0
     return [
         {
             "series": cell.series,

@@ -22,13 +22,13 @@ from assay_plots.figure import (
     values,
     with_interval,
 )
-from assay_plots.report import Heading, Scaling, Study
+from assay_plots.report import Heading, Item, Study
 from assay_plots.text import significant
 
 IDEAL = "#7f7f7f"
 
 
-def rows_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
+def rows_of(study: Study, items: Sequence[Item]) -> list[Row]:
     """A row for each cell with several ranks, and one for the single rank that it is compared with."""
     rows: list[Row] = []
     for item in items:
@@ -56,7 +56,7 @@ def rows_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
     return rows
 
 
-def marks_of(study: Study, items: Sequence[Scaling]) -> list[Row]:
+def marks_of(study: Study, items: Sequence[Item]) -> list[Row]:
     """Give the published efficiencies: ratios of the time of a step to that of one rank."""
     marks: list[Row] = []
     for item in items:
@@ -100,7 +100,7 @@ def chart(
     return alt.layer(*layers).properties(height=260)
 
 
-def panels_of(study: Study, items: Sequence[Scaling]) -> list[Panel]:
+def panels_of(study: Study, items: Sequence[Item]) -> list[Panel]:
     first = items[0]
     whole = study.groups[study.all_cells[first.base].group].heading
     heading = Heading(f"{whole.title}, {first.kind} scaling", whole.about)
@@ -111,7 +111,7 @@ def panels_of(study: Study, items: Sequence[Scaling]) -> list[Panel]:
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    found: dict[tuple[str, int], list[Scaling]] = {}
+    found: dict[tuple[str, int], list[Item]] = {}
     drawn = {id(cell) for cell in study.cells}
     for item in study.scaling:
         cell, base = study.all_cells[item.cell], study.all_cells[item.base]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, LeftOut, Panel, Plot, Row, most, tips, values
-from assay_plots.report import Cell, Study, Timeline
+from assay_plots.report import Cell, Item, Study
 
 PHASES = {"warm up": "#c9a227", "timed": "#0072b2", "other": "#7f7f7f"}
 
@@ -14,7 +14,7 @@ def kind_of(phase: str) -> str:
     return "warm up" if phase == "warm up" else "timed"
 
 
-def phase_rows(timeline: Timeline, end: float) -> list[Row]:
+def phase_rows(timeline: Item, end: float) -> list[Row]:
     """Return the phases and the gaps between them: set-up, compilation, evaluation."""
     rows: list[Row] = []
     now = 0.0
@@ -37,7 +37,7 @@ def phase_rows(timeline: Timeline, end: float) -> list[Row]:
     return rows
 
 
-def panel(study: Study, cell: Cell, timeline: Timeline) -> Panel:
+def panel(study: Study, cell: Cell, timeline: Item) -> Panel:
     end = max([timeline.times[-1], *(phase.end for phase in timeline.phases)])
     cpu = [
         {"seconds": t, "busy": b, "what": "CPU cores"}
