@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/error.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/fork_time.hpp"
 #include "tests/simulation/replay.hpp"

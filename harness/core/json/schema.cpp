@@ -20,10 +20,10 @@ Json described(Json schema, const Field& field) {
 }
 
 Json required(const Description& description) {
-  Json names = Json::array();
+  Json required_names = Json::array();
   for (const Field& field : description.list)
-    if (!field.rules.may_be_missing) names.push_back(field.key);
-  return names;
+    if (!field.rules.may_be_missing) required_names.push_back(field.key);
+  return required_names;
 }
 
 Json reference(const std::string& name) { return {{"$ref", "#/definitions/" + name}}; }

@@ -196,7 +196,7 @@ constexpr Type make(Of<std::map<K, T, Order>>) {
 template <Described T>
 constexpr Type make(Of<T>) {
   return {ObjectType{.description = []() -> const Description& {
-                       static const Description description = describe(Of<T>{});
+                       static const auto description = describe(Of<T>{});
                        return description;
                      },
                      .initial = []() -> const void* {
@@ -216,6 +216,6 @@ constexpr Type make(Of<T>) {
 }  // namespace type_maker
 
 template <typename T>
-constexpr Type TypeOf<T>::value = type_maker::make(Of<T>{});
+const Type TypeOf<T>::value = type_maker::make(Of<T>{});
 
 }  // namespace assay
