@@ -12,8 +12,8 @@ namespace assay {
 namespace {
 
 // Scale, maximum, subtraction, exponential, sum and division of a score count one each.
-constexpr double softmax_flops = 6;
-constexpr double softmax_gradient_flops = 5;
+constexpr double score_flops = 6;
+constexpr double score_gradient_flops = 5;
 
 // The sizes, from operands q and k.
 struct AttentionSizes {
@@ -97,7 +97,7 @@ class Attention final : public Op {
                std::span<const TensorType>) const override {
     const AttentionSizes sizes(inputs);
     const bool causal = attributes.get<bool>("causal");
-    return 2 * sizes.product(causal) + softmax_flops * sizes.scores(causal);
+    return 2 * sizes.product(causal) + score_flops * sizes.scores(causal);
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
@@ -145,7 +145,7 @@ class AttentionGradient final : public Op {
                std::span<const TensorType>) const override {
     const AttentionSizes sizes(inputs);
     const bool causal = attributes.get<bool>("causal");
-    return 4 * sizes.product(causal) + softmax_gradient_flops * sizes.scores(causal);
+    return 4 * sizes.product(causal) + score_gradient_flops * sizes.scores(causal);
   }
 };
 
