@@ -218,6 +218,17 @@ class Program:
     # Of training: the number of the first node of each, and that of the node after its last.
     segments: tuple[tuple[int, int], ...] = ()
 
+    @staticmethod
+    def from_json(json: dict[str, Any]) -> Program:
+        return Program(
+            Graph.from_json(json["training"]),
+            Graph.from_json(json["inference"]),
+            None if json["optimizer"] is None else Optimizer.from_json(json["optimizer"]),
+            json.get("cotangents", {}),
+            Decoding.from_json(json["decoding"]) if "decoding" in json else None,
+            tuple((begin, end) for begin, end in json.get("segments", ())),
+        )
+
     @property
     def is_op(self) -> bool:
         """A single op has no parameters, no loss and no optimizer; every operand is an input."""
@@ -322,11 +333,4 @@ def read_program(path: Path) -> Program:
     document = json.loads(path.read_text())
     if document.get("schema") != SCHEMA:
         raise ValueError(f"{path}: schema {document.get('schema')!r}, this worker knows {SCHEMA!r}")
-    return Program(
-        Graph.from_json(document["training"]),
-        Graph.from_json(document["inference"]),
-        None if document["optimizer"] is None else Optimizer.from_json(document["optimizer"]),
-        document.get("cotangents", {}),
-        Decoding.from_json(document["decoding"]) if "decoding" in document else None,
-        tuple((begin, end) for begin, end in document.get("segments", ())),
-    )
+    return Program.from_json(document)
