@@ -58,7 +58,7 @@ class PlantedLibrary final : public KernelLibrary {
 
  private:
   bool is_wronged(const Node& node) const {
-    if (plant_.fused_only && !node.attributes.has("activation")) return false;
+    if (plant_.in.fused_only && !node.attributes.has("activation")) return false;
     return std::ranges::find(plant_.ops, node.op->name()) != plant_.ops.end();
   }
 

@@ -3,6 +3,7 @@
 // backend that is installed links it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,14 +54,22 @@ class PlantedCall {
   std::vector<std::vector<float>> memories_;
 };
 
+enum class PlantedNetwork : std::uint8_t { traps, transformer, decoder };
+
+// The program that shows a mistake.
+struct PlantedIn {
+  PlantedNetwork network = PlantedNetwork::traps;
+  std::string_view optimizer = "adam";  // of traps
+  double weight_decay = 0;
+  bool fused_only = false;  // only in ops with a fused ReLU
+};
+
 struct Plant {
   std::string_view name;  // "pool_divisor"
   std::string_view what;  // in words
   std::vector<std::string_view> ops;
   std::function<void(PlantedCall&)> act;
-  std::string_view optimizer = "adam";  // of a program on which it shows
-  double weight_decay = 0;
-  bool fused_only = false;  // only in ops with a fused ReLU
+  PlantedIn in = {};
 };
 
 // Every mistake there is.

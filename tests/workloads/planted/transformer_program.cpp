@@ -5,7 +5,6 @@
 #include <string>
 
 #include "harness/graph/builder.hpp"
-#include "tests/workloads/planted/transformer_plants.hpp"
 
 namespace assay {
 namespace {

@@ -9,6 +9,9 @@
 
 namespace assay {
 
+// Of the layer norms of transformer_trap_program(); so large that its place shows.
+constexpr double trap_epsilon = 1e-3;
+
 // What a network computes. All have the same parameters.
 struct TransformerForm {
   bool masked = true;  // padding is hidden from attention and from the mean
