@@ -1,6 +1,6 @@
 """The command of a backend whose worker is a child of a preloaded process: see preload.py.
 
-    enter.py SOCKET WORKER CELL_FOLDER
+    enter.py SOCKET WORKER [ARGUMENT...] CELL_FOLDER
 
 It is started for each cell, so it imports little.
 """
@@ -17,10 +17,10 @@ import sys
 PASSED = 5
 
 
-def enter(path: str, worker: str, cell_folder: str) -> int:
+def enter(path: str, *arguments: str) -> int:
     """Let a child of the server be the worker of a cell; return its exit code, or die of its signal."""
     request = {
-        "arguments": [worker, cell_folder],
+        "arguments": arguments,
         "environment": dict(os.environ),
         "processors": sorted(os.sched_getaffinity(0)),
     }

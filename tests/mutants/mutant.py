@@ -1,17 +1,32 @@
-"""The base of the mutants of wrong.py, wrong_updates.py and cheats.py, and how they get a state, a batch or a
-program that is slightly different.
+"""What mutants have in common. A mutant is a class in front of an adapter's own that changes one thing of it.
+
+Most change what they are given by one function: changed_step(), changed_batch(), rewritten() or edit(). of()
+makes such a mutant in a line of a table. The others are classes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from assay_worker.program import Program
 
 Tensors = dict[str, np.ndarray]
+
+
+class Step(NamedTuple):
+    slot: int
+    rate: float
+    number: int
+
+
+class Batch(NamedTuple):
+    slot: int
+    inputs: np.ndarray
+    labels: np.ndarray
 
 
 class Mutant:
@@ -23,7 +38,7 @@ class Mutant:
     `survives`: why the check cannot find it, if that is known; `survives_in`: the same by backend.
     `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined, and is
     not a process of the conductor.
-    `python_only`: the worker of onednn has no counterpart.
+    `python_only`: it changes the worker in Python, and onednn's is in C++.
     """
 
     cell = "train"
@@ -34,132 +49,158 @@ class Mutant:
     survives_in: ClassVar[dict[str, str]] = {}
     alone = False
     python_only = False
-    task: str
     kind: type  # the mutant itself, set by mutated()
 
+    edit: Callable[[dict[str, Any]], None] | None = None  # changes what is read from graph.json
+    changed_batch: Callable[[Batch], Batch | None] | None = None  # of a copy; its result None: not staged
+
     @classmethod
-    def of(cls, program: Any) -> type:
+    def of(cls, program: Program) -> type:
         """The adapter of a single op is another class: the mutant goes in front of that."""
         found = super().of(program)  # type: ignore[misc]
         return cls if found is cls else type(cls.__name__, (cls.kind, found), {"kind": cls.kind})
 
-    def __init__(self, program: Any, cell: Any) -> None:
+    def __init__(self, program: Program, cell: Any) -> None:
+        self.folder, self.task, self.rank, self.world = cell.folder, cell.task, cell.rank, cell.world
+        self.document = json.loads((cell.folder / "graph.json").read_text())
+        if self.edit:
+            self.edit(self.document)
+            program = Program.from_json(self.document)
+        self.network = program
+        self.steps = 0  # since the start
+        self.since = 0  # steps since a state was set
+        self.waiting = 0  # steps since a caller waited
+        self.first_rate = 0.0  # the first that is not 0
+        self.staged: set[int] = set()  # slots
+        self.fresh: set[int] = set()  # slots with a batch that no step has read
+        self.batches = 0  # since a state was set
+        self.reports = 0  # of its memory: after compiling, and after the run
         super().__init__(program, cell)  # type: ignore[call-arg]
-        self.trains = cell.task == "train"
-        self.steps_seen = 0
-        self.rows = program.batch
 
+    def set_state(self, tensors: Tensors) -> None:
+        self.since = self.batches = 0
+        super().set_state(tensors)  # type: ignore[misc]
 
-class Undrained(Mutant):
-    """Its count of steps begins again when a caller waits for it."""
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        batch: Batch | None = Batch(slot, inputs, labels)
+        if self.changed_batch:
+            batch = self.changed_batch(Batch(slot, inputs.copy(), labels.copy()))
+        if batch:
+            super().stage(batch.slot, np.ascontiguousarray(batch.inputs), batch.labels)  # type: ignore[misc]
+        self.staged.add(slot)
+        self.fresh.add(slot)
+        self.batches += 1
 
-    waiting = 0
+    def changed_step(self, step: Step) -> Step | None:
+        """Return the step that is done instead; None: none is."""
+        return step
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        self.steps, self.since, self.waiting = self.steps + 1, self.since + 1, self.waiting + 1
+        self.first_rate = self.first_rate or rate
+        if changed := self.changed_step(Step(slot, rate, number)):
+            super().step(*changed)  # type: ignore[misc]
+        self.fresh.discard(slot)
 
     def synchronize(self) -> None:
         self.waiting = 0
-        super().synchronize()
+        super().synchronize()  # type: ignore[misc]
+
+    def memory(self) -> dict[str, int]:
+        self.reports += 1
+        found: dict[str, int] = super().memory()  # type: ignore[misc]
+        return found
 
 
-class SinceTheState(Mutant):
-    """Counts the steps since a state was set."""
-
-    since = 0
-
-    def set_state(self, tensors: Tensors) -> None:
-        self.since = 0
-        super().set_state(tensors)
+def of(what: str, base: type[Mutant] = Mutant, **parts: Any) -> type[Mutant]:
+    """Make a mutant that does `what` by changing these parts of its base."""
+    return type("Of", (base,), {"__doc__": what, **parts})
 
 
 class TwoBatches(Mutant):
     """Each slot also has another batch, which a step reads if other_batch() says so."""
 
-    def altered(self, inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def altered(self, batch: Batch) -> Batch:
         """Return the other batch; the arguments are copies."""
         raise NotImplementedError
 
     def other_batch(self) -> bool:
-        raise NotImplementedError
+        """From the fourth step on."""
+        return self.since > 3
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         super().stage(2 * slot, inputs, labels)
-        super().stage(2 * slot + 1, *self.altered(inputs.copy(), labels.copy()))
+        super().stage(*self.altered(Batch(2 * slot + 1, inputs.copy(), labels.copy())))
 
-    def step(self, slot: int, rate: float, step: int) -> None:
-        super().step(2 * slot + self.other_batch(), rate, step)
-
-
-class SwitchesLater(TwoBatches, SinceTheState):
-    """From the fourth step on it reads the other batch."""
-
-    def other_batch(self) -> bool:
-        return self.since > 3
-
-    def step(self, slot: int, rate: float, step: int) -> None:
-        self.since += 1
-        super().step(slot, rate, step)
-
-
-class OtherProgram(Mutant):
-    """Compiles a program that differs from the one it was given."""
-
-    def __init__(self, program: Any, cell: Any) -> None:
-        super().__init__(self.changed(program), cell)
-
-    @classmethod
-    def changed(cls, program: Any) -> Any:
-        raise NotImplementedError
-
-
-def with_rule(program: Any, **constants: Any) -> Any:
-    """Return the program with other constants of its optimizer."""
-    return replace(program, update_rule=replace(program.update_rule, **constants))
-
-
-def with_attributes(program: Any, op: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Return the program with other attributes of all nodes of an op, in training and in inference."""
-
-    def of(graph: Any) -> Any:
-        nodes = (
-            replace(node, attributes=node.attributes | change(node.attributes)) if node.op == op else node
-            for node in graph.nodes
-        )
-        return replace(graph, nodes=tuple(nodes))
-
-    return replace(program, training=of(program.training), inference=of(program.inference))
+    def changed_step(self, step: Step) -> Step:
+        return step._replace(slot=2 * step.slot + self.other_batch())
 
 
 class Rewritten(Mutant):
     """After a step, tensors of the state are replaced by those that rewritten() returns."""
 
-    def __init__(self, program: Any, cell: Any) -> None:
-        super().__init__(program, cell)
-        self.rule = program.update_rule
-        self.parameters = {value.name: value.shape for value in program.parameters}
-        self.states = [value.name for value in program.states]
+    before: Tensors
+    after: Tensors
+    made: Step  # the last one
 
-    def rewritten(self, before: Tensors, after: Tensors, rate: float, step: int) -> Tensors:
+    def rewritten(self) -> Tensors:
         raise NotImplementedError
 
-    def step(self, slot: int, rate: float, step: int) -> None:
-        before = {name: np.array(tensor) for name, tensor in super().state().items()}
-        super().step(slot, rate, step)
-        after = {name: np.array(tensor) for name, tensor in super().state().items()}
-        super().set_state(after | self.rewritten(before, after, rate, step))
+    def step(self, slot: int, rate: float, number: int) -> None:
+        self.before, self.made = copied(super().state()), Step(slot, rate, number)  # type: ignore[misc]
+        super().step(slot, rate, number)
+        self.after = copied(super().state())  # type: ignore[misc]
+        super(Mutant, self).set_state(self.after | self.rewritten())  # type: ignore[misc]  # it is no new start
 
-    def gradient(self, name: str, before: Tensors, after: Tensors) -> np.ndarray:
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Those of the parameters, by name."""
+        return {value.name: value.shape for value in self.network.parameters}
+
+    def gradient(self, name: str) -> np.ndarray:
         """The gradient of a parameter in the last step of Adam, in fp64."""
-        beta = self.rule.beta1
-        return (np.float64(after[f"{name}.m"]) - beta * np.float64(before[f"{name}.m"])) / (1 - beta)
+        beta = self.network.optimizer.beta1
+        m, old = (np.float64(state[f"{name}.m"]) for state in (self.after, self.before))
+        return (m - beta * old) / (1 - beta)
 
-    def adam(self, name: str, before: Tensors, gradient: np.ndarray, rate: float, step: int) -> Tensors:
+    def adam(self, name: str, gradient: np.ndarray) -> Tensors:
         """The parameter and its moments after a step of Adam with this gradient."""
-        rule = self.rule
-        p, m, v = (np.float64(before[name + moment]) for moment in ("", ".m", ".v"))
+        rule = self.network.optimizer
+        m, v = (np.float64(self.before[name + moment]) for moment in (".m", ".v"))
         m = rule.beta1 * m + (1 - rule.beta1) * gradient
         v = rule.beta2 * v + (1 - rule.beta2) * gradient * gradient
-        root = np.sqrt(v / (1 - rule.beta2**step)) + rule.epsilon
-        p = p - rate * (m / (1 - rule.beta1**step)) / root
-        return {name + moment: np.float32(t) for moment, t in (("", p), (".m", m), (".v", v))}
+        return {name: self.moved(name, m, v), f"{name}.m": np.float32(m), f"{name}.v": np.float32(v)}
+
+    def moved(self, name: str, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The parameter after a step of Adam to these moments."""
+        rule, (_, rate, number) = self.network.optimizer, self.made
+        root = np.sqrt(v / (1 - rule.beta2**number)) + rule.epsilon
+        return np.float32(self.before[name] - rate * (m / (1 - rule.beta1**number)) / root)
+
+
+def with_rule(**constants: Any) -> Any:
+    """An edit: other constants of the optimizer."""
+    return staticmethod(lambda document: document["optimizer"].update(constants))
+
+
+def with_attribute(op: str, name: str, change: Callable[[float], float]) -> Any:
+    """An edit: another number as attribute of all nodes of an op, in training and in inference."""
+
+    def edit(document: dict[str, Any]) -> None:
+        for graph in (document["training"], document["inference"]):
+            for node in graph["nodes"]:
+                if node["op"] == op:
+                    node["attributes"][name] = change(node["attributes"][name])
+
+    return staticmethod(edit)
+
+
+def copied(tensors: Tensors) -> Tensors:
+    return {name: np.array(tensor) for name, tensor in tensors.items()}
+
+
+def has_moments(tensors: Tensors) -> bool:
+    return any(name.endswith(".v") for name in tensors)
 
 
 def rounded(x: np.ndarray, bits: int) -> np.ndarray:
@@ -171,20 +212,19 @@ def rounded(x: np.ndarray, bits: int) -> np.ndarray:
     return (up & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)).view(np.float32)
 
 
-def first_half_twice(inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Replace the second half of a batch by the first; changes the arguments."""
-    half = len(labels) // 2
-    inputs[half : 2 * half], labels[half : 2 * half] = inputs[:half], labels[:half]
-    return inputs, labels
+def in_bf16(_: Mutant, batch: Batch) -> Batch:
+    return batch._replace(inputs=rounded(batch.inputs, 7))
 
 
-def second_half_of_the_op(program: Any, task: str) -> slice:
-    """Where the second half of a single op's first operand is, among all operands one after the other."""
-    elements = math.prod(program.graph(task).with_role("input")[0].shape)
-    return slice(elements // 2, elements)
+def first_half_twice(_: Mutant, batch: Batch) -> Batch:
+    half = len(batch.labels) // 2
+    for array in batch[1:]:
+        array[half : 2 * half] = array[:half]
+    return batch
 
 
-def mean_loss(logits: np.ndarray, labels: np.ndarray) -> float:
-    shifted = np.float64(logits) - logits.max(-1, keepdims=True)
-    chosen = np.take_along_axis(shifted, labels[:, None], -1)[:, 0]
-    return math.fsum(np.log(np.exp(shifted).sum(-1)) - chosen) / len(labels)
+def without_half_of_the_op(mutant: Mutant, batch: Batch) -> Batch:
+    """The second half of a single op's first operand is zero."""
+    elements = math.prod(mutant.network.graph(mutant.task).with_role("input")[0].shape)
+    batch.inputs.reshape(-1)[elements // 2 : elements] = 0
+    return batch

@@ -76,7 +76,7 @@ def become_worker(request: dict[str, Any], descriptors: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     read_variables_again()
-    os.chdir(request["arguments"][1])  # the cell folder, where the conductor starts a worker
+    os.chdir(request["arguments"][-1])  # the cell folder, where the conductor starts a worker
     os.sched_setaffinity(0, request["processors"])
     sys.argv = request["arguments"]
     runpy.run_path(sys.argv[0], run_name="__main__")

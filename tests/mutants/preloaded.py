@@ -33,6 +33,6 @@ class Preloaded:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._process.communicate()
 
-    def command(self, worker: str = "${here}/worker.py") -> list[str]:
-        """Return the command that runs this worker as a child of the process; a cell folder follows it."""
-        return [sys.executable, "-I", "-S", str(HERE / "enter.py"), str(self._socket), worker]
+    def command(self, *worker: str) -> list[str]:
+        """Return the command that runs a worker and its arguments as a child; a cell folder follows it."""
+        return [sys.executable, "-I", "-S", str(HERE / "enter.py"), str(self._socket), *worker]

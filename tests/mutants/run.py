@@ -3,11 +3,10 @@
     scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--cells masks,causal]
                     [--seeds 1] [--side-by-side 2] [--out FILE] [--markdown FILE]
 
-A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py, wrong_updates.py and
-cheats.py in front of every adapter of a framework, their counterparts in tests/mutants/wrong_worker.cpp in
-front of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run as a user
-would run the backend, with a few timed steps and the exam after them. These must be ok: the unchanged
-adapters, and torch's adapter with correct layers that round differently (tests/mutants/variants.py;
+A mutant is an adapter with one mistake or cheat: those of tests/mutants/mistakes.py and cheats.py in front of
+every adapter and of onednn, and the edits of tests/mutants/edits.py in the source of one adapter. Each is run
+as a user would run the backend, with a few timed steps and the exam after them. These must be ok: the
+unchanged adapters, and torch's adapter with correct layers that round differently (tests/mutants/variants.py;
 --only "correct: " runs these alone).
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
@@ -43,10 +42,13 @@ from pathlib import Path
 from typing import Any
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
+
+sys.path.append(str(ROOT / "backends/python"))
 from cheats import CLOCK_REFUSED
 from edits import EDITS, VARIANTS, Edit
+from mistakes import MUTANTS
+from mutant_worker import register
 from preloaded import Preloaded
-from wrong import MODULES, MUTANTS
 
 # The backends' names of "eager" and "compiled".
 MODES = {
@@ -120,7 +122,7 @@ SHORT = {
     "--threads": "1",
     "--time-limit": "1200",  # of a phase, on a machine that is busy with other work
 }
-SOURCES = (*MODULES, "edits", "variants")  # of the mutants
+SOURCES = ("mutant", "mistakes", "cheats", "edits", "variants")  # of the mutants
 LONGEST = 3600  # seconds of a run, which has three phases
 
 
@@ -180,9 +182,9 @@ def folder_of(tree: Path, backend: str) -> Path:
     return tree / ("tests/numpy_backend" if backend == "numpy" else f"backends/{backend}")
 
 
-def wrong_worker(program: Path) -> Path:
-    """Where the build of the program has onednn's wrong worker."""
-    return program.resolve().parent / "tests/mutants/wrong-worker"
+def onednn_of(program: Path) -> Path:
+    """Return the folder of onednn in the build of a program."""
+    return program.resolve().parent / "backends/onednn"
 
 
 def preload(backend: str, scratch: Path) -> Preloaded:
@@ -191,26 +193,14 @@ def preload(backend: str, scratch: Path) -> Preloaded:
     return Preloaded(python, folder_of(ROOT, backend), scratch / f"{backend}.socket")
 
 
-def make_onednn(tree: Path, program: Path, mutant: Mutant) -> Path:
-    """Write a backend.json that starts the wrong worker of onednn; return its folder."""
-    declared = json.loads((ROOT / "backends/onednn/backend.json").read_text())
-    declared["command"], declared["requires"] = [str(wrong_worker(program)), mutant.name or "-"], []
-    folder = tree / "onednn"
-    folder.mkdir(parents=True)
-    (folder / "backend.json").write_text(json.dumps(declared))
-    return folder
-
-
 def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | None) -> Path:
-    """Copy the worker with the mutant in it; return its backend's folder."""
-    if mutant.backend == "onednn":
-        return make_onednn(tree, program, mutant)
-    folder = folder_of(tree, mutant.backend)
-    shutil.copytree(folder_of(ROOT, mutant.backend), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shared = tree / "backends/python"
-    shared.parent.mkdir(exist_ok=True)
-    shared.symlink_to(ROOT / "backends/python")
+    """Register the backend of a mutant, with a copy of its adapter if that is edited; return its folder."""
+    own = onednn_of(program) if mutant.backend == "onednn" else folder_of(ROOT, mutant.backend)
     if mutant.edit:
+        folder = folder_of(tree, mutant.backend)
+        shutil.copytree(own, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        (tree / "backends").mkdir(exist_ok=True)
+        (tree / "backends/python").symlink_to(ROOT / "backends/python")
         source = folder / mutant.edit.file
         text = source.read_text()
         if text.count(mutant.edit.old) != 1:
@@ -218,16 +208,11 @@ def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | 
         source.write_text(text.replace(mutant.edit.old, mutant.edit.new))
         if mutant.edit.correct:
             shutil.copy(ROOT / "tests/mutants/variants.py", folder)
-    elif mutant.name:
-        for module in MODULES:
-            shutil.copy(ROOT / f"tests/mutants/{module}.py", folder)
-        worker = folder / "worker.py"
-        head, _, served = worker.read_text().rpartition("worker_main(")
-        served = f"worker_main(mutated({served.rstrip()[:-1]}, '{mutant.name}'))"
-        worker.write_text(f"{head}from wrong import mutated\n    {served}\n")
+    else:
+        folder = register(tree, mutant.backend, own, mutant.name or "unchanged")
     if preloaded and not mutant.alone:
         declared = json.loads((folder / "backend.json").read_text())
-        declared["command"] = preloaded.command()
+        declared["command"] = preloaded.command(*declared["command"][1:])
         (folder / "backend.json").write_text(json.dumps(declared))
     return folder
 
@@ -270,7 +255,7 @@ def run(program: Path, scratch: Path, job: Job) -> Row:
 
 def is_set_up(program: Path, backend: str) -> bool:
     if backend == "onednn":
-        return wrong_worker(program).exists()
+        return (program.resolve().parent / "tests/mutants/onednn_bridge.so").exists()
     environment = os.environ | {"ASSAY_BACKENDS": str(folder_of(ROOT, backend))}
     listed = subprocess.run(
         [str(program), "run", "--dry-run", "--backend", backend, *options_of("train")],

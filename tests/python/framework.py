@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,10 +14,8 @@ from assay_worker import Cell
 from assay_worker.serve import Server
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from conversation import Events, talk
-from worker_under_test import ROOT, numpy_adapter
-
-sys.path.insert(0, str(ROOT / "tests/mutants"))
 from preloaded import Preloaded
+from worker_under_test import ROOT, numpy_adapter
 
 SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay"
 ENVIRONMENTS = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environments")

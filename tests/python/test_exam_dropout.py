@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from assay_worker.exam_dropout import UNKNOWN, filled, shares
 from assay_worker.program import read_program
 from assay_worker.tensors import Tensors, read_tensors
 from framework import assert_computes_with_what_it_drew
-from worker_under_test import ROOT, numpy_adapter
-
-sys.path.insert(0, str(ROOT / "tests/mutants"))
-from wrong import MUTANTS
+from mistakes import MUTANTS
+from worker_under_test import numpy_adapter
 
 
 def examined(folder: Path, *mistakes: type) -> Tensors:

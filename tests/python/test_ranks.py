@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from framework import BY_NAME, ENVIRONMENTS, FRAMEWORKS, Framework, command_of
+from mutant_worker import HERE, register
 from program import BUILD, PROGRAM
-from rank_mistakes import MISTAKES, NORM_MISTAKES
+from rank_mistakes import NORM_MISTAKES, RANK_MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -50,25 +51,19 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Return a function that measures one cell of two ranks, with a worker of the tests if one is named.
+    """Return a function that measures one cell of two ranks, with a mutant if one is named.
 
-    `changes`: of that worker's backend.json. `fresh`: start each rank as users do.
+    `changes`: of its backend.json. `fresh`: start each rank as users do.
     """
 
-    def started_by(backend: str, worker: str, mode: str, fresh: bool) -> list[str]:
-        if backend == "onednn":
-            program = (
-                BUILD / "onednn_mistaken_worker"
-            )  # it has the mistakes and faults of both workers in Python
-            if not program.exists():
-                pytest.skip(f"{program} is not built")
-            return [str(program)]
-        file = ROOT / "tests/python" / worker if worker else WORKERS[backend] / "worker.py"
-        return ["${interpreter}", str(file)] if fresh else command_of(backend, file, mode)
+    def preloaded(backend: str, mutant: str, mode: str) -> list[str]:
+        if not mutant:
+            return command_of(backend, WORKERS[backend] / "worker.py", mode)
+        return [*command_of(backend, HERE / "mutant_worker.py", mode), str(WORKERS[backend]), mutant]
 
     def measured(
         backend: str,
-        worker: str = "",
+        mutant: str = "",
         options: dict[str, str] | None = None,
         changes: dict[str, Any] | None = None,
         fresh: bool = False,
@@ -77,19 +72,15 @@ def run(tmp_path: Path) -> Run:
         if backend != "onednn" and not (ENVIRONMENTS / backend / "bin/python").exists():
             pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
         folder = WORKERS[backend]
-        if worker or not (fresh or backend in ("numpy", "onednn")):
-            folder = tmp_path / backend
-            folder.mkdir()
-            description = json.loads((WORKERS[backend] / "backend.json").read_text())
-            mode = (options or {}).get("mode", "eager")
-            description |= {"command": started_by(backend, worker, mode, fresh)} | (changes or {})
-            if backend == "onednn":
-                del description["requires"]  # a file next to it
-            (folder / "backend.json").write_text(json.dumps(description))
-        environment = os.environ | {
-            "ASSAY_BACKENDS": str(folder),
-            "WORKER": str(WORKERS[backend] / "worker.py"),
-        }
+        if mutant or not (fresh or backend in ("numpy", "onednn")):
+            if backend == "onednn" and not (BUILD / "tests/mutants/onednn_bridge.so").exists():
+                pytest.skip("tests/mutants/onednn_bridge.so is not built")
+            changes = changes or {}
+            if not (fresh or backend == "onednn"):
+                mode = (options or {}).get("mode", "eager")
+                changes = {"command": preloaded(backend, mutant, mode)} | changes
+            folder = register(tmp_path, backend, folder, mutant, **changes)
+        environment = os.environ | {"ASSAY_BACKENDS": str(folder)}
         environment |= variables
         report = tmp_path / "report.json"
         given = SHORT | {"mode": MODES.get(backend, "eager"), "backend": backend, "out": str(report)}
@@ -173,7 +164,7 @@ def test_one_rank_has_no_exchange(run: Run) -> None:
 
 
 def test_a_backend_that_does_not_time_its_exchange_is_not_asked(run: Run) -> None:
-    cell = run("numpy", "wrong_ranks_worker.py", changes={"times_exchange": False}, MISTAKE="none")
+    cell = run("numpy", "of_ranks", changes={"times_exchange": False})
     assert cell["status"] == "ok", cell["reason"]
     assert not any("exchange" in rank for rank in cell["forks"][0]["ranks"])
     assert "was not measured" in cell["metrics"]["exchange_share"]["reason"]
@@ -287,7 +278,7 @@ NORM = {"workload": "resnet56", "batch": "4", "steps": "4"}
 
 @TORCH.skip
 def test_batch_norm_has_the_statistics_of_each_rank(run: Run) -> None:
-    cell = run("torch", "wrong_ranks_worker.py", NORM, MISTAKE="none")
+    cell = run("torch", "of_ranks", NORM)
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
     assert "last/running/" in " ".join(cell["equivalence"]["tensors"]["name"])
@@ -298,30 +289,30 @@ def test_batch_norm_has_the_statistics_of_each_rank(run: Run) -> None:
 @TORCH.skip
 @pytest.mark.parametrize("mistake", NORM_MISTAKES)
 def test_a_mistake_in_batch_norm_is_a_wrong_result(run: Run, mistake: str) -> None:
-    cell = run("torch", "wrong_ranks_worker.py", NORM, MISTAKE=mistake)
+    cell = run("torch", mistake, NORM)
     assert cell["status"] == "wrong_result", cell["reason"]
     shows = NORM_MISTAKES[mistake].shows
     assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
 
 
 @pytest.mark.parametrize("backend", EACH)
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", RANK_MISTAKES)
 def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: str) -> None:
-    cell = run(backend, "wrong_ranks_worker.py", MISTAKE=mistake)
+    cell = run(backend, mistake)
     assert cell["status"] == "wrong_result", cell["reason"]
-    shows = MISTAKES[mistake].shows
+    shows = RANK_MISTAKES[mistake].shows
     assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
 
 
 def test_ranks_that_trained_alone_while_they_were_timed_are_a_wrong_result(run: Run) -> None:
-    cell = run("numpy", "wrong_ranks_worker.py", MISTAKE="ExchangesOnlyInTheExam")
+    cell = run("numpy", "ExchangesOnlyInTheExam")
     assert (cell["status"], cell["reason_code"]) == ("wrong_result", "ranks_differ"), cell["reason"]
     assert not wrong_tensors(cell), "the exam sees nothing"
 
 
 @pytest.mark.parametrize("backend", EACH)
 def test_the_worker_of_the_mistakes_is_right_without_one(run: Run, backend: str) -> None:
-    cell = run(backend, "wrong_ranks_worker.py", MISTAKE="none")
+    cell = run(backend, "of_ranks")
     assert cell["status"] == "ok", cell["reason"]
 
 
@@ -335,8 +326,8 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
 ) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT": fault, "FAULT_RANK": "1", "PROCESSES": str(processes)}
-    cell = run(backend, "faulty_worker.py", {"check": "false"}, fresh=True, **faulty)
+    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run(backend, fault, {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
     assert len(list(processes.iterdir())) == 2
@@ -348,8 +339,8 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
 def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_path: Path, rank: str) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT": "child", "FAULT_RANK": rank, "PROCESSES": str(processes)}
-    cell = run("mxnet", "faulty_worker.py", {"check": "false"}, fresh=True, **faulty)
+    faulty = {"FAULT_RANK": rank, "PROCESSES": str(processes)}
+    cell = run("mxnet", "child", {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("failed", "worker_exited"), cell["reason"]
     assert cell["reason"].startswith(f"rank {rank}: "), cell["reason"]
     assert "of the kvstore ended with status -9" in cell["reason"]
@@ -360,9 +351,9 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_pa
 def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
+    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
     options = {"check": "false", "time-limit": "5"}
-    cell = run("onednn", "faulty_worker.py", options, **faulty)
+    cell = run("onednn", "loop", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert len(list(processes.iterdir())) == 2
     assert not living(processes), "neither mpirun nor assay-rank nor a worker"
@@ -370,21 +361,21 @@ def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_
 
 def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     options = {"check": "false", "time-limit": "5"}
-    cell = run("numpy", "faulty_worker.py", options, FAULT="loop", FAULT_RANK="1")
+    cell = run("numpy", "loop", options, FAULT_RANK="1")
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
     uses = re.search(r"processors in use at the end: rank 0 ([0-9.]+), rank 1 ([0-9.]+)$", cell["reason"])
     assert uses, cell["reason"]
     assert float(uses[1]) < float(uses[2]), "rank 1 computes"
     waiting, looping = cell["forks"][0]["log_tail"].split("log of rank 1:")
-    assert "faulty_worker.py" in looping.split("most recent call first")[1].split("\n")[1]
+    assert "faults.py" in looping.split("most recent call first")[1].split("\n")[1]
     assert "ranks.py" in waiting.split("most recent call first")[1].split("\n")[1]
 
 
 @JAX.skip
 @pytest.mark.skipif(not os.environ.get("ASSAY_SLOW"), reason="it waits for 35 s: scripts/test --slow")
 def test_a_rank_of_jax_may_compile_for_longer_than_gloo_waits(run: Run) -> None:
-    cell = run("jax", "faulty_worker.py", {"check": "false"}, FAULT="compiles_late", FAULT_RANK="1")
+    cell = run("jax", "compiles_late", {"check": "false"}, FAULT_RANK="1")
     assert cell["status"] == "ok", cell["reason"]
 
 
@@ -477,8 +468,8 @@ def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
 ) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT": fault, "FAULT_RANK": "1", "PROCESSES": str(processes)}
-    cell = run("numpy", "faulty_worker.py", {"check": "false", "launcher": "mpirun"}, **faulty)
+    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run("numpy", fault, {"check": "false", "launcher": "mpirun"}, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
     assert fault != "crash" or "SIGSEGV" in cell["reason"]
@@ -491,8 +482,8 @@ def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, t
     options = {"check": "false", "time-limit": "3", "launcher": "mpirun"}
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT": "loop", "FAULT_RANK": "1", "PROCESSES": str(processes)}
-    cell = run("numpy", "faulty_worker.py", options, **faulty)
+    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    cell = run("numpy", "loop", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert not living(processes)
 

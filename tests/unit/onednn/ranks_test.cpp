@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ranks,
 TEST(RanksMistake, IsSeen) {
   const Case c;
   const Trained expected = train(c, nullptr);
-  for (const char* mistake : {"sum", "skipped bucket", "lone rank", "late"}) {
+  for (const char* mistake : {"SumsGradients", "SkipsABucket", "KeepsItsOwnGradients", "IsOneStepLate"}) {
     double apart = 0;
     for (const Trained& rank : train_together(c, 2, mistake))
       apart = std::max(apart, distance(rank.state, expected.state).value);
@@ -308,7 +308,7 @@ TEST_F(OnMpi, RanksEqualOneRankWithTheWholeBatch) {
 }
 
 TEST_F(OnMpi, MistakesAreSeen) {
-  for (const char* mistake : {"sum", "'skipped bucket'", "'lone rank'"}) {
+  for (const char* mistake : {"SumsGradients", "SkipsABucket", "KeepsItsOwnGradients"}) {
     const Finished found = mpirun(2, fmt::format("graph fp32 sgd {}", mistake));
     EXPECT_EQ(found.code, 1) << mistake << '\n' << found.output;
   }

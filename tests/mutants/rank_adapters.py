@@ -1,33 +1,12 @@
-"""A backend's own worker whose ranks make one mistake of rank_mistakes.py.
-
-WORKER=backends/torch/worker.py MISTAKE=SumsGradients python wrong_ranks_worker.py CELL_FOLDER
-"""
+"""Adapters of several ranks whose gradients and batches a mistake of rank_mistakes.py can reach."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-
-WORKER = Path(os.environ["WORKER"])
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "backends/python"), str(WORKER.parent)]
-
-from assay_worker import Adapter, worker_main  # noqa: E402
-from rank_mistakes import CHEATS, MISTAKES, NORM_MISTAKES, Mistake  # noqa: E402
-
-
-class Ranked:
-    """Tells a mistake its place."""
-
-    def __init__(self, program: Any, cell: Any) -> None:
-        self.rank, self.world = cell.rank, cell.world
-        super().__init__(program, cell)  # type: ignore[call-arg]
+from assay_worker import Adapter
 
 
 def of_numpy(module: ModuleType) -> type[Adapter]:
@@ -179,19 +158,3 @@ SPOILT = {
     "tensorflow": of_tensorflow,
     "mxnet": of_mxnet,
 }
-
-
-def adapter() -> type[Adapter]:
-    spec = importlib.util.spec_from_file_location("worker", WORKER)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    spoilt = SPOILT[WORKER.parent.name](module)
-    known = MISTAKES | NORM_MISTAKES | CHEATS
-    mistake = known.get(os.environ["MISTAKE"], Mistake)  # another name: no mistake
-    return type("Mistaken", (mistake, Ranked, spoilt), {})
-
-
-if __name__ == "__main__":
-    worker_main(adapter)

@@ -1,0 +1,234 @@
+"""Mistakes that any adapter can make, and all mutants by name.
+
+A mistake in the source of one adapter is in edits.py, one in its kernels in tests/workloads/planted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from cheats import CHEATS
+from mutant import (
+    Batch,
+    Mutant,
+    Rewritten,
+    Step,
+    Tensors,
+    copied,
+    first_half_twice,
+    of,
+    rounded,
+    with_attribute,
+    with_rule,
+    without_half_of_the_op,
+)
+
+# What a mistake shows in.
+LOGITS = ("logits",)
+MOMENTS = ("first/moment/",)
+PARAMETERS = ("first/parameter/",)
+LATER = ("last/", "continuation/")
+DRAWS = ("timed/", "draws/")
+
+
+class KeepsTheRateOfTheThirdStep(Mutant):
+    """From the fourth step on the learning rate is that of the third."""
+
+    cell = "decay"
+    kept_rate = 0.0
+
+    def changed_step(self, step: Step) -> Step:
+        if self.since <= 3:
+            self.kept_rate = step.rate
+        return step._replace(rate=self.kept_rate)
+
+
+class TellsAnEarlierLoss(Mutant):
+    """The loss is that of the step before."""
+
+    shows = ("first/loss",)
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        if self.steps:
+            self.earlier = super().loss()
+        super().step(slot, rate, number)
+
+    def loss(self) -> float:
+        return float(getattr(self, "earlier", super().loss()))
+
+
+class EvaluatesWhatItStartedFrom(Mutant):
+    """Evaluation sees the parameters from before the steps."""
+
+    shows = ("last/logits",)
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.started = copied(tensors)
+        super().set_state(tensors)
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        now = copied(super().state())
+        super().set_state(self.started)
+        logits = np.array(super().evaluate(inputs))
+        super().set_state(now)
+        return logits
+
+
+class ForgetsMoments(Mutant):
+    """set_state() clears the moments."""
+
+    shows = MOMENTS
+
+    def set_state(self, tensors: Tensors) -> None:
+        moments = (".m", ".v", ".momentum", ".square")
+        super().set_state({name: t for name, t in tensors.items() if not name.endswith(moments)})
+
+
+class KeepsEveryElement(Mutant):
+    """What is timed drops nothing; what shows its masks draws as it should."""
+
+    cell = "dropout"
+    shows = DRAWS
+    supplied = False
+    filled = False
+
+    def supply_masks(self, masks: Tensors) -> None:
+        self.supplied, self.filled = bool(masks), False
+        super().supply_masks(masks)
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        if not self.supplied and not self.filled:
+            super().supply_masks({m.name: np.ones(m.shape, np.uint8) for m in self.network.masks})
+            self.filled = True
+        super().step(slot, rate, number)
+
+    def draw_masks(self, slot: int) -> Tensors:
+        if self.filled:
+            super().supply_masks({})
+            self.filled = False
+        return super().draw_masks(slot)
+
+
+class DrawsOneMask(Mutant):
+    """Every step draws the same masks; what shows its masks draws as it should."""
+
+    cell = "dropout"
+    shows = DRAWS
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        super().seed_masks(1)
+        super().step(slot, rate, number)
+
+
+class DividesByTheLargestSquare(Rewritten):
+    """AMSGrad: divides by the root of the largest mean of squares, which is not part of the state."""
+
+    shows = LATER
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.largest: Tensors = {}
+        super().set_state(tensors)
+
+    def rewritten(self) -> Tensors:
+        found = {}
+        for name in self.shapes:
+            m, v = (np.float64(self.after[name + moment]) for moment in (".m", ".v"))
+            self.largest[name] = np.maximum(self.largest.get(name, 0), v)
+            found[name] = self.moved(name, m, self.largest[name])
+        return found
+
+
+def without_the_last_pixel(_: Mutant, batch: Batch) -> Batch:
+    batch.inputs.reshape(len(batch.inputs), -1)[:, -1] = 0
+    return batch
+
+
+def with_decaying_biases(m: Rewritten) -> Tensors:
+    found: Tensors = {}
+    for name, shape in m.shapes.items():
+        if len(shape) == 1:
+            found |= m.adam(name, m.gradient(name) + m.network.optimizer.weight_decay * m.before[name])
+    return found
+
+
+def with_gradients_in(bits: int) -> Callable[[Rewritten], Tensors]:
+    def rewritten(m: Rewritten) -> Tensors:
+        found: Tensors = {}
+        for name in m.shapes:
+            found |= m.adam(name, np.float64(rounded(m.gradient(name), bits)))
+        return found
+
+    return rewritten
+
+
+def without_faint_gradients(m: Rewritten) -> Tensors:
+    found: Tensors = {}
+    for name in m.shapes:
+        gradient = m.gradient(name)
+        faint = np.abs(gradient) < 1e-4 * np.abs(gradient).max()
+        without = m.adam(name, np.zeros_like(gradient))
+        found |= {each: np.where(faint, tensor, m.after[each]) for each, tensor in without.items()}
+    return found
+
+
+def without_the_gradient_of_a_bias(m: Rewritten) -> Tensors:
+    name = [name for name, shape in m.shapes.items() if len(shape) == 1][-1]
+    return m.adam(name, np.zeros(m.shapes[name]))
+
+
+def with_first_layer_before(m: Rewritten) -> Tensors:
+    first = tuple(list(m.shapes)[:2])
+    return {name: t for name, t in m.before.items() if name.startswith(first) and m.since > 3}
+
+
+MISTAKES: dict[str, type[Mutant]] = {
+    # Steps.
+    "SkipsEveryFourthUpdate": of("Every fourth step does nothing.", changed_step=lambda m, s: s if m.steps % 4 else None),
+    "ReadsOneSlotAfterTheThirdStep": of("From the fourth step on every step reads the first slot.", changed_step=lambda m, s: s._replace(slot=s.slot if m.steps <= 3 else 0)),
+    "KeepsTheFirstRate": of("The learning rate never changes.", changed_step=lambda m, s: s._replace(rate=m.first_rate)),
+    "RaisesTheRateLater": of("After the third step the learning rate is 1 % too large.", changed_step=lambda m, s: s._replace(rate=s.rate * (1.01 if m.steps > 3 else 1))),
+    "KeepsTheRateOfTheThirdStep": KeepsTheRateOfTheThirdStep,
+    "StopsUpdatingAfterTheThirdStep": of("From the fourth step on no parameter moves.", changed_step=lambda m, s: s._replace(rate=s.rate if m.steps <= 3 else 0.0)),
+    "StopsCountingAtTen": of("The bias correction stops at the tenth step.", changed_step=lambda _, s: s._replace(number=min(s.number, 10))),
+    "CountsFromZero": of("The number of the step is one too small.", changed_step=lambda _, s: s._replace(number=max(1, s.number - 1))),
+    "NeverCorrectsItsBias": of("Adam does not correct the bias of its moments.", changed_step=lambda _, s: s._replace(number=s.number + 1_000_000), shows=PARAMETERS),
+    "LosesAStepThatIsNotWaitedFor": of("Every seventh of the steps without a pause is lost.", changed_step=lambda m, s: s if m.waiting % 7 else None, shows=(*LATER, "replay/")),
+    "InfersTheFirstSlot": of("Inference reads only the first slot.", changed_step=lambda _, s: s._replace(slot=0), cell="infer", shows=LOGITS),
+    "TellsAnEarlierLoss": TellsAnEarlierLoss,
+    # Slots and batches.
+    "KeepsOneSlot": of("All slots are one.", changed_batch=lambda _, b: b._replace(slot=0), changed_step=lambda _, s: s._replace(slot=0)),
+    "RollsLabelsOfLaterSlots": of("Labels of all slots but the first belong to other samples.", changed_batch=lambda _, b: b._replace(labels=np.roll(b.labels, 1)) if b.slot else b),
+    "LeavesLaterSlotsZero": of("All slots but the first hold zeros.", changed_batch=lambda _, b: b._replace(inputs=0 * b.inputs) if b.slot else b),
+    "StagesOnce": of("A slot keeps the first batch that it was given.", changed_batch=lambda m, b: None if b.slot in m.staged else b),
+    "ReusesTheFirstBatch": of("After a state was set, the first batch that is staged is kept.", changed_batch=lambda m, b: None if m.batches else b, cell="loader"),
+    "ComputesHalfTheBatch": of("The second half of a batch is the first again.", changed_batch=first_half_twice, shows=MOMENTS),
+    "InfersHalfTheBatch": of("The second half of a batch is the first again, in inference.", changed_batch=first_half_twice, cell="infer", shows=LOGITS),
+    "ReversesSamples": of("Samples lie in reverse, labels do not.", changed_batch=lambda _, b: b._replace(inputs=b.inputs[::-1]), shows=MOMENTS),
+    "LosesTheLastPixel": of("The last element of each sample is zero.", changed_batch=without_the_last_pixel, shows=MOMENTS),
+    "ComputesHalfOfTheOp": of("The second half of a single op's first operand is zero.", changed_batch=without_half_of_the_op, cell="op", shows=("result/", "gradient/")),
+    # State, evaluation and masks.
+    "ForgetsMoments": ForgetsMoments,
+    "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,
+    "EvaluatesTheFirstWeights": of("Evaluation sees the parameters from before the steps, in a run that counts epochs.", EvaluatesWhatItStartedFrom, cell="epochs"),
+    "KeepsEveryElement": KeepsEveryElement,
+    "DrawsOneMask": DrawsOneMask,
+    # Constants.
+    "HasNoEpsilon": of("Adam's epsilon is nearly 0.", edit=with_rule(epsilon=1e-15), shows=PARAMETERS),  # 0 / 0 would be found without an exam
+    "HasAnotherBeta2": of("The decay of the mean of squares is 0.99.", edit=with_rule(beta2=0.99), shows=MOMENTS),
+    "DecouplesItsDecay": of("Weight decay is that of AdamW: outside of the gradient.", edit=with_rule(kind="adamw"), cell="decay", shows=MOMENTS),
+    "DoesNotDecay": of("Weight decay is left out.", edit=with_rule(weight_decay=0.0), cell="decay", shows=MOMENTS),
+    "RaisesTheEpsilonOfNorms": of("The epsilon of batch norms is ten times as large.", edit=with_attribute("batch_norm", "epsilon", lambda known: 10 * known), cell="norm", shows=("evaluation/", "first/")),
+    "ReversesTheMomentumOfNorms": of("Running statistics have the momentum the other way round.", edit=with_attribute("batch_norm", "momentum", lambda known: 1 - known), cell="norm", shows=("first/running/",)),
+    # Updates.
+    "DecaysBiases": of("Biases decay, too.", Rewritten, rewritten=with_decaying_biases, cell="decay", shows=MOMENTS),
+    "KeepsSquaresInBf16": of("The means of squares are stored in bf16.", Rewritten, rewritten=lambda m: {name: rounded(t, 7) for name, t in m.after.items() if name.endswith(".v")}, shows=MOMENTS),
+    "DividesByTheLargestSquare": DividesByTheLargestSquare,
+    "RoundsGradients": of("Gradients are rounded to bf16.", Rewritten, rewritten=with_gradients_in(7), shows=MOMENTS),
+    "RoundsGradientsLess": of("Gradients are rounded to tf32.", Rewritten, rewritten=with_gradients_in(10), shows=MOMENTS),
+    "ZeroesFaintGradients": of("Elements of a gradient below a ten-thousandth of its largest are zero.", Rewritten, rewritten=without_faint_gradients, shows=MOMENTS),
+    "DropsTheGradientOfABias": of("The last bias gets no gradient.", Rewritten, rewritten=without_the_gradient_of_a_bias, shows=MOMENTS),
+    "FreezesItsFirstLayer": of("From the fourth step on the first weight and its bias do not move.", Rewritten, rewritten=with_first_layer_before, shows=LATER),
+    "KeepsRunningStatistics": of("From the fourth step on running statistics are not updated.", Rewritten, rewritten=lambda m: {v.name: m.before[v.name] for v in m.network.states if m.steps > 3}, cell="norm", shows=("first/running/",)),
+}  # fmt: skip
+MUTANTS = MISTAKES | CHEATS
