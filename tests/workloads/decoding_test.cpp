@@ -1,14 +1,12 @@
-// Task decode: each generated token has the logits of the full forward pass, and a late cache is caught.
+// Task decode: each generated token has the logits of the full forward pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "harness/core/error.hpp"
 #include "harness/graph/program.hpp"
-#include "tests/workloads/altered_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
 #include "workloads/workload.hpp"
@@ -50,81 +48,6 @@ INSTANTIATE_TEST_SUITE_P(Backends, Decoding,
                          [](const auto& test) {
                            return std::get<0>(test.param) + "_" + with_underscores(std::get<1>(test.param)) +
                                   "_" + std::string(to_string(std::get<2>(test.param)));
-                         });
-
-// A graph of task decode with one place more in each cache, and whose writes are one place late if `late`.
-void move_cache(nlohmann::json& graph, bool late) {
-  std::set<std::string> widened;
-  nlohmann::json nodes = nlohmann::json::array(), values = nlohmann::json::array();
-  if (late)
-    nodes.push_back({{"name", "late"},
-                     {"op", "advance"},
-                     {"inputs", {"position"}},
-                     {"outputs", {"late"}},
-                     {"attributes", {{"by", 1}}}});
-  for (nlohmann::json node : graph["nodes"]) {
-    if (node["op"] == "cache_mask") node["attributes"]["keys"] = node["attributes"]["keys"].get<int>() + 1;
-    if (node["op"] == "cache_write") {
-      widened.insert(node["inputs"][0]);
-      if (late) node["inputs"][2] = "late";
-    }
-    if (node["op"] == "cache_mask" || node["op"] == "cache_write") widened.insert(node["outputs"][0]);
-    nodes.push_back(node);
-  }
-  for (nlohmann::json value : graph["values"]) {
-    if (widened.contains(value["name"])) {
-      nlohmann::json& places = value["shape"][value["name"] == "cache_mask" ? 3 : 1];
-      places = places.get<int>() + 1;
-    }
-    values.push_back(value);
-    if (late && value["role"] == "position")
-      values.push_back({{"name", "late"}, {"dtype", "i32"}, {"shape", {1}}, {"role", "intermediate"}});
-  }
-  graph["nodes"] = nodes;
-  graph["values"] = values;
-}
-
-Program with_moved_cache(const Program& program, bool prompt_late, bool tokens_late) {
-  nlohmann::json json = to_json(program);
-  move_cache(json["decoding"]["prefill"], prompt_late);
-  move_cache(json["decoding"]["step"], tokens_late);
-  return program_from_json(json);
-}
-
-class LateCache : public ::testing::TestWithParam<std::tuple<std::string, PrecisionKind>> {
- protected:
-  static Judged judged(const std::string& mode, bool prompt_late, bool tokens_late) {
-    const auto& [name, precision] = GetParam();
-    const Program program = decoding_program("nanogpt");
-    AlteredBackend backend(name, with_moved_cache(program, prompt_late, tokens_late));
-    return judge_backend(backend, program, {Task::decode, mode, precision});
-  }
-};
-
-TEST_P(LateCache, IsCaught) {
-  for (const char* mode : {"graph", "eager"}) {
-    for (const bool prompt_late : {true, false}) {
-      SCOPED_TRACE(std::string(mode) + (prompt_late ? ", prompt and tokens" : ", only the tokens"));
-      const Judged found = judged(mode, prompt_late, true);
-      EXPECT_FALSE(found.passed()) << found.text();
-      EXPECT_GT(found.worst(), 3) << "caught by a hair\n" << found.text();
-    }
-  }
-}
-
-TEST_P(LateCache, WithoutTheMistakeIsRight) {
-  for (const char* mode : {"graph", "eager"}) {
-    const Judged found = judged(mode, false, false);
-    EXPECT_TRUE(found.passed()) << mode << '\n' << found.text();
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, LateCache,
-                         ::testing::Combine(::testing::ValuesIn(our_backends()),
-                                            ::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16)),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) + "_" +
-                                  std::string(to_string(std::get<1>(test.param)));
                          });
 
 TEST(DecodingProgram, SurvivesGraphJson) {

@@ -13,7 +13,7 @@ namespace assay {
 
 class PlainOperand {
  public:
-  // Absent, opaque or not f32: it has no values and passes through unchanged.
+  // Absent, opaque, or neither f32 nor bf16: it has no values and passes through unchanged.
   explicit PlainOperand(TensorType type = {}) : type_(std::move(type)) {}
   PlainOperand(const TensorType& type, const Format& format, KernelLibrary& library);
 
@@ -31,13 +31,14 @@ class PlainOperand {
   void* pointer_for_kernel() { return replaced_ ? replacement_.data() : pointer_; }
 
  private:
-  void move(Kernel& reorder, void* from, void* to);
+  // Between the kernel's format and type, and the values.
+  void read(void* from, std::span<float> values);
+  void write(std::span<const float> values, void* to);
 
-  bool plain_ = true;  // in the kernel's format
   TensorType type_;
   void* pointer_ = nullptr;
-  Storage values_, replacement_;
-  std::shared_ptr<Kernel> to_plain_, from_plain_;
+  Storage values_, elements_, replacement_;                  // elements_: the values in the kernel's type
+  std::shared_ptr<Kernel> to_plain_ = {}, from_plain_ = {};  // null if the kernel's format is row-major
   bool replaced_ = false;
 };
 

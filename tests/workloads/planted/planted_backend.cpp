@@ -67,13 +67,14 @@ class PlantedLibrary final : public KernelLibrary {
   std::shared_ptr<int> planted_;
 };
 
-// One for each operand or result; without values if it is not f32.
+// One for each operand or result; without values if it is neither f32 nor bf16.
 std::vector<PlainOperand> operands(const Graph& graph, std::span<const ValueId> values,
                                    const std::vector<TensorType>& types, const std::vector<Format>& formats,
                                    KernelLibrary& library) {
   std::vector<PlainOperand> result;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool hidden = values[i] == none || graph.value(values[i]).opaque || types[i].dtype != DType::f32;
+    const bool is_float = types[i].dtype == DType::f32 || types[i].dtype == DType::bf16;
+    const bool hidden = values[i] == none || graph.value(values[i]).opaque || !is_float;
     result.push_back(hidden ? PlainOperand(types[i]) : PlainOperand(types[i], formats[i], library));
   }
   return result;

@@ -289,6 +289,10 @@ void write_late(PlantedCall& call, std::span<const float> old, std::span<float> 
   }
 }
 
+void write_token_late(PlantedCall& call, std::span<const float> old, std::span<float> now) {
+  if (call.in_shape(1)[1] == 1) write_late(call, old, now);
+}
+
 void write_no_token(PlantedCall& call, std::span<const float> old, std::span<float> now) {
   if (call.in_shape(1)[1] == 1) std::ranges::copy(old, now.begin());
 }
@@ -356,6 +360,7 @@ const std::vector<Plant>& all_plants() {
       {"unclipped", "gradients that are not clipped", {"clip"}, passes(0), {transformer}},
 
       {"cache_late", "keys and values that are written one place late", {"cache_write"}, writes(0, write_late), {decoder}},
+      {"token_late", "the same of new tokens only", {"cache_write"}, writes(0, write_token_late), {decoder}},
       {"cache_not_written", "new tokens that no later token sees", {"cache_write"}, writes(0, write_no_token), {decoder}},
       {"sees_next_place", "a mask that shows the place after the token", {"cache_mask"}, shifts_mask(1), {decoder}},
       {"hides_itself", "a mask that hides the token from itself", {"cache_mask"}, shifts_mask(-1), {decoder}},
