@@ -3,6 +3,7 @@
 //
 //   fault_worker              is a worker in a cell folder
 //   fault_worker --describe   prints its backend.json
+//   fault_worker --oracle     prints that of an oracle, which answers every exam with zeros
 //   fault_worker --variants   prints the hostile variants and the expected rows, for scripts/campaign
 #include <unistd.h>
 
@@ -16,7 +17,9 @@
 #include <string>
 
 #include "harness/core/clock.hpp"
+#include "harness/core/io/safetensors.hpp"
 #include "tests/faults/variants.hpp"
+#include "tests/faults/zero_answers.hpp"
 
 namespace assay::faults {
 
@@ -124,17 +127,18 @@ Json read_json(const std::string& path) {
 class Conversation {
  public:
   explicit Conversation(const Json& request) : worker_{.request = request} {
+    if (request.contains("oracle")) return;
     const std::string mode = request.at("mode");
     const auto found =
         std::ranges::find_if(variants(), [&](const Variant& variant) { return variant.mode == mode; });
     if (found == variants().end()) throw std::runtime_error("no variant has the name " + mode);
-    deed_ = &found->deed;
+    deed_ = found->deed;
   }
 
   int run() {
     worker_.hello = {
         protocol::version,
-        "fault",
+        worker_.request.contains("oracle") ? "zero" : "fault",
         "1.0",
         {},
         {{"threads", "1"}, {"process", std::to_string(::getpid())}, {"TF_TOKEN_example_org", "a secret"}}};
@@ -149,7 +153,7 @@ class Conversation {
 
  private:
   void act(Moment moment) {
-    if (deed_->act && deed_->moment == moment) deed_->act(worker_);
+    if (deed_.act && deed_.moment == moment) deed_.act(worker_);
   }
 
   // Returns false after the last answer.
@@ -175,13 +179,16 @@ class Conversation {
         return false;
       case Verb::verify:
         act(Moment::verify);
-        if (worker_.answers) {
+        if (worker_.answers)
           worker_.send(protocol::Verified{});
-          return true;
-        }
-        [[fallthrough]];
+        else
+          worker_.send(
+              protocol::Error{protocol::ErrorKind::unsupported, "the fault worker computes nothing"});
+        return true;
       case Verb::oracle:
-        worker_.send(protocol::Error{protocol::ErrorKind::unsupported, "the fault worker computes nothing"});
+        std::filesystem::create_directories("results");
+        write_safetensors("results/oracle.safetensors", oracle_answers());
+        worker_.send(protocol::Judged{});
         return true;
     }
     return false;
@@ -197,7 +204,7 @@ class Conversation {
   }
 
   Worker worker_;
-  const Deed* deed_ = nullptr;
+  Deed deed_{};
 };
 
 Json options_of(Trial trial) {
@@ -233,6 +240,20 @@ Json description() {
           {"environment", {{"FAULT_CACHE", "${cache}/fault"}}}};
 }
 
+Json description_of_oracle() {
+  Json described = description();
+  described.update({{"name", "zero"},
+                    {"description", "Answers every exam with zeros"},
+                    {"kind", "oracle"},
+                    {"oracle", true},
+                    {"devices", Json::array({"cpu"})},
+                    {"modes", Json::array({"eager"})},
+                    {"precisions", Json::array({"fp64"})},
+                    {"loaders", Json::array({"resident"})}});
+  described.erase("environment");
+  return described;
+}
+
 }  // namespace
 }  // namespace assay::faults
 
@@ -241,6 +262,10 @@ int main(int count, char** arguments) {
   const std::string asked = count > 1 ? arguments[1] : "";
   if (asked == "--describe") {
     std::cout << description().dump(2) << '\n';
+    return 0;
+  }
+  if (asked == "--oracle") {
+    std::cout << description_of_oracle().dump(2) << '\n';
     return 0;
   }
   if (asked == "--variants") {
