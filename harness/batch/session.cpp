@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/core/process_tree.hpp"
 #include "harness/protocol/disturbance.hpp"
 
 namespace assay {
@@ -173,7 +174,10 @@ assay_block BatchSession::next_block() {
   labels_.clear();
   open_ = true;
   const bool first = block_.kind == PlannedBlock::Kind::timed && !timing_;
-  if (first) first_children_ns_ = children_cpu_ns();
+  if (first) {
+    first_children_ns_ = children_cpu_ns();
+    first_waited_ns_ = process_waited_ns("self");
+  }
   before_ = counter_reader_.read();
   begin_ns_ = last_lap_ns_ = now_();
   if (first) {
@@ -288,6 +292,10 @@ void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
   const std::int64_t own_ns = after.cpu_ns - first_.cpu_ns + children_cpu_ns() - first_children_ns_;
   results_.disturbance =
       disturbance_between(first_.processors, after.processors, end - first_begin_ns_, own_ns);
+  if (!results_.disturbance || !first_waited_ns_) return;
+  // The time of a thread that has ended is lost, so the sum may fall.
+  if (const auto waited = process_waited_ns("self"))
+    results_.disturbance->waited_ns = std::max<std::int64_t>(0, *waited - *first_waited_ns_);
 }
 
 void BatchSession::end_evaluation(std::int64_t end) {

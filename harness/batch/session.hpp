@@ -102,6 +102,7 @@ class BatchSession {
   // Read at the begin of the first timed block.
   Counters first_;
   std::int64_t first_begin_ns_ = 0, first_children_ns_ = 0;
+  std::optional<std::int64_t> first_waited_ns_{};
   bool timing_ = false;
   std::vector<std::int32_t> labels_;  // of the current evaluation batch; empty after its logits were added
 

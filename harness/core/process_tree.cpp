@@ -37,6 +37,20 @@ void add_children(const std::string& process, std::vector<pid_t>& processes) {
   }
 }
 
+// Each file has three numbers: time on a processor, time waiting for one, and turns.
+std::optional<std::int64_t> process_waited_ns(const std::string& process) {
+  const std::string threads = "/proc/" + process + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(threads.c_str()), &::closedir);
+  if (!open) return std::nullopt;
+  std::optional<std::int64_t> sum;
+  while (const dirent* thread = ::readdir(open.get())) {
+    if (thread->d_name[0] == '.') continue;
+    std::ifstream file(threads + "/" + thread->d_name + "/schedstat");
+    if (std::int64_t ran = 0, waited = 0; file >> ran >> waited) sum = sum.value_or(0) + waited;
+  }
+  return sum;
+}
+
 std::optional<std::int64_t> process_cpu_ns(pid_t process) {
   clockid_t clock = {};
   timespec time = {};

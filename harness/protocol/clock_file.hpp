@@ -88,6 +88,8 @@ struct Disturbance {
   std::int64_t own_ns = 0;     // CPU time of the worker and its child processes
   std::int64_t others_ns = 0;  // CPU time of all other processes on those processors
   std::int64_t steal_ns = 0;   // time that the hypervisor took from them
+  // How long the worker's threads were ready to run and had no processor, summed over threads; absent if unknown.
+  std::optional<std::int64_t> waited_ns{};
   bool operator==(const Disturbance&) const = default;
 
   // The shares of the processors' time in the window that other processes and the hypervisor took, less the
@@ -115,7 +117,13 @@ inline Description describe(Of<Disturbance>) {
           "others_ns", &Disturbance::others_ns,
           "CPU time of all other processes on these processors: neither idle, nor stolen, nor the worker's. The "
           "kernel counts idle time in ticks of 10 ms, so a small negative number is possible."),
-      field("steal_ns", &Disturbance::steal_ns, "Time that the hypervisor took from these processors."));
+      field("steal_ns", &Disturbance::steal_ns, "Time that the hypervisor took from these processors."),
+      field(
+          "waited_ns", &Disturbance::waited_ns,
+          "Time in which threads of the worker were ready to run and had no processor, the sum over its threads; absent "
+          "if the kernel does not count it.")
+          .at_least(0)
+          .left_out_by_default());
 }
 
 struct Evaluation {

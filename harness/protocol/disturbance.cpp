@@ -10,7 +10,8 @@ std::optional<Disturbance> disturbance_between(const ProcessorTimes& before, con
                      .window_ns = window_ns,
                      .own_ns = own_ns,
                      .others_ns = after.count * window_ns - idle_ns - steal_ns - own_ns,
-                     .steal_ns = steal_ns};
+                     .steal_ns = steal_ns,
+                     .waited_ns = {}};
 }
 
 }  // namespace assay

@@ -85,7 +85,7 @@ std::optional<double> rank_imbalance(const Fork& fork) {
 }
 
 std::optional<Disturbance> joined_disturbance(std::span<const RankRecord> ranks) {
-  Disturbance all;
+  Disturbance all{.waited_ns = 0};
   for (const RankRecord& rank : ranks) {
     if (!rank.disturbance) return std::nullopt;
     all.processors += rank.disturbance->processors;
@@ -93,6 +93,10 @@ std::optional<Disturbance> joined_disturbance(std::span<const RankRecord> ranks)
     all.own_ns += rank.disturbance->own_ns;
     all.others_ns += rank.disturbance->others_ns;
     all.steal_ns += rank.disturbance->steal_ns;
+    if (all.waited_ns && rank.disturbance->waited_ns)
+      add_saturated(*all.waited_ns, *rank.disturbance->waited_ns);
+    else
+      all.waited_ns.reset();
   }
   return all;
 }

@@ -224,9 +224,14 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.ranks.resize(2);
   EXPECT_EQ(to_json(report)["schema_minor"], 7);
   fork.ranks[1].exchange.emplace();
-  EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
+  EXPECT_EQ(to_json(report)["schema_minor"], 8);
   fork.ranks[1].exchange.reset();
   fork.loopback_bytes = 0;
+  EXPECT_EQ(to_json(report)["schema_minor"], 8);
+  fork.ranks[1].disturbance = {.processors = 1, .waited_ns = 0};
+  EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
+  fork.ranks[1].disturbance.reset();
+  fork.disturbance = {.processors = 1, .waited_ns = 0};
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);
@@ -280,7 +285,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"local_changes", MergeRefusal::other_build,
                 [](auto& parts) { run_of(parts)["dirty"] = true; }},
         Refused{"another_compiler", MergeRefusal::other_build,
-                [](auto& parts) { run_of(parts)["build"] = {{"compiler", "another"}}; }},
+                [](auto& parts) {
+                  run_of(parts)["build"] = {{"compiler", "another"}};
+                }},
         Refused{"another_config", MergeRefusal::other_config,
                 [](auto& parts) { run_of(parts)["config"]["forks"] = 7; }},
         Refused{"another_cut", MergeRefusal::other_shards,
