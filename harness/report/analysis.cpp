@@ -381,6 +381,7 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
       all.cells.push_back(analyze_cell(cell, report));
     }
   add_groups(all);
+  add_provisional(all);
   add_report_names(all);
   for (AnalyzedFamily& family : all.families) {
     family.leader = leader_of(all, family);

@@ -174,6 +174,23 @@ struct AnalyzedCell {
   std::optional<std::optional<TimeToAccuracy>> time_to_accuracy{};
 };
 
+// A cell in a provisional order.
+struct ProvisionalRow {
+  std::size_t cell = 0;  // a place in Analysis::cells
+  // Times over those of the first row, over the rounds that both have. It has no interval: disturbed rounds are no sample of
+  // undisturbed ones.
+  PairedRatio to_first{};
+  // The nearest row before it from which it stays apart: in each round, and in at least six, it took longer than that one,
+  // also without what others can have cost it (undisturbed_step_at_least()). A place in Analysis::cells.
+  std::optional<std::size_t> apart_from{};
+  bool passive = false;  // its times are of forks with the flag passive
+};
+// The order of a group by all of its rounds, also by the disturbed ones. It is not a ranking, and no verdict uses it.
+struct Provisional {
+  int rounds = 0, disturbed = 0;       // disturbed: of the rounds
+  std::vector<ProvisionalRow> rows{};  // by the median of their times over those of the fastest
+};
+
 // The comparable cells of all reports.
 struct AnalyzedGroup {
   std::string title{};
@@ -186,6 +203,8 @@ struct AnalyzedGroup {
   // For each report, the cell that the others are compared with: the fastest ranked cell of a bare library,
   // else of all.
   std::vector<std::optional<std::size_t>> baselines{};
+  std::optional<Provisional>
+      provisional{};  // if no order can be had from the rounds that count, see add_provisional()
 };
 
 // The time of a series over that of the leader, over the sizes that both have.
@@ -252,6 +271,15 @@ Analysis analyze(const Report& report);
 
 // Nothing if no fork that counts was evaluated after an epoch.
 std::optional<TimeToAccuracy> time_to_accuracy(const AnalyzedCell& cell, double target);
+
+// The cells with forks that are ok, by all rounds, disturbed or not. `cell` and `apart_from` of a row are places in `cells`.
+// Leaves out cells that share no round with the fastest.
+std::vector<ProvisionalRow> order_by_all_rounds(std::span<const CellReport* const> cells);
+
+// Fills in the provisional order of each group of one report in which fewer than two rounds count, one or more were
+// disturbed, and two or more cells were timed and are equal to the oracle; then their order in `in_rank` is this one.
+// analyze() calls it.
+void add_provisional(Analysis& all);
 
 // Fills in Analysis::scaling, of the cells of each report; analyze() calls it.
 void add_scaling(Analysis& all);

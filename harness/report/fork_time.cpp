@@ -93,7 +93,37 @@ void mark_disturbances(std::vector<CellReport>& cells) {
 
 bool counts(const Fork& fork) {
   return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round) &&
-         !contains(fork.flags, quality_flag::placement);
+         !contains(fork.flags, quality_flag::placement) && !contains(fork.flags, quality_flag::passive);
+}
+
+namespace {
+
+// Of the timed blocks.
+struct Sums {
+  double seconds = 0, steps = 0;
+};
+Sums sums_of(const Fork& fork) {
+  Sums sums;
+  for (const Block* block : timed_blocks(fork)) {
+    sums.seconds += block_seconds(*block);
+    sums.steps += static_cast<double>(block->steps);
+  }
+  return sums;
+}
+
+}  // namespace
+
+std::optional<double> mean_step(const Fork& fork) {
+  const Sums sums = sums_of(fork);
+  return sums.steps > 0 ? std::optional(sums.seconds / sums.steps) : std::nullopt;
+}
+
+std::optional<double> undisturbed_step_at_least(const Fork& fork) {
+  const Sums sums = sums_of(fork);
+  if (sums.steps == 0 || !fork.disturbance || !fork.disturbance->waited_ns) return std::nullopt;
+  const double lost = 1e-9 * (static_cast<double>(*fork.disturbance->waited_ns) +
+                              static_cast<double>(std::max<std::int64_t>(0, fork.disturbance->steal_ns)));
+  return std::max(0.0, sums.seconds - lost) / sums.steps;
 }
 
 int uncounted_forks(std::span<const CellReport* const> cells) {
@@ -133,7 +163,11 @@ std::vector<const Fork*> counted_forks(const CellReport& cell) {
   std::vector<const Fork*> counted;
   for (const Fork& fork : cell.forks)
     if (counts(fork)) counted.push_back(&fork);
-  return counted.empty() ? ok_forks(cell) : counted;
+  if (!counted.empty()) return counted;
+  std::vector<const Fork*> ok = ok_forks(cell);
+  const auto is_passive = [](const Fork* fork) { return contains(fork->flags, quality_flag::passive); };
+  if (!std::ranges::all_of(ok, is_passive)) std::erase_if(ok, is_passive);
+  return ok;
 }
 
 }  // namespace assay

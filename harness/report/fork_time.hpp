@@ -39,7 +39,9 @@ inline constexpr const char* stolen = "stolen";        // the hypervisor took th
 inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
 inline constexpr const char* disturbed_round = "disturbed_round";
 inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
-inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
+// Its waiting threads slept (OMP_WAIT_POLICY=passive), unlike those of other forks, because the machine was busy.
+inline constexpr const char* passive = "passive";
+inline constexpr const char* profiled = "profiled";  // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
 // Whether the machine was disturbed while the fork was timed: it is `disturbed`, or has the flag `placement`.
@@ -54,9 +56,17 @@ bool mark_disturbances(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbances(std::vector<CellReport>& cells);
 
-// Whether the fork's times count: ok, not in a disturbed round, and without the flag placement. Placement is read outside
-// of the program, so it drops only the fork itself.
+// Whether the fork's times count: ok, not in a disturbed round, and without the flags placement and passive. Placement is
+// read outside of the program, so it drops only the fork itself.
 bool counts(const Fork& fork);
+// The time of a step, on average over the timed blocks; nothing if no block was timed.
+std::optional<double> mean_step(const Fork& fork);
+// The least time of a step, on average over the timed blocks, that the fork can have had without others: in the time that
+// its threads waited for a processor (Disturbance::waited_ns, summed over threads) or the hypervisor took, the whole
+// program may have stood still. 0 if that is more than all of its time; nothing if it is not known.
+// docs/explanation/clock.md has the limits.
+std::optional<double> undisturbed_step_at_least(const Fork& fork);
+
 // The largest number of forks of one of these cells that are ok but do not count.
 int uncounted_forks(std::span<const CellReport* const> cells);
 
@@ -65,7 +75,8 @@ int uncounted_forks(std::span<const CellReport* const> cells);
 // hypervisor takes depends on how often a program waits.
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
 
-// The forks of a cell's times: those that count, or all ok forks if none counts.
+// The forks of a cell's times: those that count. If none counts, all ok forks without the flag passive; if all have it, all
+// of them.
 std::vector<const Fork*> counted_forks(const CellReport& cell);
 // The forks of values that a disturbed machine does not change (accuracy, memory): all ok forks.
 std::vector<const Fork*> ok_forks(const CellReport& cell);

@@ -100,9 +100,12 @@ void judge_peak(Violations& violations, const CellReport& cell) {
 
 }  // namespace
 
+bool is_equal_to_oracle(const CellReport& cell) {
+  return cell.equivalence.passed || (cell.kind == BackendKind::oracle && !cell.equivalence.checked);
+}
+
 bool is_clean(const CellReport& cell) {
-  return cell.status == Status::ok && cell.flags.empty() &&
-         (cell.equivalence.passed || (cell.kind == BackendKind::oracle && !cell.equivalence.checked));
+  return cell.status == Status::ok && cell.flags.empty() && is_equal_to_oracle(cell);
 }
 
 std::vector<std::string> invariant_violations(const Report& report) {

@@ -13,8 +13,9 @@ namespace assay {
 // Report.
 std::vector<std::string> invariant_violations(const Report& report);
 
-// Whether the cell may be ranked: it is ok, proven equivalent (or the oracle itself), and has no quality
-// flag.
+// It passed its check, or is the oracle itself without one.
+bool is_equal_to_oracle(const CellReport& cell);
+// Whether the cell may be ranked: it is ok, equal to the oracle, and has no quality flag.
 bool is_clean(const CellReport& cell);
 
 // The invariants, grouped by their subject; invariants.cpp calls them all.

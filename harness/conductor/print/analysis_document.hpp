@@ -169,6 +169,25 @@ inline Description describe(Of<AnalyzedFamily>) {
       field("growth", &AnalyzedFamily::growth, "One for each series that was timed at three sizes or more."));
 }
 
+inline Description describe(Of<ProvisionalRow>) {
+  return fields(
+      "provisional_row", "A cell in a provisional order.", field("cell", &ProvisionalRow::cell, "The cell."),
+      field("to_first", &ProvisionalRow::to_first,
+            "Its time over that of the first row, over all rounds of both: without an interval."),
+      field(
+          "apart_from", &ProvisionalRow::apart_from,
+          "The nearest cell before it from which it stays apart, in every round and by more than the disturbance explains."),
+      field("passive", &ProvisionalRow::passive, "Its times are of forks with the flag `passive`."));
+}
+
+inline Description describe(Of<Provisional>) {
+  return fields("provisional",
+                "The order of a group by all of its rounds, also the disturbed ones. It is not a ranking.",
+                field("rounds", &Provisional::rounds, "Number of rounds."),
+                field("disturbed", &Provisional::disturbed, "Number of rounds that do not count."),
+                field("rows", &Provisional::rows, "The fastest first."));
+}
+
 inline Description describe(Of<GroupWithTexts>) {
   return fields(
       "group", "Cells that may be compared: alike in all axes but backend, mode and layout.",
@@ -180,7 +199,8 @@ inline Description describe(Of<GroupWithTexts>) {
             "The minimum number of rounds that two neighbors in rank share; 0 if no two are ranked."),
       field(
           "answer", &GroupWithTexts::answer,
-          "One or two sentences: which is the fastest, how much longer the others take, what makes it surer."),
+          "Some sentences: which is the fastest, how much longer the others take, what makes it surer; the provisional "
+          "order, if there is one."),
       field("cells", &GroupWithTexts::cells, "In the order of the reports."),
       field("in_rank", &GroupWithTexts::in_rank,
             "Ranked cells by time, then cells that were timed, then the others."),
@@ -188,6 +208,9 @@ inline Description describe(Of<GroupWithTexts>) {
           "baselines", &GroupWithTexts::baselines,
           "For each report the cell that others are compared with: the fastest ranked bare library, else the fastest "
           "ranked cell; null if none is ranked."),
+      field(
+          "provisional", &GroupWithTexts::provisional,
+          "An order by disturbed rounds, if fewer than two rounds count; else null. No rank or ratio depends on it."),
       field("notes", &GroupWithTexts::notes,
             "Sentences: why a cell is not ok or not ranked, what its forks were warned of."));
 }

@@ -94,7 +94,40 @@ std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
       return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or "
              "moved them. Stop other processes, or use a quieter machine, and run again.";
-  return "";
+  return group.provisional ? "Nothing is ranked." : "";
+}
+
+// "onednn graph; jax jit takes 5.4 times as long (5.1 to 6.0)". Also the pairs that stay apart.
+std::string provisional_text(const Analysis& all, const Provisional& order) {
+  constexpr std::size_t max_named = 8;
+  std::vector<std::string> places, apart;
+  for (const ProvisionalRow& row : order.rows) {
+    if (places.size() == max_named) break;
+    const AnalyzedCell& cell = all.cells[row.cell];
+    const std::string name = cell.series + (row.passive ? " (with sleeping threads)" : "");
+    const PairedRatio& ratio = row.to_first;
+    const std::string range = ratio.n < 2 ? ""
+                                          : fmt::format(" ({} to {})", format_significant(ratio.least),
+                                                        format_significant(ratio.greatest));
+    places.push_back(places.empty() ? name
+                                    : fmt::format("{} takes {} times as long{}", name,
+                                                  format_significant(ratio.value), range));
+    if (row.apart_from)
+      apart.push_back(fmt::format("{} from {}", cell.series, all.cells[*row.apart_from].series));
+  }
+  const std::size_t left = order.rows.size() - places.size();
+  std::string text =
+      fmt::format("Provisional order, by {} round{}, of which {} {} disturbed: {}{}.", order.rounds,
+                  order.rounds == 1 ? "" : "s", order.disturbed, order.disturbed == 1 ? "was" : "were",
+                  fmt::join(places, "; "), left > 0 ? fmt::format("; and {} more", left) : "");
+  if (!apart.empty())
+    text += fmt::format(" Apart in every round by more than the disturbance explains: {}.",
+                        fmt::join(apart, ", "));
+  return text +
+         fmt::format(
+             " It is not a ranking: an undisturbed machine may give another order, and {} undisturbed rounds would "
+             "settle it.",
+             rounds_for_interval);
 }
 
 std::string longer_text(const AnalyzedCell& cell, bool rough) {
@@ -113,9 +146,7 @@ std::string next_step(const Analysis& all, const AnalyzedGroup& group,
   return tied ? " More rounds may separate the tied ones: use --until clear, or more --forks." : "";
 }
 
-}  // namespace
-
-std::string answer_of(const Analysis& all, const AnalyzedGroup& group) {
+std::string ranking_of(const Analysis& all, const AnalyzedGroup& group) {
   constexpr std::size_t max_named = 4;
   const std::vector<std::size_t> ranked = ranked_of(all, group);
   if (ranked.empty()) return why_not_ranked(all, group);
@@ -140,6 +171,14 @@ std::string answer_of(const Analysis& all, const AnalyzedGroup& group) {
   const std::size_t left = ranked.size() - first.size() - others.size();
   if (left > 0) text += fmt::format(", and {} more take longer", left);
   return text + "." + next_step(all, group, ranked);
+}
+
+}  // namespace
+
+std::string answer_of(const Analysis& all, const AnalyzedGroup& group) {
+  std::string text = ranking_of(all, group);
+  if (group.provisional) text += (text.empty() ? "" : " ") + provisional_text(all, *group.provisional);
+  return text;
 }
 
 namespace {

@@ -23,8 +23,8 @@ Entry equivalence_entry(const CellReport& cell);
 // "1.9x [1.8, 2.0]" with the interval; for fewer than six rounds "1.9x (1.7 to 2.1)", the minimum and the
 // maximum.
 std::string ratio_text(const PairedRatio& ratio);
-// One or two sentences: the fastest backend, how much longer the others take, and how to make the answer more
-// certain. Empty for a group in which nothing was timed.
+// Some sentences: the fastest backend, how much longer the others take, and how to make the answer more certain; the
+// provisional order, if the group has one. Empty for a group in which nothing was timed.
 std::string answer_of(const Analysis& all, const AnalyzedGroup& group);
 // Why a row of the group is not ok, or not ranked.
 void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group);

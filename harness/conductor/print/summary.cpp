@@ -152,15 +152,28 @@ std::string forks_text(const CellReport& cell) {
   return n == cell.forks.size() ? std::to_string(n) : fmt::format("{} of {}", n, cell.forks.size());
 }
 
+// The heading of the ratios, and a ratio in it. Without a ranked cell they are provisional.
+std::string ratio_heading(const Analysis& all, const AnalyzedGroup& group) {
+  if (const auto base = group.baselines.front())
+    return group.cells.size() > 1 ? "vs " + short_name(all.report_cell(*base)) : "ratio";
+  if (!group.provisional) return "ratio";
+  return "provisional vs " + short_name(all.report_cell(group.provisional->rows.front().cell));
+}
+std::string ratio_entry(const Analysis& all, const AnalyzedGroup& group, std::size_t cell) {
+  if (group.cells.size() < 2) return "";
+  if (const auto& ratio = all.cells[cell].ratio) return ratio_text(*ratio);
+  if (!group.provisional || group.baselines.front()) return "-";
+  const std::vector<ProvisionalRow>& rows = group.provisional->rows;
+  const auto row = std::ranges::find(rows, cell, &ProvisionalRow::cell);
+  return row == rows.end() ? "-" : ratio_text(row->to_first);
+}
+
 Table times(const Analysis& all, const AnalyzedGroup& group) {
-  const auto base = group.baselines.front();
-  const bool several = group.in_rank.size() > 1;
   const std::vector<const MetricRow*> metrics = section_metrics(Section::times);
   Table table{.title = group.title, .columns = {}, .rows = {}, .notes = {}};
   table.columns = {{"#", Align::right}, {"backend"}, {"mode"}};
   add_columns(table, metrics);
-  table.columns.push_back(
-      {several && base ? "vs " + short_name(all.report_cell(*base)) : "ratio", Align::right});
+  table.columns.push_back({ratio_heading(all, group), Align::right});
   table.columns.insert(
       table.columns.end(),
       {{"tax", Align::right}, {"equivalence"}, {"n", Align::right}, {"spread", Align::right}, {"status"}});
@@ -169,7 +182,7 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
     const CellReport& cell = *analyzed.cell;
     std::vector<Entry> row{{rank_text(analyzed, group)}, {cell.axes.backend}, {mode_words(cell.axes)}};
     for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
-    row.push_back({!several ? "" : analyzed.ratio ? ratio_text(*analyzed.ratio) : "-"});
+    row.push_back({ratio_entry(all, group, i)});
     row.push_back({analyzed.taxed ? tax_text(*analyzed.ratio) : "-"});
     row.push_back(equivalence_entry(cell));
     row.push_back({forks_text(cell)});

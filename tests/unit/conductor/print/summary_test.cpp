@@ -109,6 +109,40 @@ TEST(Summary, CountsTheForksBehindTheNumbers) {
   EXPECT_THAT(text_of(report), HasSubstr("in round 2, so it does not count for any cell."));
 }
 
+TEST(Summary, ShowsDisturbedRoundsAsAProvisionalOrder) {
+  Report report = test::sample_report(6);
+  std::swap(report.cells[0], report.cells[1]);
+  for (CellReport& cell : report.cells) {
+    cell.flags = {"disturbed"};
+    for (Fork& fork : cell.forks) {
+      fork.flags = {"disturbed", "disturbed_round"};
+      fork.disturbance = {.processors = 2, .window_ns = 1'000'000'000, .waited_ns = 0};
+    }
+  }
+  const Table table = summary(report).at(0);
+  EXPECT_EQ(entry(table, 0, "#"), "no column #");
+  EXPECT_EQ(entry(table, 0, "tax"), "no column tax");
+  EXPECT_EQ(entry(table, 0, "backend"), "onednn");
+  EXPECT_EQ(entry(table, 1, "provisional vs onednn graph"), "4.00x");
+  const std::string text = text_of(report);
+  EXPECT_THAT(text, HasSubstr("Nothing is ranked: "));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "Provisional order, by 6 rounds, of which 6 were disturbed: onednn graph; torch compile takes "
+          "4.00 times as long (4.00 to 4.00)."));
+  EXPECT_THAT(text, HasSubstr("more than the disturbance explains: torch compile from onednn graph."));
+  EXPECT_THAT(text, HasSubstr("6 undisturbed rounds would settle it."));
+  const auto document = nlohmann::json::parse(analysis_text(analyze(report), {}, {}));
+  const nlohmann::json& group = document["groups"][0];
+  EXPECT_EQ(group["provisional"]["rows"][1]["to_first"]["value"], 4);
+  EXPECT_EQ(group["provisional"]["rows"][1]["apart_from"], 1);
+  EXPECT_EQ(group["rounds"], 0);
+  for (const nlohmann::json& cell : document["cells"])
+    for (const char* name : {"rank", "ratio", "to_fastest", "time"})
+      EXPECT_TRUE(cell[name].is_null()) << name;
+}
+
 TEST(Summary, JoinsWarningsThatDifferOnlyInTheirNumbers) {
   Report report = test::sample_report(3);
   std::vector<Fork>& forks = report.cells[0].forks;
