@@ -82,6 +82,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(internal_error, failed, "a bug of this program")                                                        \
   X(interrupted_by_signal, interrupted, "SIGINT, SIGTERM or SIGHUP")                                        \
   X(quick_time_spent, interrupted, "the time limit of --quick for a backend was reached")                   \
+  X(max_time_spent, interrupted, "--max-time ended before the cell's first fork did")                       \
   X(not_reached, interrupted, "the run ended before its turn")                                              \
   X(forks_missing, interrupted, "fewer forks than requested; --resume runs the others")                     \
   X(other_shard, interrupted, "the cell belongs to another shard of the run; assay merge joins them")       \

@@ -35,8 +35,7 @@ class ConversationTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   ConversationResult with(const std::string& mode, double seconds = 20,
-                          std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt,
-                          double quit_seconds = 10) {
+                          std::optional<Deadline> deadline = std::nullopt, double quit_seconds = 10) {
     ConversationPlan plan = test::fault_plan(folder_, mode);
     plan.commands = {Command{Verb::compile}, Command{Verb::run}};
     plan.phase_seconds = seconds;

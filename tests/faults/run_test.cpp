@@ -36,6 +36,7 @@ namespace assay {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -148,6 +149,47 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
 // Whether the fork has the conductor's record of others: the worker claims that it used no time itself.
 bool is_excused(const Fork& fork) {
   return contains(fork.flags, quality_flag::disturbed) && fork.disturbance && fork.disturbance->own_ns > 0;
+}
+
+TEST_F(RunTest, EndsAFirstForkWithTheTimeOfTheRun) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Report report = run_to_end(request(R"("forks": 1, "max-time": "3s", "mode": "hang")"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << "not --time-limit";
+  const CellReport& cell = report.cells.at(0);
+  EXPECT_EQ(cell.status, Status::interrupted);
+  EXPECT_EQ(cell.reason_code, ReasonCode::max_time_spent) << cell.reason;
+  EXPECT_EQ(cell.forks.size(), 1U);
+}
+
+TEST_F(RunTest, KeepsTheForksOfACellWhoseLaterForkWasCutOff) {
+  const Report report =
+      run_to_end(request(R"("until": "clear", "max-time": "5s", "mode": ["good", "hangs_in_round_2"])"));
+  for (const CellReport& cell : report.cells) EXPECT_EQ(cell.status, Status::ok) << cell.reason;
+  EXPECT_EQ(report.cells.at(1).forks.size(), 1U);
+}
+
+TEST_F(RunTest, RepeatsAForkWhoseThreadsStarveWithThreadsThatSleep) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor";
+  RunRequest made;
+  made.config = config_from_json({{"workload", "mlp"},
+                                  {"dataset", "synthetic"},
+                                  {"backend", "fault"},
+                                  {"mode", "starves"},
+                                  {"threads", 2},
+                                  {"check", false},
+                                  {"blocks", 3},
+                                  {"forks", 1},
+                                  {"spare-rounds", 0},
+                                  {"max-time", "60s"}},
+                                 "test.json");
+  const Report report = run_to_end(made);
+  const CellReport& cell = report.cells.at(0);
+  ASSERT_EQ(cell.status, Status::ok) << cell.reason;
+  ASSERT_EQ(cell.forks.size(), 1U) << "what was given up is no fork";
+  EXPECT_TRUE(contains(cell.forks[0].flags, quality_flag::passive));
+  EXPECT_EQ(cell.forks[0].settings.at("wait_policy"), "OMP_WAIT_POLICY=passive");
+  EXPECT_THAT(cell.forks[0].warnings, Contains(HasSubstr("use --threads 1, or stop other work")));
+  EXPECT_FALSE(ranked_time(cell));
 }
 
 TEST_F(RunTest, AClaimOfOtherProcessesExcusesNothing) {
@@ -487,7 +529,9 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     return "none";
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
-  EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
+  EXPECT_THAT(refusal([](RunRequest& r) {
+                r.environment = {{"cpu", {{"model", "another"}}}};
+              }),
               HasSubstr("the earlier report is from another machine"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
               HasSubstr("forks of two builds must not be mixed"));

@@ -13,7 +13,9 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "harness/core/io/safetensors.hpp"
 #include "tests/faults/zero_answers.hpp"
@@ -205,6 +207,21 @@ Json evaluation(const char* split, double accuracy) {
                        {"seconds", 1.0}}});
 }
 
+// Unless its threads are to sleep: reports hardly any progress, while more threads spin than there are processors.
+void starve(Worker& worker) {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  if (policy && std::string_view(policy) == "passive") return;
+  for (int i = 0; i < 8; ++i)
+    std::thread([] {
+      for (volatile bool on = true; on;) {
+      }
+    }).detach();
+  for (;;) {
+    worker.send(protocol::Progress{10, 1'000'000});
+    ::usleep(200'000);
+  }
+}
+
 constexpr const char* verified_file = "verify.safetensors";
 constexpr const char* clock_name = "clock.json";
 
@@ -214,6 +231,8 @@ const Variant table[] = {
     {"good", none, "ok", "", {}},
     {"other", none, "ok", "", {}},
     {"heavier", none, "ok", "", at(run, [](Worker& w) { w.clock = declared_clock(w.request, 1.2); })},
+    {"hangs_in_round_2", none, "ok", "", at(run, [](Worker& w) { if (w.request.at("seed") == 2) hang(); })},
+    {"starves", none, "ok", "", at(run, starve)},
     {"sleeps", none, "ok", "", at(run, [](Worker& w) { w.clock = slept_clock(); })},
     {"busy", none, "ok", "", at(run, [](Worker& w) { w.clock = busy_clock(w.request); })},
     {"claims_others", none, "failed", "cover", at(run, claim_others)},

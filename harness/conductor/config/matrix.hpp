@@ -26,7 +26,7 @@ struct RunSettings {
   int spare_rounds = 1;  // for rounds in which the machine was disturbed
   Until until = Until::forks;
   ForkStyle fork_style = ForkStyle::fresh;
-  double max_seconds = 0;    // no round begins after this time; 0: no limit
+  double max_seconds = 0;    // of the whole run; 0: no limit
   int exams = 2;             // sets of questions that the rounds alternate between
   bool examine_all = false;  // also all later forks of a resident process
   std::uint64_t seed = 1;

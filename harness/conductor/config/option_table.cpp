@@ -75,8 +75,10 @@ constexpr std::array settings = {
     Option{"examine", run, text, "some|all", "some",
            "all: examine each later fork of a resident process too, not a third of them", 0, 0,
            examined_forks},
-    Option{"max-time", run, text, "TIME", "",
-           "Do not begin a round after this time: 90s, 30m or 2h (default: no limit; 30m for ab)"},
+    Option{
+        "max-time", run, text, "TIME", "",
+        "End the run within this time, checks included: 90s, 30m or 2h. No round begins that cannot end in it (default: "
+        "no limit; 30m for ab)"},
     Option{"seed", run, integer, "N", "1",
            "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
     Option{

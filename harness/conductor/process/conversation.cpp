@@ -122,7 +122,7 @@ class Worker::Conversation {
   }
 
   ConversationResult run(const std::vector<protocol::Command>& commands, Afterwards afterwards,
-                         std::optional<Clock::time_point> deadline) {
+                         std::optional<Deadline> deadline) {
     forget();
     plan_.deadline = deadline;
     if (stopped_) signal_group(SIGCONT);
@@ -188,6 +188,8 @@ class Worker::Conversation {
     if (runs) begin_steps();
     const Usage before = runs ? usage() : Usage{};
     const Clock::time_point begin = Clock::now();
+    if (runs) progress_.reset();
+    if (runs) run_ = {begin, watch_.give_up ? tree_waited_ns(worker_.pid()) : std::nullopt};
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
@@ -196,6 +198,7 @@ class Worker::Conversation {
       note_usage(before, usage());
     }
     if (runs) end_steps();
+    run_.reset();
     if (command.verb != Verb::verify && command.verb != Verb::exchange)
       result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, sampler_.peak_rss());
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
@@ -300,7 +303,7 @@ class Worker::Conversation {
 
   Event wait(std::string_view expected, const std::string& doing) {
     auto deadline = Clock::now() + seconds(plan_.phase_seconds);
-    if (plan_.deadline) deadline = std::min(deadline, *plan_.deadline);
+    if (plan_.deadline) deadline = std::min(deadline, plan_.deadline->at);
     for (;;) {
       const protocol::Line line = worker_.channel().take_line();
       if (line.reading != Reading::pending) result_.last_heard = Clock::now();
@@ -309,7 +312,9 @@ class Worker::Conversation {
           Event event = parse(line.text);
           if (const auto* error = std::get_if<protocol::Error>(&event)) report_error(*error);
           if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+            progress_ = *progress;
             if (watch_.progress) watch_.progress(*progress);
+            give_up_if_asked(*progress);
             reject_late(deadline, doing);  // progress messages do not extend the deadline
             break;
           }
@@ -332,15 +337,42 @@ class Worker::Conversation {
     }
   }
 
+  void give_up_if_asked(const protocol::Progress& progress) {
+    if (!run_ || !watch_.give_up) return;
+    const double seconds = seconds_since(run_->begin);
+    const auto waited_share = [&] { return waited_seconds().value_or(0) / seconds; };
+    if (std::string why = watch_.give_up(progress, {seconds, waited_share}); !why.empty())
+      fail(ReasonCode::max_time_spent, std::move(why));
+  }
+
+  // Of all threads of the worker, since the command `run`.
+  std::optional<double> waited_seconds() {
+    const auto now = run_->waited_ns ? tree_waited_ns(worker_.pid()) : std::nullopt;
+    return now ? std::optional(1e-9 * static_cast<double>(*now - *run_->waited_ns)) : std::nullopt;
+  }
+
+  // How far the command `run` came; empty during another command.
+  std::string steps_so_far() {
+    if (!run_ || !progress_) return "";
+    const auto waited = waited_seconds();
+    return fmt::format(
+        "; {} of {} steps took {}{}", progress_->done, progress_->planned,
+        duration_text(seconds_since(run_->begin)),
+        waited ? fmt::format(", in which its threads waited {} for a processor", duration_text(*waited))
+               : "");
+  }
+
   void reject_late(Clock::time_point deadline, const std::string& doing) {
     if (Clock::now() < deadline) return;
     result_.last_heard = Clock::now();
     std::string cause = worker_.absence();
     if (is_stopped(worker_.pid())) cause = "it is stopped, by SIGSTOP or a debugger";
     if (!cause.empty()) cause = ": " + cause;
-    if (plan_.deadline && deadline == *plan_.deadline) {
-      fail(ReasonCode::quick_time_spent,
-           fmt::format("the time that --quick allows for the backend ended {}{}", doing, cause));
+    if (plan_.deadline && deadline == plan_.deadline->at) {
+      const bool quick = plan_.deadline->code == ReasonCode::quick_time_spent;
+      fail(plan_.deadline->code, fmt::format("the time that {} ended {}{}{}",
+                                             quick ? "--quick allows for the backend" : "--max-time allows",
+                                             doing, cause, steps_so_far()));
     }
     if (cause.empty()) {
       sample();
@@ -426,6 +458,13 @@ class Worker::Conversation {
   ConversationPlan plan_;
   ConversationWatch watch_;
   Clock::time_point started_ = Clock::now();
+  // The command `run` while it runs.
+  struct Run {
+    Clock::time_point begin;
+    std::optional<std::int64_t> waited_ns;
+  };
+  std::optional<Run> run_;
+  std::optional<protocol::Progress> progress_;  // the last one
   bool stopped_ = false;
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
@@ -445,7 +484,7 @@ Worker::Worker(Worker&&) noexcept = default;
 Worker& Worker::operator=(Worker&&) noexcept = default;
 
 ConversationResult Worker::converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
-                                    std::optional<Clock::time_point> deadline) {
+                                    std::optional<Deadline> deadline) {
   try {
     if (!conversation_) conversation_ = std::make_unique<Conversation>(plan_, watch_);
     return conversation_->run(commands, afterwards, deadline);

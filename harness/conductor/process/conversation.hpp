@@ -18,6 +18,12 @@
 
 namespace assay {
 
+// The latest end of a conversation, and whose limit it is: quick_time_spent or max_time_spent.
+struct Deadline {
+  std::chrono::steady_clock::time_point at;
+  ReasonCode code = ReasonCode::quick_time_spent;
+};
+
 struct ConversationPlan {
   WorkerStart worker;
   std::string backend;                      // the backend that must answer
@@ -26,14 +32,24 @@ struct ConversationPlan {
   double quit_seconds = 10;                 // maximum from `quit` to the worker's end
   // Latest end of the conversation, in addition to the limits of the phases; after it the result is
   // `interrupted`.
-  std::optional<std::chrono::steady_clock::time_point> deadline{};
+  std::optional<Deadline> deadline{};
   double sample_seconds = 0.25;          // between samples of the worker while it runs; 0: none
   std::optional<CudaVisibility> cuda{};  // chooses the worker's first GPU, to sample it; absent: none
+};
+
+// The command `run` up to now. `waited_share`: the time in which the worker's threads, and those of the processes below it,
+// were ready and had no processor, over the wall time; above 1 if several waited at once. 0 if it is unknown. It reads
+// files for each thread, about 10 us.
+struct RunSoFar {
+  double seconds = 0;
+  std::function<double()> waited_share;
 };
 
 // Callbacks of the conversation; may be empty.
 struct ConversationWatch {
   std::function<void(const protocol::Progress&)> progress;
+  // With each progress of the command `run`. Why the conversation must end (`max_time_spent`); empty: it goes on.
+  std::function<std::string(const protocol::Progress&, const RunSoFar&)> give_up{};
   std::function<void(protocol::Verb)> phase;
   const Interrupts* interrupts = nullptr;
   int stop = -1;  // readable: the conversation ends, because that of another rank has failed; -1: never
@@ -90,7 +106,7 @@ class Worker {
   // (SIGSTOP) until the next conversation, or stays as it is; after a failure it is ended. Every result has
   // the worker's hello and its answer to compile. Never throws because of a worker. Waits in poll().
   ConversationResult converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
-                              std::optional<std::chrono::steady_clock::time_point> deadline);
+                              std::optional<Deadline> deadline);
 
  private:
   class Conversation;

@@ -28,14 +28,13 @@ namespace assay {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Deadline = std::optional<Clock::time_point>;
 using protocol::Command;
 
 // For ranks to fail by themselves after another one did: their reasons are part of the row's.
 constexpr std::chrono::milliseconds grace{1000};
 
 ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Afterwards afterwards,
-                        Deadline deadline) {
+                        std::optional<Deadline> deadline) {
   try {
     return worker.converse(commands, afterwards, deadline);
   } catch (const std::exception& error) {  // must not leave the thread
@@ -72,7 +71,7 @@ class Team::Threads {
   Threads& operator=(const Threads&) = delete;
 
   std::vector<ConversationResult> converse(const std::vector<Command>& commands, Afterwards afterwards,
-                                           Deadline deadline) {
+                                           std::optional<Deadline> deadline) {
     if (afterwards != Afterwards::quit) return ask(commands, afterwards, deadline);
     std::vector<ConversationResult> answers = ask(commands, Afterwards::stay, deadline);
     if (!std::ranges::all_of(answers, &ConversationResult::ok)) return answers;
@@ -91,7 +90,7 @@ class Team::Threads {
 
  private:
   std::vector<ConversationResult> ask(const std::vector<Command>& commands, Afterwards afterwards,
-                                      Deadline deadline) {
+                                      std::optional<Deadline> deadline) {
     std::unique_lock lock(mutex_);
     commands_ = commands;
     afterwards_ = afterwards;
@@ -115,6 +114,7 @@ class Team::Threads {
     watch.stop = stop_.get();
     if (rank > 0) watch.progress = nullptr;
     if (rank > 0) watch.phase = nullptr;
+    if (rank > 0) watch.give_up = nullptr;
     Worker worker(plans_[rank], watch);
     std::unique_lock lock(mutex_);  // released before the worker is ended
     for (;;) {
@@ -140,7 +140,7 @@ class Team::Threads {
   std::condition_variable changed_;
   std::vector<Command> commands_;
   Afterwards afterwards_ = Afterwards::stay;
-  Deadline deadline_;
+  std::optional<Deadline> deadline_;
   std::vector<ConversationResult> results_;
   std::vector<bool> asked_;
   std::size_t missing_ = 0;
@@ -160,7 +160,7 @@ Team::Team(Team&&) noexcept = default;
 Team& Team::operator=(Team&&) noexcept = default;
 
 std::vector<ConversationResult> Team::converse(const std::vector<Command>& commands, Afterwards afterwards,
-                                               Deadline deadline) {
+                                               std::optional<Deadline> deadline) {
   if (threads_) return threads_->converse(commands, afterwards, deadline);
   return {alone_->converse(commands, afterwards, deadline)};
 }

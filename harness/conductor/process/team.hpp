@@ -28,8 +28,7 @@ class Team {
   // answered. If one fails, the others usually fail because of it: they get a moment to do so, and are then ended with
   // the code other_rank_failed.
   std::vector<ConversationResult> converse(const std::vector<protocol::Command>& commands,
-                                           Afterwards afterwards,
-                                           std::optional<std::chrono::steady_clock::time_point> deadline);
+                                           Afterwards afterwards, std::optional<Deadline> deadline);
 
   // The number of machines that its workers are on.
   int nodes() const;

@@ -94,6 +94,17 @@ std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
   return sum;
 }
 
+std::optional<std::int64_t> tree_waited_ns(pid_t process) {
+  std::vector<pid_t> processes{process};
+  std::optional<std::int64_t> sum = process_waited_ns(std::to_string(process));
+  for (std::size_t i = 0; sum && i < processes.size(); ++i) {
+    const std::string number = std::to_string(processes[i]);
+    if (i > 0) *sum += process_waited_ns(number).value_or(0);
+    add_children(number, processes);
+  }
+  return sum;
+}
+
 bool is_stopped(pid_t process) {
   const std::string status = status_of(process);
   const char state = *after(status, "\nState:\t");

@@ -20,6 +20,10 @@ std::optional<std::int64_t> processor_time_ns(pid_t process);
 // waited for, and a process whose parent died. Nothing if the process has ended.
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process);
 
+// How long the threads of a process and of all its descendants have been ready to run without a processor, see
+// process_waited_ns(). Nothing if it is unknown.
+std::optional<std::int64_t> tree_waited_ns(pid_t process);
+
 // Stopped by a signal or a debugger. False if it has ended.
 bool is_stopped(pid_t process);
 // Has its own action for a signal, from /proc. False if it has ended.

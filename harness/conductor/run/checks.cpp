@@ -122,6 +122,7 @@ bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOut
     for (auto& check : slots)
       if (check) check->next_to_another = check->next_to_another || !lanes.empty();
     ForkContext context = run_.context;
+    context.deadline = run_.budget.run_end();
     context.watch.progress = nullptr;  // only this thread shows the progress
     context.watch.phase = nullptr;
     context.lane = static_cast<int>(lane);

@@ -379,7 +379,7 @@ void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members
 
 // Whether the ranks of a cell are asked what their exchange costs. It takes time that --quick does not have.
 bool exchange_is_timed(const Cell& cell, const ForkContext& context) {
-  return cell.axes.ranks() > 1 && cell.backend->times_exchange && !context.deadline;
+  return cell.axes.ranks() > 1 && cell.backend->times_exchange && !context.settings.quick;
 }
 
 // Copies what the ranks measured of their exchange.
@@ -548,7 +548,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     ConversationResult result = say({first}, timed || set ? Afterwards::stay : at_end);
     if (result.ok() && timed) {
       const std::vector<int> processors = watched_processors(cell, members);
-      context.cores->before_run(processors, !context.deadline);
+      context.cores->before_run(processors, !context.settings.quick);
       const auto sent_before = cell.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
       result = say({second}, Afterwards::stay);
       if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
@@ -572,6 +572,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.variables = own_variables(members.front().plan.worker);
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, members, result, results);
+    if (timed && context.passive) fork.flags.emplace_back(quality_flag::passive);
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.

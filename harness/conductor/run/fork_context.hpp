@@ -1,7 +1,6 @@
 // The objects that all forks of a run share.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -27,8 +26,9 @@ struct ForkContext {
   CoreWatch* cores = nullptr;                 // needed only for timed forks
   ConversationWatch watch{};
   // Latest end of the conversations of a fork; absent: only the phases have limits.
-  std::optional<std::chrono::steady_clock::time_point> deadline{};
-  int lane = 0;  // number of the lane of parallel checks, from 0
+  std::optional<Deadline> deadline{};
+  int lane = 0;          // number of the lane of parallel checks, from 0
+  bool passive = false;  // the waiting OpenMP threads of a timed fork sleep: it gets the flag passive
 };
 
 }  // namespace assay

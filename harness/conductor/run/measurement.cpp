@@ -4,6 +4,7 @@
 #include <climits>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,8 @@
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/resume.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/conductor/run/waiting.hpp"
+#include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/io/scratch_root.hpp"
 #include "harness/core/json/encode.hpp"
@@ -107,6 +110,9 @@ struct Measurement::Parts {
     names_ = short_ids(axes);
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
+    context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {
+      return reason_to_give_up(p, run);
+    };
     context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
   }
 
@@ -325,15 +331,96 @@ struct Measurement::Parts {
     end_with(fork, ReasonCode::faster_than_machine, reason);
   }
 
-  void time(const PlannedFork& planned) {
+  // Whether the waiting threads of the cell's forks can be made to sleep, and may be.
+  bool may_sleep(const Cell& cell) const {
+    return sleeping_allowed_ && cell.axes.device == DeviceKind::cpu && cell.axes.threads_of_all_ranks() > 1 &&
+           settings_.fork_style == ForkStyle::fresh && !caller_chooses_waiting();
+  }
+
+  // Why a fork is ended: see Measurement::time(). A few steps do not show how long the others take.
+  std::string reason_to_give_up(const protocol::Progress& progress, const RunSoFar& run) {
+    constexpr double min_seconds = 2, min_waited = 0.25;
+    if (!patience_ || run.seconds < min_seconds || progress.done <= 0) return "";
+    const double step = run.seconds / static_cast<double>(progress.done);
+    if (step * static_cast<double>(progress.planned) <= *patience_ || run.waited_share() < min_waited)
+      return "";
+    starved_step_ = step;
+    return fmt::format("{} of {} steps took {}", progress.done, progress.planned, duration_text(run.seconds));
+  }
+
+  // Times one fork; again, with threads that sleep, if the first one was given up.
+  ForkOutcome attempt(const PlannedFork& planned, std::optional<double> fair_share) {
+    const Cell& cell = cells_[planned.cell];
+    const bool may = may_sleep(cell);
+    const std::string name = fmt::format("{} round {}", names_[planned.cell], planned.round + 1);
+    const auto once = [&](bool passive) {
+      context_.passive = passive;
+      patience_ = may && !passive ? fair_share : std::nullopt;
+      starved_step_.reset();
+      context_.deadline = budget_.deadline(cell.axes.backend);
+      progress_.begin(name);
+      return time_cell(cell, planned.round, context_, &residents_[planned.cell]);
+    };
+    ForkOutcome outcome = once(may && waiting_.sleeps(planned.cell));
+    if (!starved_step_) return outcome;
+    waiting_.note_starved(planned.cell);
+    const double step = *starved_step_;
+    progress_.note(fmt::format(
+        "{}: given up, {}: its threads spin next to other work; again with threads that sleep while "
+        "they wait",
+        name, outcome.fork.reason));
+    outcome = once(true);
+    name_starvation(planned.cell, outcome.fork, step, planned.round);
+    return outcome;
+  }
+
+  // Adds a warning to a fork that is far faster than a disturbed one of its cell, once for a cell. `starved`: the step of a
+  // fork of the same round that was given up.
+  void name_starvation(std::size_t index, Fork& fork, std::optional<double> starved, int round) {
+    constexpr double min_ratio = 5;
+    const auto time = fork_time(fork);
+    if (fork.status != Status::ok || !time || named_.contains(index)) return;
+    for (const Fork& other : report_.cells[index].forks) {
+      const auto slow = fork_time(other);
+      if (other.status != Status::ok || !slow || !contains(other.flags, quality_flag::disturbed)) continue;
+      if (starved && *starved >= slow->step_seconds) continue;
+      starved = slow->step_seconds;
+      round = other.round;
+    }
+    if (!starved || *starved < min_ratio * time->step_seconds) return;
+    named_.insert(index);
+    const int threads = cells_[index].axes.threads;
+    const bool passive = contains(fork.flags, quality_flag::passive);
+    fork.warnings.push_back(fmt::format(
+        "its threads share processors with other work: a step took {} in round {}{}, and {} in this fork{}: use --threads {}, "
+        "or stop other work",
+        duration_text(*starved), round + 1,
+        passive ? fmt::format(" while {} threads spin as they wait", threads) : "",
+        duration_text(time->step_seconds), passive ? ", whose threads sleep (OMP_WAIT_POLICY=passive)" : "",
+        std::max(1, threads - 1)));
+  }
+
+  // The run is over: keeps only what a reader must know of a cell that has no other fork.
+  bool drops(const CellReport& row, const Fork& fork) const {
+    return fork.reason_code == ReasonCode::max_time_spent && !row.forks.empty();
+  }
+
+  void time(const PlannedFork& planned, std::optional<double> fair_share) {
     const Cell& cell = cells_[planned.cell];
     CellReport& row = report_.cells[planned.cell];
     if (budget_.spent(cell.axes.backend)) return;
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
-    context_.deadline = budget_.deadline(cell.axes.backend);
-    progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
-    ForkOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
+    ForkOutcome outcome = attempt(planned, fair_share);
+    if (drops(row, outcome.fork)) {
+      progress_.end("dropped: " + outcome.fork.reason, false, false);
+      return;
+    }
+    if (outcome.fork.reason_code == ReasonCode::max_time_spent) outcome.verified = {};
+    if (outcome.fork.status == Status::ok) {
+      name_starvation(planned.cell, outcome.fork, std::nullopt, planned.round);
+      waiting_.note(planned.cell, outcome.fork);
+    }
     if (outcome.hello) {
       reject_other_libraries(row, outcome);
       take_hello(row, *outcome.hello);
@@ -439,6 +526,11 @@ struct Measurement::Parts {
   std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
   std::vector<std::string> names_;                                  // short names of the cells
   std::map<std::size_t, bool> draws_;                               // by cell: whether it has a dropout
+  std::set<std::size_t> named_;                                     // cells, by name_starvation()
+  Waiting waiting_{cells_.size()};
+  bool sleeping_allowed_ = false;
+  std::optional<double> patience_;      // seconds for the steps of the current fork; absent: no limit
+  std::optional<double> starved_step_;  // seconds of a step of the fork that was given up
   int session_ = 0;
   int next_order_ = 0;
   Checks checks_;
@@ -467,7 +559,11 @@ void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
   parts_->measure_rooflines(forks);
 }
 bool Measurement::wanted(const PlannedFork& fork) const { return parts_->wanted(fork); }
-void Measurement::time(const PlannedFork& fork) { parts_->time(fork); }
+void Measurement::time(const PlannedFork& fork, std::optional<double> fair_share) {
+  parts_->time(fork, fair_share);
+}
+void Measurement::end_at(std::chrono::steady_clock::time_point end) { parts_->budget_.end_run_at(end); }
+void Measurement::allow_sleeping_threads() { parts_->sleeping_allowed_ = true; }
 Report Measurement::finish(bool cut_short) {
   take_cores_back();
   return parts_->finish(cut_short);

@@ -1,7 +1,9 @@
 // Makes one report: checks and times its cells one by one, in the order of the caller.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "harness/conductor/backends/backends.hpp"
@@ -45,7 +47,15 @@ class Measurement {
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   // Whether the cell can be run, has not failed permanently, and has no fork of that round.
   bool wanted(const PlannedFork& fork) const;
-  void time(const PlannedFork& fork);
+  // fair_share: seconds. If the fork would take longer because its waiting threads spin next to other work, it is ended and
+  // made again with threads that sleep (see Waiting).
+  void time(const PlannedFork& fork, std::optional<double> fair_share = {});
+
+  // Ends what is not done by then. A first fork that is cut off is a row of its cell, `max_time_spent`; a later one is
+  // dropped.
+  void end_at(std::chrono::steady_clock::time_point end);
+  // Lets forks be passive on a busy machine. Without this call all are alike.
+  void allow_sleeping_threads();
 
   // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not
   // reach everything that was planned.

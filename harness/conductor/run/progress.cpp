@@ -71,6 +71,11 @@ void Progress::note(std::string_view line) {
   if (out_) put(out_, one_line(line, max_result) + "\n");
 }
 
+void Progress::learnt(std::string_view text) {
+  if (!terminal_ && !text.empty()) note(fmt::format("so far: {}", text));
+  learnt_ = text;
+}
+
 void Progress::clear() {
   if (out_ && terminal_) put(out_, "\r\033[K");
 }
@@ -88,6 +93,7 @@ void Progress::draw(bool now) {
   std::string line = fmt::format("[{}/{}] {}: {}", done_, planned_, what_, phase_);
   if (share_ > 0) line += fmt::format(" {:.0f} %", 100 * share_);
   if (const std::string left = time_left(); !left.empty()) line += ", " + left;
+  if (!learnt_.empty()) line += "; so far " + learnt_;
   put(out_, "\r\033[K" + one_line(line, line_width));
 }
 

@@ -25,7 +25,7 @@ class Progress {
 
   void plan(int forks) { planned_ = forks; }
   // Resets the counts for another plan.
-  void start_over() { planned_ = done_ = 0, spent_ = 0; }
+  void start_over() { planned_ = done_ = 0, spent_ = 0, learnt_.clear(); }
   // A fork or a check begins: "lenet5/onednn/graph round 2 of 6".
   // since: when it began, if earlier than now.
   void begin(std::string what, std::optional<std::chrono::steady_clock::time_point> since = {});
@@ -35,6 +35,8 @@ class Progress {
   // was one of the planned forks.
   void end(std::string_view result, bool good, bool counts);
   void note(std::string_view line);
+  // What the forks have shown up to now: part of the updated line of a terminal, a line elsewhere.
+  void learnt(std::string_view text);
   // Erases the updated line.
   void clear();
 
@@ -46,7 +48,7 @@ class Progress {
   std::FILE* out_;
   bool terminal_;
   int planned_ = 0, done_ = 0;
-  std::string what_, phase_;
+  std::string what_, phase_, learnt_;
   double share_ = 0;  // done part of the current fork
   Clock::time_point start_ = Clock::now(), begun_{}, drawn_{};
   double spent_ = 0;  // seconds in forks that count

@@ -1,5 +1,5 @@
-// The time limit of --quick: two minutes for each backend, including its checks and the oracle's part in
-// them.
+// The time limits of --quick (two minutes for each backend, including its checks and the oracle's part in them) and of
+// --max-time.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/conductor/process/conversation.hpp"
 #include "harness/core/clock.hpp"
 
 namespace assay {
@@ -19,12 +20,17 @@ class QuickBudget {
   explicit QuickBudget(std::optional<double> seconds) : seconds_(seconds) {}
 
   bool spent(const std::string& backend) const { return seconds_ && used(backend) >= *seconds_; }
-  // When the remaining time of the backend ends, if it starts now.
-  std::optional<Clock::time_point> deadline(const std::string& backend) const {
-    if (!seconds_) return std::nullopt;
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(*seconds_ - used(backend)));
+  // When the remaining time of the backend ends, if it starts now, or that of the whole run, if that is earlier.
+  std::optional<Deadline> deadline(const std::string& backend) const {
+    if (!seconds_) return run_end_;
+    const Deadline own{Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(*seconds_ - used(backend))),
+                       ReasonCode::quick_time_spent};
+    return run_end_ && run_end_->at < own.at ? run_end_ : own;
   }
+  void end_run_at(Clock::time_point end) { run_end_ = {end, ReasonCode::max_time_spent}; }
+  // Of the whole run.
+  std::optional<Deadline> run_end() const { return run_end_; }
   // Adds the time from its construction to its destruction.
   class Stopwatch {
    public:
@@ -48,6 +54,7 @@ class QuickBudget {
   }
 
   std::optional<double> seconds_;
+  std::optional<Deadline> run_end_;
   std::map<std::string, double> used_;
 };
 

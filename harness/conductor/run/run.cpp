@@ -11,6 +11,7 @@
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/measurement.hpp"
+#include "harness/conductor/run/pace.hpp"
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/conductor/run/shard.hpp"
@@ -18,6 +19,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/analysis.hpp"
 
 namespace assay {
 
@@ -118,39 +120,58 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
   return request;
 }
 
+// The undisturbed rounds of a ranking.
+int wanted_rounds(const RunSettings& settings) {
+  const int enough = static_cast<int>(rounds_for_interval);
+  return settings.until == Until::clear ? enough : std::min(enough, settings.forks);
+}
+
 RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
-                     const Interrupts& interrupts) {
+                     const Interrupts& interrupts, Pace::Clock::time_point begin) {
   Measurement measurement(request, registry, progress, interrupts);
   measurement.prepare();
+  Pace pace(measurement.settings().max_seconds, begin);
+  if (pace.end() && !request.check_only) measurement.end_at(*pace.end());
+  measurement.allow_sleeping_threads();
   const std::vector<Cell>& cells = measurement.cells();
   const RunSettings& settings = measurement.settings();
   const auto stopped = [&] { return interrupts.signal() != 0; };
   Rounds rounds(cells, settings);
   const auto wanted = [&](const PlannedFork& fork) { return measurement.wanted(fork); };
-  int done = 0;
+  int done = 0, planned = 0;
   const auto plan = [&] {
     const std::vector<PlannedFork> all = rounds.foreseen();
-    progress.plan(done + static_cast<int>(std::count_if(all.begin(), all.end(), wanted)));
+    planned = done + static_cast<int>(std::count_if(all.begin(), all.end(), wanted));
+    progress.plan(planned);
+  };
+  bool said_busy = false;
+  const auto say_what_is_known = [&](std::size_t cell, bool ends_round) {
+    const double part = pace.part_over(Pace::Clock::now(), done, planned);
+    const std::string busy = said_busy ? "" : too_busy(measurement.report(), wanted_rounds(settings), part);
+    if (!busy.empty()) progress.note(busy);
+    said_busy = said_busy || !busy.empty();
+    if (ends_round) progress.learnt(learnt(measurement.report(), cell));
   };
   if (!request.check_only) plan();
   // A quick run may end early: then some cells are complete, instead of all being only checked.
   const bool checks_first = !settings.quick || request.check_only;
   if (checks_first) measurement.check_all();
   if (!request.check_only) measurement.measure_rooflines(rounds.foreseen());
-  const std::int64_t begin = now_ns();
-  const auto out_of_time = [&] {
-    return settings.max_seconds > 0 && 1e-9 * static_cast<double>(now_ns() - begin) > settings.max_seconds;
-  };
-  while (!request.check_only && !stopped() && !out_of_time()) {
+  while (!request.check_only && !stopped()) {
     const std::vector<PlannedFork> forks = rounds.next(measurement.report());
-    if (forks.empty()) break;
+    if (forks.empty() || !pace.can_begin(forks, Pace::Clock::now())) break;
     plan();
-    for (const PlannedFork& fork : forks) {
-      if (stopped()) break;
+    for (std::size_t i = 0; i < forks.size() && !stopped() && pace.can_begin({}, Pace::Clock::now()); ++i) {
+      const PlannedFork& fork = forks[i];
       if (!checks_first) measurement.check(fork.cell);
       if (!wanted(fork)) continue;
-      measurement.time(fork);
+      const Pace::Clock::time_point start = Pace::Clock::now();
+      measurement.time(fork, pace.fair_share(forks.size() - i, start));
+      pace.took(fork.cell, seconds_since(start));
       ++done;
+      const bool ends_round =
+          i + 1 == forks.size() || cells[forks[i + 1].cell].group() != cells[fork.cell].group();
+      say_what_is_known(fork.cell, ends_round);
     }
   }
   progress.clear();
@@ -183,9 +204,10 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
     progress.note("nothing is cached: " + why);
   const SurvivorGuard guard;
   const Interrupts interrupts;
+  const Pace::Clock::time_point begin = Pace::Clock::now();
   if (request.check_only || !seeks_best(request.config))
-    return run_cells(request, registry, progress, interrupts);
-  return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts);
+    return run_cells(request, registry, progress, interrupts, begin);
+  return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts, begin);
 }
 
 }  // namespace assay

@@ -70,6 +70,16 @@ TEST_F(ProgressTest, on_a_terminal_one_line_renews_itself) {
   EXPECT_THAT(text(), HasSubstr("[2/2] mlp/fast fork 2 of 2: crashed: SIGSEGV ("));
 }
 
+TEST_F(ProgressTest, ShowsWhatWasLearntSoFar) {
+  Progress plain(out_, false);
+  plain.learnt("onednn graph, jax jit 5.4x");
+  EXPECT_EQ(text(), "so far: onednn graph, jax jit 5.4x\n");
+  Progress terminal(out_, true);
+  terminal.learnt("onednn graph, jax jit 5.4x");
+  terminal.begin("mlp/fast round 2");
+  EXPECT_THAT(text(), HasSubstr("mlp/fast round 2: starts; so far onednn graph, jax jit 5.4x"));
+}
+
 TEST_F(ProgressTest, quiet_says_nothing) {
   Progress progress = Progress::quiet();
   two_forks(progress);

@@ -1,0 +1,121 @@
+#include "harness/conductor/run/pace.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/conductor/run/waiting.hpp"
+#include "harness/report/fork_time.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr Pace::Clock::time_point begin{};
+const std::vector<PlannedFork> round_of_two{{0, 1}, {1, 1}};
+
+TEST(Pace, BeginsNoRoundThatCannotEndInTime) {
+  Pace pace(100, begin);
+  EXPECT_EQ(pace.end(), begin + seconds(100));
+  EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(99))) << "nothing is known yet";
+  EXPECT_FALSE(pace.can_begin(round_of_two, begin + seconds(100)));
+  pace.took(0, 10);
+  EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(80))) << "cell 1 counts as cell 0";
+  EXPECT_FALSE(pace.can_begin(round_of_two, begin + seconds(81)));
+  pace.took(1, 60);
+  EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(30)));
+  EXPECT_FALSE(pace.can_begin(round_of_two, begin + seconds(31)));
+  pace.took(1, 20);
+  EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(70))) << "the last fork of a cell decides";
+}
+
+TEST(Pace, HasNoLimitWithoutMaxTime) {
+  Pace pace(0, begin);
+  pace.took(0, 1e6);
+  EXPECT_FALSE(pace.end());
+  EXPECT_FALSE(pace.fair_share(2, begin));
+  EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(1'000'000)));
+  EXPECT_EQ(pace.part_over(begin + seconds(1000), 3, 12), 0.25) << "of the forks";
+}
+
+TEST(Pace, SharesWhatIsLeftAmongTheForksOfARound) {
+  const Pace pace(100, begin);
+  EXPECT_EQ(pace.fair_share(4, begin + seconds(20)), 20);
+  EXPECT_EQ(pace.fair_share(1, begin + seconds(20)), 80);
+  EXPECT_EQ(pace.fair_share(1, begin + seconds(120)), 0);
+  EXPECT_EQ(pace.part_over(begin + seconds(25), 0, 9), 0.25);
+}
+
+void disturb(Report& report, int rounds) {
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks) {
+      if (fork.round >= rounds) continue;
+      fork.flags = {quality_flag::disturbed, quality_flag::disturbed_round};
+      fork.disturbance = {.processors = 2, .window_ns = 1'000'000'000, .others_ns = 620'000'000};
+    }
+}
+
+TEST(TooBusy, IsSaidAfterAThirdOfTheRunIfMostRoundsWereDisturbed) {
+  Report report = test::sample_report(3);
+  disturb(report, 3);
+  EXPECT_EQ(too_busy(report, 6, 0.3), "");
+  EXPECT_THAT(too_busy(report, 6, 0.34), HasSubstr("3 of 3 rounds were disturbed"));
+  EXPECT_THAT(too_busy(report, 6, 0.34), HasSubstr("took 30 % of the processors"));
+  report = test::sample_report(6);
+  disturb(report, 3);
+  EXPECT_EQ(too_busy(report, 6, 0.5), "") << "not most of them";
+  disturb(report, 4);
+  EXPECT_NE(too_busy(report, 6, 0.5), "");
+  EXPECT_EQ(too_busy(report, 3, 0.5), "") << "two rounds in half of the time are four in all of it";
+}
+
+TEST(Learnt, OrdersTheCellsOfAGroupByAllRounds) {
+  Report report = test::sample_report(2);
+  disturb(report, 2);
+  EXPECT_EQ(learnt(report, 1), "onednn graph, torch compile 4.00x");
+  report.cells[1].forks.clear();
+  EXPECT_EQ(learnt(report, 0), "");
+}
+
+Fork disturbed_fork(double step, std::int64_t waited_ns, bool passive = false) {
+  Fork fork = test::sample_cell("mxnet", "hybridize", step, 1).forks[0];
+  fork.flags = {quality_flag::disturbed};
+  if (passive) fork.flags.emplace_back(quality_flag::passive);
+  fork.disturbance = {.processors = 2, .window_ns = 1'000, .waited_ns = waited_ns};
+  return fork;
+}
+
+TEST(Waiting, TriesThreadsThatSleepOnABusyMachineAndKeepsWhatIsFaster) {
+  Waiting waiting(2);
+  EXPECT_FALSE(waiting.sleeps(0));
+  waiting.note(0, disturbed_fork(1.0, 900));
+  EXPECT_FALSE(waiting.sleeps(0)) << "one fork does not show that the machine is busy";
+  waiting.note(1, disturbed_fork(1.0, 100));
+  EXPECT_TRUE(waiting.sleeps(0));
+  EXPECT_FALSE(waiting.sleeps(1)) << "its threads hardly waited";
+  waiting.note(0, disturbed_fork(0.01, 100, true));
+  EXPECT_TRUE(waiting.sleeps(0)) << "faster so";
+  waiting.note(0, disturbed_fork(5, 100, true));
+  waiting.note(0, disturbed_fork(5, 100, true));
+  EXPECT_FALSE(waiting.sleeps(0)) << "slower so";
+}
+
+TEST(Waiting, EndsWithTheFirstForkThatIsNotDisturbed) {
+  Waiting waiting(2);
+  waiting.note_starved(0);
+  EXPECT_TRUE(waiting.sleeps(0));
+  waiting.note(1, disturbed_fork(1, 0));
+  EXPECT_TRUE(waiting.sleeps(0));
+  Fork quiet = disturbed_fork(1, 0);
+  quiet.flags.clear();
+  waiting.note(1, quiet);
+  EXPECT_FALSE(waiting.sleeps(0));
+}
+
+}  // namespace
+}  // namespace assay
