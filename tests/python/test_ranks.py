@@ -373,7 +373,7 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
 
 
 @JAX.skip
-@pytest.mark.skipif(not os.environ.get("ASSAY_SLOW"), reason="it waits for 35 s: scripts/test --slow")
+@pytest.mark.nightly  # it waits for 35 s
 def test_a_rank_of_jax_may_compile_for_longer_than_gloo_waits(run: Run) -> None:
     cell = run("jax", "compiles_late", {"check": "false"}, FAULT_RANK="1")
     assert cell["status"] == "ok", cell["reason"]

@@ -68,9 +68,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
-@pytest.mark.skipif(
-    not os.environ.get("ASSAY_SLOW"), reason="it builds the program again: scripts/test --slow"
-)
+@pytest.mark.nightly  # it builds the program again
 def test_the_workload_of_the_page_is_built_checked_and_measured(scratch: Path) -> None:
     (scratch / "workloads/tiny.cpp").write_text(block("add-a-workload.md", "cpp"))
     insert_after(scratch / "workloads/registry.hpp", "#define ASSAY_WORKLOADS(X) \\\n", "  X(tiny) \\\n")
