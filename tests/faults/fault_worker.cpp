@@ -4,7 +4,7 @@
 //   fault_worker              is a worker in a cell folder
 //   fault_worker --describe   prints its backend.json
 //   fault_worker --oracle     prints that of an oracle, which answers every exam with zeros
-//   fault_worker --variants   prints the hostile variants and the expected rows, for scripts/campaign
+//   fault_worker --variants   prints the hostile variants and the expected rows, for scripts/lab/campaign
 #include <unistd.h>
 
 #include <algorithm>

@@ -44,7 +44,7 @@ struct Deed {
   std::function<void(Worker&)> act{};  // empty: the worker behaves
 };
 
-// How scripts/campaign workers runs it: as usual, with --time-limit 4, or with the check.
+// How scripts/lab/campaign workers runs it: as usual, with --time-limit 4, or with the check.
 enum class Trial { usual, limited, checked, none };
 
 struct Variant {

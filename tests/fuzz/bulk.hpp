@@ -1,5 +1,5 @@
 // Many inputs without a fuzzer: changes of the files of the corpora, at random but the same for the same seed. For any
-// compiler and build. It knows nothing of coverage: scripts/fuzz finds the files that reach new code.
+// compiler and build. It knows nothing of coverage: scripts/lab/fuzz finds the files that reach new code.
 #pragma once
 
 #include <span>

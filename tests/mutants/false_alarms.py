@@ -1,7 +1,7 @@
 """Does the check refuse correct results? Every network, backend, mode, task and precision with many exams.
 
-    scripts/false-alarms [--workloads mlp,lenet5] [--backends torch,jax] [--precisions fp32,bf16] [--seeds 5]
-                         [--side-by-side 2] [--out FILE] [--markdown FILE]
+    scripts/lab/false-alarms [--workloads mlp,lenet5] [--backends torch,jax] [--precisions fp32,bf16]
+                             [--seeds 5] [--side-by-side 2] [--out FILE] [--markdown FILE]
 
 Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
 forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.

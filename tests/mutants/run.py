@@ -1,6 +1,6 @@
 """Wrong adapters on purpose: which of them does the check find?
 
-    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--cells masks,causal]
+    scripts/lab/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--cells masks,causal]
                     [--seeds 1] [--side-by-side 2] [--out FILE] [--markdown FILE]
 
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/mistakes.py and cheats.py in front of

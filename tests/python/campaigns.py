@@ -1,4 +1,4 @@
-"""The program scripts/campaign as tests call it."""
+"""The program scripts/lab/campaign as tests call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Assay and a loop that measure what a plan says, for the tests of scripts/verify-overhead."""
+"""An Assay and a loop that measure what a plan says, for the tests of scripts/lab/verify-overhead."""
 
 from __future__ import annotations
 

@@ -45,4 +45,4 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def hurried(script: str, module: str, constant: str, seconds: float) -> list[object]:
     """Return the command of one of scripts/ that waits for a shorter time than for users."""
-    return [sys.executable, "-c", HURRIED, ROOT / "scripts", script, module, constant, seconds]
+    return [sys.executable, "-c", HURRIED, ROOT / "scripts/lab", script, module, constant, seconds]

@@ -1,4 +1,4 @@
-"""scripts/campaign: what a campaign finds in programs that break a promise."""
+"""scripts/lab/campaign: what a campaign finds in programs that break a promise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fake(folder: Path, script: str) -> Path:
 
 def violations(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "again: scripts/campaign" in done.stdout
+    assert "again: scripts/lab/campaign" in done.stdout
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""scripts/campaign: a short run of each campaign finds no violation."""
+"""scripts/lab/campaign: a short run of each campaign finds no violation."""
 
 from __future__ import annotations
 

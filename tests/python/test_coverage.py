@@ -1,4 +1,4 @@
-"""The summary of scripts/coverage, on a program of a few lines."""
+"""The summary of scripts/lab/coverage, on a program of a few lines."""
 
 from __future__ import annotations
 

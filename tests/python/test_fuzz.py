@@ -1,4 +1,4 @@
-"""A short run of scripts/fuzz, and its command line.
+"""A short run of scripts/lab/fuzz, and its command line.
 
 The short run builds every target with clang first, which takes long: it runs only if ASSAY_FUZZ is set.
 fuzz_test gives the corpora to the same targets in every run of the tests.
@@ -33,7 +33,7 @@ def missing(folder: Path) -> str:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [ROOT / "scripts/fuzz", *arguments]
+    command = [ROOT / "scripts/lab/fuzz", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
 
 

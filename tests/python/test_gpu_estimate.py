@@ -1,4 +1,4 @@
-"""scripts/gpu-estimate: what a step of backend cuda cannot be faster than."""
+"""scripts/lab/gpu-estimate: what a step of backend cuda cannot be faster than."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def estimate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts/gpu-estimate"), "--build", str(BUILD), *arguments]
+    command = [sys.executable, str(ROOT / "scripts/lab/gpu-estimate"), "--build", str(BUILD), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

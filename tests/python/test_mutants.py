@@ -1,4 +1,4 @@
-"""Wrong adapters on purpose: tests/mutants. The long campaign over all frameworks is scripts/mutants."""
+"""Wrong adapters on purpose: tests/mutants. The long campaign over all frameworks is scripts/lab/mutants."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_mutant_says_what_is_wrong(kind: type[Mutant]) -> None:
 
 
 def run_mutants(*options: str) -> str:
-    """Run scripts/mutants, which must succeed; what it printed."""
+    """Run scripts/lab/mutants, which must succeed; what it printed."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests/mutants/run.py"), "--assay", str(PROGRAM), *options],
         capture_output=True, text=True, env=dict(os.environ), check=False,

@@ -1,4 +1,4 @@
-"""The independent loops of scripts/overhead."""
+"""The independent loops of scripts/lab/overhead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from framework import EACH, ENVIRONMENTS, Framework
 from program import PROGRAM
 from worker_under_test import ROOT
 
-LOOPS = ROOT / "scripts/overhead"
+LOOPS = ROOT / "scripts/lab/overhead"
 BERT = ENVIRONMENTS / "bert/bin/python"
 sys.path.insert(0, str(LOOPS))
 import clock  # noqa: E402
@@ -122,7 +122,7 @@ def test_loops_share_nothing_with_the_adapters() -> None:
         imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         own = {
-            name for name in imported if name.startswith("assay") or (ROOT / f"scripts/{name}.py").exists()
+            name for name in imported if name.startswith("assay") or (LOOPS.parent / f"{name}.py").exists()
         }
         assert own == set(), file
         backends = {path.stem for path in (ROOT / "backends").rglob("*.py")}

@@ -143,7 +143,12 @@ def test_every_shell_script_is_checked() -> None:
         ["bash", "-c", line.replace("shellcheck -x", "printf '%s\\n'")],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
-    files = [file for folder in ("scripts", ".ci") for file in (ROOT / folder).iterdir() if file.is_file()]
+    files = [
+        file
+        for folder in ("scripts", "scripts/lab", ".ci")
+        for file in (ROOT / folder).iterdir()
+        if file.is_file()
+    ]
     shell = {str(f.relative_to(ROOT)) for f in files if f.read_bytes().startswith(b"#!/usr/bin/env bash")}
     assert shell <= set(listed)
 
@@ -256,7 +261,7 @@ def test_hooks_run_before_a_commit_what_is_in_the_tree() -> None:
     assert repository["repo"] == "local"  # nothing is downloaded
     for hook in repository["hooks"]:
         assert hook["language"] == "system"
-        (script,) = re.findall(r"scripts/[\w.-]+", hook["entry"])
+        (script,) = re.findall(r"scripts/[\w./-]+", hook["entry"])
         assert (ROOT / script).exists()
 
 

@@ -1,4 +1,4 @@
-"""scripts/record-noise: what it keeps of reports, and whether the simulation reads it."""
+"""scripts/lab/record-noise: what it keeps of reports, and whether the simulation reads it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kept_reports import report_of
 from program import BUILD
 from worker_under_test import ROOT
 
-SCRIPT = ROOT / "scripts/record-noise"
+SCRIPT = ROOT / "scripts/lab/record-noise"
 
 
 def record(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:

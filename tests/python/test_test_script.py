@@ -25,7 +25,13 @@ def program(path: Path, text: str) -> None:
 def calls_with(folder: Path, nvidia_smi: str) -> list[str]:
     """Run it where nvcc is installed; return what it asked for."""
     passing = 'echo "All checks passed, 1 passed, 100% tests passed"'
-    for name in ("scripts/format", "scripts/check-types", "tools/bin/pytest", "tools/bin/ruff", "bin/ctest"):
+    for name in (
+        "scripts/format",
+        "scripts/lab/check-types",
+        "tools/bin/pytest",
+        "tools/bin/ruff",
+        "bin/ctest",
+    ):
         program(folder / name, passing)
     program(folder / "bin/nvcc", "exit 0")
     program(folder / "bin/nvidia-smi", nvidia_smi)

@@ -1,4 +1,4 @@
-"""scripts/verify-overhead: the judge of the framework adapters."""
+"""scripts/lab/verify-overhead: the judge of the framework adapters."""
 
 from __future__ import annotations
 
@@ -397,7 +397,7 @@ def test_tables_show_a_cell_without_pairs() -> None:
 def test_judges_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
     mode = "eager" if framework.name == "torch" else framework.compiled
     out = tmp_path / "out.json"
-    command: list[object] = [sys.executable, ROOT / "scripts/verify-overhead", "--assay", PROGRAM]
+    command: list[object] = [sys.executable, ROOT / "scripts/lab/verify-overhead", "--assay", PROGRAM]
     command += [
         "--environments",
         ENVIRONMENTS,

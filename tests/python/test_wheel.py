@@ -62,7 +62,7 @@ def test_the_wheel_is_built_with_options_and_a_component_of_the_build(settings: 
 
 
 def test_the_wheel_needs_what_plots_are_tested_with(settings: dict[str, Any]) -> None:
-    tested = {pin.name: pin.specifier for pin in map(Requirement, pins(ROOT / "scripts/tools.txt"))}
+    tested = {pin.name: pin.specifier for pin in map(Requirement, pins(ROOT / "scripts/pinned/tools.txt"))}
     needed = list(map(Requirement, settings["project"]["dependencies"]))
     assert {requirement.name for requirement in needed} == {"altair", "vl-convert-python"}
     for requirement in needed:
@@ -71,8 +71,10 @@ def test_the_wheel_needs_what_plots_are_tested_with(settings: dict[str, Any]) ->
 
 
 def test_the_tools_of_the_build_are_pinned(settings: dict[str, Any]) -> None:
-    pinned = {pin.name: pin.specifier for pin in map(Requirement, pins(ROOT / "scripts/wheel_tools.txt"))}
-    wanted = (ROOT / "scripts/wheel_tools.in").read_text().split()
+    pinned = {
+        pin.name: pin.specifier for pin in map(Requirement, pins(ROOT / "scripts/pinned/wheel_tools.txt"))
+    }
+    wanted = (ROOT / "scripts/pinned/wheel_tools.in").read_text().split()
     assert set(wanted) <= set(pinned)
     for requirement in map(Requirement, settings["build-system"]["requires"]):
         (pin,) = pinned[requirement.name]

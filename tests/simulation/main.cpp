@@ -1,5 +1,5 @@
 // Replays recorded forks as comparisons and counts how often each rule is wrong and how often it finds a
-// change. Prints the tables of docs/explanation/statistics.md; scripts/simulate-gate puts them there.
+// change. Prints the tables of docs/explanation/statistics.md; scripts/lab/simulate-gate puts them there.
 #include <algorithm>
 #include <array>
 #include <cstdint>

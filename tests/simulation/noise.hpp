@@ -33,7 +33,7 @@ struct Recording {
 // machine of this kind. The differences between sessions are unchanged.
 Recording scaled(const Recording& recording, double spread);
 
-// Reads a file that scripts/record-noise wrote. Throws JsonError.
+// Reads a file that scripts/lab/record-noise wrote. Throws JsonError.
 std::vector<Recording> read_noise(const std::filesystem::path& file);
 
 }  // namespace assay::simulation

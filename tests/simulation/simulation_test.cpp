@@ -1,4 +1,4 @@
-// A short run of what scripts/simulate-gate does at length: what the gate promises, on noise of real forks;
+// A short run of what scripts/lab/simulate-gate does at length: what the gate promises, on noise of real forks;
 // and whether the replay works as described, on made recordings.
 #include <cmath>
 #include <fstream>

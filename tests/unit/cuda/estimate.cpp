@@ -1,5 +1,5 @@
 // What a training step of backend cuda asks of a GPU, without one: launches, library calls, FLOPs and bytes, as a
-// JSON line per network. For scripts/gpu-estimate:
+// JSON line per network. For scripts/lab/gpu-estimate:
 //
 //   assay-estimate-cuda NETWORK PRECISION BATCH FLOPS BYTES
 //

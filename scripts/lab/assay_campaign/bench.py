@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MARK = "ASSAY_CAMPAIGN"  # in the environment of everything that a campaign starts
 PATIENCE = 20.0  # seconds that a killed process may take to end
 # C0 without tab and line feed, DEL, and C1.
@@ -237,7 +237,7 @@ class Bench:
             self.counts[case.kind] += 1
             self.counts.update(case.counts)
             for text in case.wrong:
-                again = f"scripts/campaign {self.name} --seed {number} --count 1 --assay {self.program}"
+                again = f"scripts/lab/campaign {self.name} --seed {number} --count 1 --assay {self.program}"
                 self.violations.append(f"{case.kind}: {text}\n    again: {again}")
             self.show_progress()
 

@@ -19,8 +19,8 @@ from assay_judge.cells import Cell
 from assay_judge.processes import Running
 from assay_judge.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
 
-ROOT = Path(__file__).resolve().parents[2]
-LOOPS = ROOT / "scripts/overhead"
+ROOT = Path(__file__).resolve().parents[3]
+LOOPS = ROOT / "scripts/lab/overhead"
 SECONDS_A_PROCESS = 3600.0
 KEEPS_COMPILED = ("torch",)  # frameworks that by default keep compiled programs between processes
 BLOCKS_A_TURN = 6  # the first is not counted, and a turn's end cuts the last

@@ -177,5 +177,5 @@ def hold(bench: Bench) -> None:
     else:
         case.expect(False, f"there are no {settled} forks")
     bench.counts["samples"] = len(samples)
-    again = f"scripts/campaign soak --count {bench.count} --assay {bench.program}"
+    again = f"scripts/lab/campaign soak --count {bench.count} --assay {bench.program}"
     bench.violations += [f"{text}\n    again: {again}" for text in case.wrong]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Print what share of the lines of each source folder was executed, from the counts of gcc's --coverage.
 
-scripts/coverage_summary.py BUILD     BUILD: a folder with .gcno and .gcda files, made by scripts/coverage
+scripts/lab/coverage_summary.py BUILD   BUILD: a folder with .gcno and .gcda files of scripts/lab/coverage
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("harness", "workloads", "backends")
 BATCH = 50  # files for one call of gcov
 
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         return 2
     lines = executed_lines(Path(arguments[0]).resolve(), ROOT)
     if not lines:
-        print(f"error: {arguments[0]} has no .gcno file: scripts/coverage builds it", file=sys.stderr)
+        print(f"error: {arguments[0]} has no .gcno file: scripts/lab/coverage builds it", file=sys.stderr)
         return 2
     print("\n".join(summary(lines)))
     return 0

@@ -1,0 +1,1 @@
+"""The judge of Assay's framework adapters: see scripts/lab/verify-overhead."""
