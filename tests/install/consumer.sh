@@ -38,7 +38,7 @@ if grep -q "$build" "$work/list"; then
   echo "the installed program looks into the build folder" >&2
   exit 1
 fi
-"$work/prefix/bin/assay" setup --dry-run torch | grep torch==
+ASSAY_ENVIRONMENTS=$work/none "$work/prefix/bin/assay" setup --dry-run torch | grep torch==
 [[ -f $work/prefix/libexec/assay/backends/python/make_environment.py ]]
 for command in '' $("$work/prefix/bin/assay" __complete); do pages+=("man/man1/assay${command:+-$command}.1"); done
 grep -q 'workload.* NAME' "$work/prefix/share/man/man1/assay-run.1"
