@@ -11,6 +11,7 @@ LARGEST = 1e100  # the largest number in a picture, so that no ratio or sum over
 # The longest texts, in characters.
 _LIMITS = {"id": 2000, "log_tail": 2000, "note": 600, "reason": 1000, "reproduce": 4000, "source": 300}
 _AS_IN_THE_REPORT = ("run", "environment", "environments")
+_UNLIMITED = ("memory_limit", "arithmetic_limit")  # quotients of two numbers of the report
 
 
 class NumberError(Exception):
@@ -147,7 +148,7 @@ def read(value: Any, name: str) -> Any:
     if isinstance(value, str):
         return clean(value, _LIMITS.get(name, 400))
     if isinstance(value, (int, float)):
-        return _number(value)
+        return value if name in _UNLIMITED else _number(value)
     if isinstance(value, dict):
         return _object(value, name)
     items = []
