@@ -12,17 +12,17 @@
 namespace assay {
 namespace {
 
-using ByRound = std::map<int, const Fork*>;
+using ForkByRound = std::map<int, const Fork*>;
 
 struct Timed {
   std::size_t cell = 0;
-  ByRound forks{};
+  ForkByRound forks{};
   bool passive = false;
 };
 
 double step_of(const Fork& fork) { return fork_time(fork)->step_seconds; }
 
-double median_step(const ByRound& forks) {
+double median_step(const ForkByRound& forks) {
   std::vector<double> times;
   for (const auto& [round, fork] : forks) times.push_back(step_of(*fork));
   return median(times);
@@ -30,7 +30,7 @@ double median_step(const ByRound& forks) {
 
 // The forks with the faster way of waiting, if some were passive.
 Timed timed(std::size_t place, const CellReport& cell) {
-  ByRound own, passive;
+  ForkByRound own, passive;
   for (const Fork& fork : cell.forks)
     if (fork.status == Status::ok && fork_time(fork))
       (contains(fork.flags, quality_flag::passive) ? passive : own)[fork.round] = &fork;

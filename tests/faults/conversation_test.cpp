@@ -89,7 +89,7 @@ TEST_F(ConversationTest, one_killed_from_outside_is_crashed) {
 
 TEST_F(ConversationTest, one_that_outlives_the_time_of_all_its_phases_is_interrupted) {
   const auto begin = std::chrono::steady_clock::now();
-  const ConversationResult result = with("hang", 20, begin + std::chrono::milliseconds(700));
+  const ConversationResult result = with("hang", 20, Deadline{begin + std::chrono::milliseconds(700)});
   EXPECT_EQ(result.status, Status::interrupted);
   EXPECT_EQ(result.reason_code, ReasonCode::quick_time_spent);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60))

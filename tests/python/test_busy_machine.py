@@ -67,7 +67,9 @@ def test_ends_with_an_order_next_to_a_busy_loop(tmp_path: Path) -> None:
     assert answer.order == ["onednn graph", "reference eager"]
 
 
-@pytest.mark.skipif(not os.environ.get("ASSAY_SLOW"), reason="it takes ten minutes: scripts/test --slow")
+@pytest.mark.skipif(
+    not os.environ.get("ASSAY_NIGHTLY"), reason="it takes ten minutes: scripts/test --nightly"
+)
 @pytest.mark.skipif(
     not all((ENVIRONMENTS / name / "bin/python").exists() for name in ("mxnet", "jax")),
     reason="MXNet or JAX is not set up",

@@ -285,9 +285,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"local_changes", MergeRefusal::other_build,
                 [](auto& parts) { run_of(parts)["dirty"] = true; }},
         Refused{"another_compiler", MergeRefusal::other_build,
-                [](auto& parts) {
-                  run_of(parts)["build"] = {{"compiler", "another"}};
-                }},
+                [](auto& parts) { run_of(parts)["build"] = {{"compiler", "another"}}; }},
         Refused{"another_config", MergeRefusal::other_config,
                 [](auto& parts) { run_of(parts)["config"]["forks"] = 7; }},
         Refused{"another_cut", MergeRefusal::other_shards,

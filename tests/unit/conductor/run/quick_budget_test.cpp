@@ -26,7 +26,9 @@ TEST(QuickBudget, is_of_each_backend_and_its_rest_ends_at_a_deadline) {
 
 TEST(QuickBudget, NeverEndsWithoutALimit) {
   QuickBudget budget(std::nullopt);
-  { const QuickBudget::Stopwatch stopwatch(budget, "fast"); }
+  {
+    const QuickBudget::Stopwatch stopwatch(budget, "fast");
+  }
   EXPECT_FALSE(budget.spent("fast"));
   EXPECT_FALSE(budget.deadline("fast"));
 }
