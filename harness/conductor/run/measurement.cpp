@@ -139,6 +139,13 @@ struct Measurement::Parts {
     return left_out;
   }
 
+  // Whether --max-time ended before the forks of a cell.
+  bool out_of_time() const {
+    for (std::size_t i = 0; budget_.run_end() && i < cells_.size(); ++i)
+      if (cells_[i].runnable() && report_.cells[i].status == Status::interrupted) return true;
+    return false;
+  }
+
   void prepare_report() {
     const BuildInfo& build = build_info();
     report_.run = {{"command_line", request_.command_line},
@@ -496,7 +503,7 @@ struct Measurement::Parts {
       CellReport& row = report_.cells[i];
       if (!is_elsewhere(i)) row.better = memory.better(row, machine_of(report_, row));
     }
-    report_.run["complete"] = !cut_short && !out_of_budget();
+    report_.run["complete"] = !cut_short && !out_of_budget() && !out_of_time();
     if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
     journal_.finish(report_);
     return std::move(report_);
