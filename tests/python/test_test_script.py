@@ -29,6 +29,7 @@ def calls_with(folder: Path, nvidia_smi: str) -> list[str]:
         "scripts/format",
         "scripts/lab/check-types",
         "tools/bin/pytest",
+        "tools/bin/python",
         "tools/bin/ruff",
         "bin/ctest",
     ):

@@ -90,9 +90,11 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   const fs::path path = folder.path() / "cell";
   const ExamPlan plan{cell.seed, cell.distinct, 2, cell.task, cell.precision};
   write_exam(path / "check", program, plan);
-  const OracleCache no_cache{fs::path()};
+  // Modes, backends and tasks share answers.
+  static const TemporaryFolder answered;
+  static const OracleCache cache{answered.path()};
   const fs::path oracle =
-      no_cache
+      cache
           .answers({path / "check", cell.task, cell.precision, 4}, program,
                    {"reference", "graph", {"none"}, cell.threads}, folder.path() / "oracle",
                    [&](const fs::path& at) { answer(at, cell.threads); })
