@@ -127,6 +127,9 @@ def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | Non
         for i, line in enumerate(lines.split("\n")[:-2])
     ]
     head = {name: _read(value, name, f"{where}: {name}") for name, value in head.items()}
+    order = {axis.key: i for i, axis in enumerate(head["axes"])}  # an object of JSON has none
+    for cell in cells:
+        cell.axes = dict(sorted(cell.axes.items(), key=lambda axis: order.get(axis[0], len(order))))
     for report, path in zip(head["reports"], paths, strict=True):
         for name in ("run", "environment"):
             if not isinstance(getattr(report, name), dict):

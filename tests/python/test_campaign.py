@@ -151,6 +151,7 @@ def test_every_mode_of_the_fault_worker_that_goes_wrong_is_a_variant() -> None:
     behaves |= {"busy", "claims_others", "compiles_longer", "zeros", "rewrites_a_plan", "rewrites_operands"}
     behaves |= {"exchanges_too_long", "exchanges_in_no_time"}  # if it is asked for an exchange, unlike here
     behaves |= {"exchanges_in_other_rounds", "exchanges_without_a_word"}
+    behaves |= {"hangs_in_round_2", "starves"}  # in a run with --max-time
     assert {variant.mode for variant in variants} == set(modes) - behaves
     assert all(variant.words or variant.status == "ok" for variant in variants if variant.checked)
 

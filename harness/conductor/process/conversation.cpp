@@ -370,8 +370,9 @@ class Worker::Conversation {
     if (!cause.empty()) cause = ": " + cause;
     if (plan_.deadline && deadline == plan_.deadline->at) {
       const bool quick = plan_.deadline->code == ReasonCode::quick_time_spent;
-      fail(plan_.deadline->code, fmt::format("the time that {} ended {}{}{}",
-                                             quick ? "--quick allows for the backend" : "--max-time allows",
+      fail(plan_.deadline->code, fmt::format("{} {}{}{}",
+                                             quick ? "the time that --quick allows for the backend ended"
+                                                   : "the time that --max-time allows ended",
                                              doing, cause, steps_so_far()));
     }
     if (cause.empty()) {
