@@ -87,6 +87,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   plan_.emplace(clock_, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
                 std::move(evaluation_steps));
 
+  if (epochs) step_counter_.emplace(cell_folder_ / step_counter_file, plan_->planned());
   results_.clock = measure_clock();
   const LoaderRequest& loader = request_.loader;
   results_.loader = {.kind = loader.kind,
@@ -231,6 +232,7 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   // Copying a filled batch is part of a step, for every backend.
   wait_ns_ += (ahead ? there : now_()) - begin;
   ++batches_read_;
+  if (step_counter_ && !evaluating) step_counter_->set(plan_->done() + batches_read_ - 1);
   if (evaluating) labels_.assign(labels, labels + request_.batch * labels_of_sample_);
   return samples;
 }

@@ -21,6 +21,7 @@
 #include "harness/core/error.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/request.hpp"
+#include "harness/protocol/step_counter.hpp"
 
 namespace assay {
 
@@ -84,6 +85,7 @@ class BatchSession {
   assay_layout layout_ = {};
   std::int64_t labels_of_sample_ = 1;
   std::optional<BlockPlan> plan_;
+  std::optional<StepCounter> step_counter_;  // of an epoch, whose block may take minutes
   Agree agree_;
   CounterReader counter_reader_;
   Evaluator evaluator_;

@@ -20,6 +20,7 @@
 #include "harness/machine/cores.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/protocol/disturbance.hpp"
+#include "harness/protocol/step_counter.hpp"
 
 namespace assay {
 namespace {
@@ -312,9 +313,7 @@ class Worker::Conversation {
           Event event = parse(line.text);
           if (const auto* error = std::get_if<protocol::Error>(&event)) report_error(*error);
           if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
-            progress_ = *progress;
-            if (watch_.progress) watch_.progress(*progress);
-            give_up_if_asked(*progress);
+            take_progress(*progress);
             reject_late(deadline, doing);  // progress messages do not extend the deadline
             break;
           }
@@ -337,7 +336,9 @@ class Worker::Conversation {
     }
   }
 
-  void give_up_if_asked(const protocol::Progress& progress) {
+  void take_progress(const protocol::Progress& progress) {
+    progress_ = progress;
+    if (watch_.progress) watch_.progress(progress);
     if (!run_ || !watch_.give_up) return;
     const double seconds = seconds_since(run_->begin);
     const auto waited_share = [&] { return waited_seconds().value_or(0) / seconds; };
@@ -434,7 +435,12 @@ class Worker::Conversation {
   // Waits for an event, a line of the log, a signal, the time of a sample or the deadline.
   void sleep_until(Clock::time_point deadline) {
     const bool sampling = plan_.sample_seconds > 0;
-    if (sampling && Clock::now() >= next_sample_) sample();
+    if (sampling && Clock::now() >= next_sample_) {
+      sample();
+      if (run_)
+        if (const auto steps = read_step_counter(plan_.worker.cell_folder / step_counter_file))
+          take_progress(*steps);
+    }
     if (sampling) deadline = std::min(deadline, next_sample_);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::array<pollfd, 4> waits = {

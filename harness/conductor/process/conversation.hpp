@@ -48,7 +48,7 @@ struct RunSoFar {
 // Callbacks of the conversation; may be empty.
 struct ConversationWatch {
   std::function<void(const protocol::Progress&)> progress;
-  // With each progress of the command `run`. Why the conversation must end (`max_time_spent`); empty: it goes on.
+  // With each progress of the command `run`, which a worker reports between blocks and counts within an epoch. Why the conversation must end (`max_time_spent`); empty: it goes on.
   std::function<std::string(const protocol::Progress&, const RunSoFar&)> give_up{};
   std::function<void(protocol::Verb)> phase;
   const Interrupts* interrupts = nullptr;

@@ -346,11 +346,11 @@ struct Measurement::Parts {
 
   // Why a fork is ended: see Measurement::time(). A few steps do not show how long the others take.
   std::string reason_to_give_up(const protocol::Progress& progress, const RunSoFar& run) {
-    constexpr double min_seconds = 2, min_waited = 0.25;
+    constexpr double min_seconds = 2, min_waited = 0.25, min_left = 5;
     if (!patience_ || run.seconds < min_seconds || progress.done <= 0) return "";
     const double step = run.seconds / static_cast<double>(progress.done);
-    if (step * static_cast<double>(progress.planned) <= *patience_ || run.waited_share() < min_waited)
-      return "";
+    const double left = step * static_cast<double>(progress.planned - progress.done);
+    if (left < min_left || run.seconds + left <= *patience_ || run.waited_share() < min_waited) return "";
     starved_step_ = step;
     return fmt::format("{} of {} steps took {}", progress.done, progress.planned, duration_text(run.seconds));
   }
