@@ -53,6 +53,8 @@ class Heading:
 
 
 class Cell(Item):
+    axes: dict[str, str]  # in the order of the analysis' own list
+
     @property
     def batch(self) -> int:
         return int(self.axes["batch"])
