@@ -183,11 +183,12 @@ struct ProvisionalRow {
   // The nearest row before it from which it stays apart: in each round, and in at least six, it took longer than that one,
   // also without what others can have cost it (undisturbed_step_at_least()). A place in Analysis::cells.
   std::optional<std::size_t> apart_from{};
-  bool passive = false;  // its times are of forks with the flag passive
 };
 // The order of a group by all of its rounds, also by the disturbed ones. It is not a ranking, and no verdict uses it.
 struct Provisional {
-  int rounds = 0, disturbed = 0;       // disturbed: of the rounds
+  int rounds = 0, disturbed = 0;  // disturbed: of the rounds
+  // The threads of its forks, if they have the flag fewer_threads: those are taken if no fewer cells have them than have others.
+  std::optional<int> threads{};
   std::vector<ProvisionalRow> rows{};  // by the median of their times over those of the fastest
 };
 
@@ -273,8 +274,8 @@ Analysis analyze(const Report& report);
 std::optional<TimeToAccuracy> time_to_accuracy(const AnalyzedCell& cell, double target);
 
 // The cells with forks that are ok, by all rounds, disturbed or not. `cell` and `apart_from` of a row are places in `cells`.
-// Leaves out cells that share no round with the fastest.
-std::vector<ProvisionalRow> order_by_all_rounds(std::span<const CellReport* const> cells);
+// Leaves out cells that share no round with the fastest. Nothing if fewer than two are left.
+std::optional<Provisional> order_by_all_rounds(std::span<const CellReport* const> cells);
 
 // Fills in the provisional order of each group of one report in which fewer than two rounds count, one or more were
 // disturbed, and two or more cells were timed and are equal to the oracle; then their order in `in_rank` is this one.

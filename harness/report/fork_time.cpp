@@ -93,7 +93,7 @@ void mark_disturbances(std::vector<CellReport>& cells) {
 
 bool counts(const Fork& fork) {
   return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round) &&
-         !contains(fork.flags, quality_flag::placement) && !contains(fork.flags, quality_flag::passive);
+         !contains(fork.flags, quality_flag::placement) && !contains(fork.flags, quality_flag::fewer_threads);
 }
 
 namespace {
@@ -165,8 +165,8 @@ std::vector<const Fork*> counted_forks(const CellReport& cell) {
     if (counts(fork)) counted.push_back(&fork);
   if (!counted.empty()) return counted;
   std::vector<const Fork*> ok = ok_forks(cell);
-  const auto is_passive = [](const Fork* fork) { return contains(fork->flags, quality_flag::passive); };
-  if (!std::ranges::all_of(ok, is_passive)) std::erase_if(ok, is_passive);
+  const auto has_fewer = [](const Fork* fork) { return contains(fork->flags, quality_flag::fewer_threads); };
+  if (!std::ranges::all_of(ok, has_fewer)) std::erase_if(ok, has_fewer);
   return ok;
 }
 

@@ -39,8 +39,8 @@ inline constexpr const char* stolen = "stolen";        // the hypervisor took th
 inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
 inline constexpr const char* disturbed_round = "disturbed_round";
 inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
-// Its waiting threads slept (OMP_WAIT_POLICY=passive), unlike those of other forks, because the machine was busy.
-inline constexpr const char* passive = "passive";
+// It had fewer threads than its cell, because the machine was busy.
+inline constexpr const char* fewer_threads = "fewer_threads";
 inline constexpr const char* profiled = "profiled";  // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
@@ -56,7 +56,7 @@ bool mark_disturbances(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbances(std::vector<CellReport>& cells);
 
-// Whether the fork's times count: ok, not in a disturbed round, and without the flags placement and passive. Placement is
+// Whether the fork's times count: ok, not in a disturbed round, and without the flags placement and fewer_threads. Placement is
 // read outside of the program, so it drops only the fork itself.
 bool counts(const Fork& fork);
 // The time of a step, on average over the timed blocks; nothing if no block was timed.
@@ -75,7 +75,7 @@ int uncounted_forks(std::span<const CellReport* const> cells);
 // hypervisor takes depends on how often a program waits.
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
 
-// The forks of a cell's times: those that count. If none counts, all ok forks without the flag passive; if all have it, all
+// The forks of a cell's times: those that count. If none counts, all ok forks without the flag fewer_threads; if all have it, all
 // of them.
 std::vector<const Fork*> counted_forks(const CellReport& cell);
 // The forks of values that a disturbed machine does not change (accuracy, memory): all ok forks.

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "harness/core/statistics.hpp"
@@ -17,7 +20,6 @@ using ForkByRound = std::map<int, const Fork*>;
 struct Timed {
   std::size_t cell = 0;
   ForkByRound forks{};
-  bool passive = false;
 };
 
 double step_of(const Fork& fork) { return fork_time(fork)->step_seconds; }
@@ -28,14 +30,28 @@ double median_step(const ForkByRound& forks) {
   return median(times);
 }
 
-// The forks with the faster way of waiting, if some were passive.
-Timed timed(std::size_t place, const CellReport& cell) {
-  ForkByRound own, passive;
-  for (const Fork& fork : cell.forks)
-    if (fork.status == Status::ok && fork_time(fork))
-      (contains(fork.flags, quality_flag::passive) ? passive : own)[fork.round] = &fork;
-  const bool rests = !passive.empty() && (own.empty() || median_step(passive) < median_step(own));
-  return {place, rests ? std::move(passive) : std::move(own), rests};
+// The cells with such forks that are ok: with all of their threads, or with fewer.
+std::vector<Timed> timed(std::span<const CellReport* const> cells, bool with_fewer) {
+  std::vector<Timed> all;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    Timed one{.cell = i};
+    for (const Fork& fork : cells[i]->forks)
+      if (fork.status == Status::ok && fork_time(fork) &&
+          contains(fork.flags, quality_flag::fewer_threads) == with_fewer)
+        one.forks[fork.round] = &fork;
+    if (!one.forks.empty()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// As the conductor has noted it.
+std::optional<int> threads_of(const Fork& fork) {
+  const auto found = fork.settings.find("fewer_threads");
+  if (found == fork.settings.end()) return std::nullopt;
+  int threads = 0;
+  const std::string& text = found->second;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), threads);
+  return read.ec == std::errc() ? std::optional(threads) : std::nullopt;
 }
 
 // A cell that only lacks undisturbed rounds, or rounds.
@@ -88,8 +104,7 @@ std::vector<ProvisionalRow> rows_of(std::vector<Timed> cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::vector<double> ratios = ratios_of(cells[i], cells.front());
     if (ratios.empty()) continue;
-    ProvisionalRow row{
-        .cell = cells[i].cell, .to_first = without_interval(ratios), .passive = cells[i].passive};
+    ProvisionalRow row{.cell = cells[i].cell, .to_first = without_interval(ratios)};
     for (std::size_t before = i; before-- > 0 && !row.apart_from;)
       if (stays_apart(cells[i], cells[before])) row.apart_from = cells[before].cell;
     rows.push_back(row);
@@ -100,7 +115,6 @@ std::vector<ProvisionalRow> rows_of(std::vector<Timed> cells) {
 std::optional<Provisional> provisional_of(const Analysis& all, const AnalyzedGroup& group) {
   std::vector<const CellReport*> cells;
   std::vector<std::size_t> places;
-  std::set<int> rounds, disturbed;
   for (const std::size_t i : group.cells) {
     const CellReport& cell = all.report_cell(i);
     if (all.cells[i].report != all.cells[group.cells.front()].report ||
@@ -109,16 +123,10 @@ std::optional<Provisional> provisional_of(const Analysis& all, const AnalyzedGro
     if (!may_be_placed(cell)) continue;
     cells.push_back(&cell);
     places.push_back(i);
-    for (const Fork* fork : ok_forks(cell)) {
-      rounds.insert(fork->round);
-      if (!counts(*fork)) disturbed.insert(fork->round);
-    }
   }
-  Provisional found{.rounds = static_cast<int>(rounds.size()),
-                    .disturbed = static_cast<int>(disturbed.size()),
-                    .rows = order_by_all_rounds(cells)};
-  if (found.rows.size() < 2 || disturbed.empty()) return std::nullopt;
-  for (ProvisionalRow& row : found.rows) {
+  std::optional<Provisional> found = order_by_all_rounds(cells);
+  if (!found || found->disturbed == 0) return std::nullopt;
+  for (ProvisionalRow& row : found->rows) {
     row.cell = places[row.cell];
     if (row.apart_from) row.apart_from = places[*row.apart_from];
   }
@@ -127,11 +135,22 @@ std::optional<Provisional> provisional_of(const Analysis& all, const AnalyzedGro
 
 }  // namespace
 
-std::vector<ProvisionalRow> order_by_all_rounds(std::span<const CellReport* const> cells) {
-  std::vector<Timed> all;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    if (Timed one = timed(i, *cells[i]); !one.forks.empty()) all.push_back(std::move(one));
-  return all.empty() ? std::vector<ProvisionalRow>() : rows_of(std::move(all));
+std::optional<Provisional> order_by_all_rounds(std::span<const CellReport* const> cells) {
+  std::vector<Timed> timed_cells = timed(cells, false);
+  if (std::vector<Timed> fewer = timed(cells, true); fewer.size() > 1 && fewer.size() >= timed_cells.size())
+    timed_cells = std::move(fewer);
+  if (timed_cells.size() < 2) return std::nullopt;
+  Provisional order{.threads = threads_of(*timed_cells.front().forks.begin()->second)};
+  std::set<int> rounds, disturbed;
+  for (const Timed& cell : timed_cells)
+    for (const auto& [round, fork] : cell.forks) {
+      rounds.insert(round);
+      if (!counts(*fork)) disturbed.insert(round);
+    }
+  order.rounds = static_cast<int>(rounds.size());
+  order.disturbed = static_cast<int>(disturbed.size());
+  order.rows = rows_of(std::move(timed_cells));
+  return order.rows.size() > 1 ? std::optional(std::move(order)) : std::nullopt;
 }
 
 void add_provisional(Analysis& all) {

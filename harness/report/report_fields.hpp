@@ -207,7 +207,7 @@ inline Description describe(Of<Fork>) {
           "processors), `stolen` (the hypervisor took over 3 % of them), `placement` (the host had some of them on one "
           "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
           "fork that it is compared with was disturbed in this round, or most forks were stolen: the round does not "
-          "count), `passive` (the machine was busy, and its waiting threads slept: the fork does not count), `throttled` (the GPU), `profiled`.")
+          "count), `fewer_threads` (the machine was busy, and it had fewer threads than its cell: the fork does not count), `throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
             "Other reasons to doubt its numbers, which do not affect its rank: foreign processes on the "

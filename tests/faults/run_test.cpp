@@ -168,9 +168,8 @@ TEST_F(RunTest, KeepsTheForksOfACellWhoseLaterForkWasCutOff) {
   EXPECT_EQ(report.cells.at(1).forks.size(), 1U);
 }
 
-TEST_F(RunTest, RepeatsAForkWhoseThreadsStarveWithThreadsThatSleep) {
+TEST_F(RunTest, RepeatsAForkWhoseThreadsStarveWithFewerThreads) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor";
-  ::unsetenv("OMP_WAIT_POLICY");  // CTest's, which a run would take for its user's
   RunRequest made;
   made.config = config_from_json({{"workload", "mlp"},
                                   {"dataset", "synthetic"},
@@ -187,8 +186,8 @@ TEST_F(RunTest, RepeatsAForkWhoseThreadsStarveWithThreadsThatSleep) {
   const CellReport& cell = report.cells.at(0);
   ASSERT_EQ(cell.status, Status::ok) << cell.reason;
   ASSERT_EQ(cell.forks.size(), 1U) << "what was given up is no fork";
-  EXPECT_TRUE(contains(cell.forks[0].flags, quality_flag::passive));
-  EXPECT_EQ(cell.forks[0].settings.at("wait_policy"), "OMP_WAIT_POLICY=passive");
+  EXPECT_TRUE(contains(cell.forks[0].flags, quality_flag::fewer_threads));
+  EXPECT_EQ(cell.forks[0].settings.at("fewer_threads"), "1");
   EXPECT_THAT(cell.forks[0].warnings, Contains(HasSubstr("use --threads 1, or stop other work")));
   EXPECT_FALSE(ranked_time(cell));
 }
@@ -530,7 +529,9 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     return "none";
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
-  EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
+  EXPECT_THAT(refusal([](RunRequest& r) {
+                r.environment = {{"cpu", {{"model", "another"}}}};
+              }),
               HasSubstr("the earlier report is from another machine"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
               HasSubstr("forks of two builds must not be mixed"));

@@ -13,7 +13,6 @@
 #include <iostream>
 #include <new>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -207,10 +206,9 @@ Json evaluation(const char* split, double accuracy) {
                        {"seconds", 1.0}}});
 }
 
-// Unless its threads are to sleep: reports hardly any progress, while more threads spin than there are processors.
+// With two threads it reports hardly any progress, while more threads spin than there are processors.
 void starve(Worker& worker) {
-  const char* policy = std::getenv("OMP_WAIT_POLICY");
-  if (policy && std::string_view(policy) == "passive") return;
+  if (worker.request.at("threads") == 1) return;
   for (int i = 0; i < 8; ++i)
     std::thread([] {
       for (volatile bool on = true; on;) {

@@ -176,8 +176,7 @@ inline Description describe(Of<ProvisionalRow>) {
             "Its time over that of the first row, over all rounds of both: without an interval."),
       field(
           "apart_from", &ProvisionalRow::apart_from,
-          "The nearest cell before it from which it stays apart, in every round and by more than the disturbance explains."),
-      field("passive", &ProvisionalRow::passive, "Its times are of forks with the flag `passive`."));
+          "The nearest cell before it from which it stays apart, in every round and by more than the disturbance explains."));
 }
 
 inline Description describe(Of<Provisional>) {
@@ -185,6 +184,8 @@ inline Description describe(Of<Provisional>) {
                 "The order of a group by all of its rounds, also the disturbed ones. It is not a ranking.",
                 field("rounds", &Provisional::rounds, "Number of rounds."),
                 field("disturbed", &Provisional::disturbed, "Number of rounds that do not count."),
+                field("threads", &Provisional::threads,
+                      "The threads of its forks, if they have the flag `fewer_threads`; else null."),
                 field("rows", &Provisional::rows, "The fastest first."));
 }
 

@@ -104,7 +104,7 @@ std::string provisional_text(const Analysis& all, const Provisional& order) {
   for (const ProvisionalRow& row : order.rows) {
     if (places.size() == max_named) break;
     const AnalyzedCell& cell = all.cells[row.cell];
-    const std::string name = cell.series + (row.passive ? " (with sleeping threads)" : "");
+    const std::string& name = cell.series;
     const PairedRatio& ratio = row.to_first;
     const std::string range = ratio.n < 2 ? ""
                                           : fmt::format(" ({} to {})", format_significant(ratio.least),
@@ -116,10 +116,11 @@ std::string provisional_text(const Analysis& all, const Provisional& order) {
       apart.push_back(fmt::format("{} from {}", cell.series, all.cells[*row.apart_from].series));
   }
   const std::size_t left = order.rows.size() - places.size();
-  std::string text =
-      fmt::format("Provisional order, by {} round{}, of which {} {} disturbed: {}{}.", order.rounds,
-                  order.rounds == 1 ? "" : "s", order.disturbed, order.disturbed == 1 ? "was" : "were",
-                  fmt::join(places, "; "), left > 0 ? fmt::format("; and {} more", left) : "");
+  std::string text = fmt::format(
+      "Provisional order, by {} round{}, of which {} {} disturbed{}: {}{}.", order.rounds,
+      order.rounds == 1 ? "" : "s", order.disturbed, order.disturbed == 1 ? "was" : "were",
+      order.threads ? fmt::format(", with --threads {} because the machine was busy", *order.threads) : "",
+      fmt::join(places, "; "), left > 0 ? fmt::format("; and {} more", left) : "");
   if (!apart.empty())
     text += fmt::format(" Apart in every round by more than the disturbance explains: {}.",
                         fmt::join(apart, ", "));

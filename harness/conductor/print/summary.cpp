@@ -157,7 +157,9 @@ std::string ratio_heading(const Analysis& all, const AnalyzedGroup& group) {
   if (const auto base = group.baselines.front())
     return group.cells.size() > 1 ? "vs " + short_name(all.report_cell(*base)) : "ratio";
   if (!group.provisional) return "ratio";
-  return "provisional vs " + short_name(all.report_cell(group.provisional->rows.front().cell));
+  const std::optional<int> threads = group.provisional->threads;
+  return fmt::format("provisional{} vs {}", threads ? fmt::format(" t{}", *threads) : "",
+                     short_name(all.report_cell(group.provisional->rows.front().cell)));
 }
 std::string ratio_entry(const Analysis& all, const AnalyzedGroup& group, std::size_t cell) {
   if (group.cells.size() < 2) return "";

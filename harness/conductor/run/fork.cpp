@@ -412,6 +412,11 @@ Cell already_warm(Cell cell) {
   return cell;
 }
 
+Cell with_threads(Cell cell, std::optional<int> threads) {
+  cell.axes.threads = threads.value_or(cell.axes.threads);
+  return cell;
+}
+
 // The workers' processors that do not share a physical core as far as the system shows it; none if the work is on a
 // GPU.
 std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members) {
@@ -518,10 +523,11 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     else
       own = std::make_unique<Scratch>(context.scratch / ((timed ? "" : "check-") + file_name_of(cell)),
                                       context.keep_folders);
+    const Cell acting = with_threads(cell, timed ? context.threads : std::nullopt);
     std::vector<Member> members = members_of(cell, used ? used->folder->path() : own->path());
     begin = Clock::now();
     for (Member& member : members) {
-      write_cell_folder(member.folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
+      write_cell_folder(member.folder, used ? already_warm(acting) : acting, program, purpose, fork.seed,
                         set ? set->exam.folder : "", context.data, context.weights, member.place);
       if (set) member.given.emplace(member.folder, *set, member.place);
     }
@@ -530,7 +536,9 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
     std::vector<ConversationPlan> plans;
     for (Member& member : members) {
-      member.plan = plan_for(cell, *cell.backend, member.folder, {first, second}, context, member.place);
+      member.plan = plan_for(acting, *cell.backend, member.folder, {first, second}, context, member.place);
+      if (timed && context.threads)
+        member.plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane);
       plans.push_back(member.plan);
     }
     if (!used) {
@@ -572,7 +580,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.variables = own_variables(members.front().plan.worker);
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, members, result, results);
-    if (timed && context.passive) fork.flags.emplace_back(quality_flag::passive);
+    if (timed && context.threads) {
+      fork.flags.emplace_back(quality_flag::fewer_threads);
+      fork.settings["fewer_threads"] = std::to_string(*context.threads);
+    }
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.

@@ -27,8 +27,9 @@ struct ForkContext {
   ConversationWatch watch{};
   // Latest end of the conversations of a fork; absent: only the phases have limits.
   std::optional<Deadline> deadline{};
-  int lane = 0;          // number of the lane of parallel checks, from 0
-  bool passive = false;  // the waiting OpenMP threads of a timed fork sleep: it gets the flag passive
+  int lane = 0;  // number of the lane of parallel checks, from 0
+  // Threads of a timed fork, if it is to have fewer than its cell, on the same processors; it gets the flag fewer_threads.
+  std::optional<int> threads{};
 };
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/checks.hpp"
 #include "harness/conductor/run/core_watch.hpp"
+#include "harness/conductor/run/crowding.hpp"
 #include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/fork.hpp"
@@ -24,8 +25,6 @@
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/resume.hpp"
 #include "harness/conductor/run/roofline.hpp"
-#include "harness/conductor/run/waiting.hpp"
-#include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/io/scratch_root.hpp"
 #include "harness/core/json/encode.hpp"
@@ -338,10 +337,12 @@ struct Measurement::Parts {
     end_with(fork, ReasonCode::faster_than_machine, reason);
   }
 
-  // Whether the waiting threads of the cell's forks can be made to sleep, and may be.
-  bool may_sleep(const Cell& cell) const {
-    return sleeping_allowed_ && cell.axes.device == DeviceKind::cpu && cell.axes.threads_of_all_ranks() > 1 &&
-           settings_.fork_style == ForkStyle::fresh && !caller_chooses_waiting();
+  // With how many threads the cell's next fork runs on a busy machine; nothing if it cannot be with fewer than it has.
+  std::optional<int> fewer_threads(const Cell& cell, int left_out) const {
+    const int threads = std::max(1, cell.axes.threads - left_out);
+    const bool may = fewer_allowed_ && cell.axes.device == DeviceKind::cpu && cell.axes.ranks() == 1 &&
+                     cell.axes.loader_threads() == 0 && settings_.fork_style == ForkStyle::fresh;
+    return may && left_out > 0 && threads < cell.axes.threads ? std::optional(threads) : std::nullopt;
   }
 
   // Why a fork is ended: see Measurement::time(). A few steps do not show how long the others take.
@@ -355,28 +356,26 @@ struct Measurement::Parts {
     return fmt::format("{} of {} steps took {}", progress.done, progress.planned, duration_text(run.seconds));
   }
 
-  // Times one fork; again, with threads that sleep, if the first one was given up.
+  // Times one fork; again, with fewer threads, if the first one was given up.
   ForkOutcome attempt(const PlannedFork& planned, std::optional<double> fair_share) {
     const Cell& cell = cells_[planned.cell];
-    const bool may = may_sleep(cell);
     const std::string name = fmt::format("{} round {}", names_[planned.cell], planned.round + 1);
-    const auto once = [&](bool passive) {
-      context_.passive = passive;
-      patience_ = may && !passive ? fair_share : std::nullopt;
+    const auto once = [&] {
+      context_.threads = fewer_threads(cell, crowding_.threads_left_out());
+      patience_ = !context_.threads && fewer_threads(cell, 1) ? fair_share : std::nullopt;
       starved_step_.reset();
       context_.deadline = budget_.deadline(cell.axes.backend);
       progress_.begin(name);
       return time_cell(cell, planned.round, context_, &residents_[planned.cell]);
     };
-    ForkOutcome outcome = once(may && waiting_.sleeps(planned.cell));
+    ForkOutcome outcome = once();
     if (!starved_step_) return outcome;
-    waiting_.note_starved(planned.cell);
+    crowding_.note_starved();
     const double step = *starved_step_;
-    progress_.note(fmt::format(
-        "{}: given up, {}: its threads spin next to other work; again with threads that sleep while "
-        "they wait",
-        name, outcome.fork.reason));
-    outcome = once(true);
+    progress_.note(
+        fmt::format("{}: given up, {}: its {} threads share processors with other work; again with fewer",
+                    name, outcome.fork.reason, cell.axes.threads));
+    outcome = once();
     name_starvation(planned.cell, outcome.fork, step, planned.round);
     return outcome;
   }
@@ -397,14 +396,12 @@ struct Measurement::Parts {
     if (!starved || *starved < min_ratio * time->step_seconds) return;
     named_.insert(index);
     const int threads = cells_[index].axes.threads;
-    const bool passive = contains(fork.flags, quality_flag::passive);
+    const int fewer = context_.threads.value_or(std::max(1, threads - 1));
     fork.warnings.push_back(fmt::format(
-        "its threads share processors with other work: a step took {} in round {}{}, and {} in this fork{}: use --threads {}, "
-        "or stop other work",
-        duration_text(*starved), round + 1,
-        passive ? fmt::format(" while {} threads spin as they wait", threads) : "",
-        duration_text(time->step_seconds), passive ? ", whose threads sleep (OMP_WAIT_POLICY=passive)" : "",
-        std::max(1, threads - 1)));
+        "its {} threads share processors with other work: a step took {} in round {}, and {} in this fork{}: use --threads "
+        "{}, or stop other work",
+        threads, duration_text(*starved), round + 1, duration_text(time->step_seconds),
+        context_.threads ? fmt::format(", with --threads {}", fewer) : "", fewer));
   }
 
   // The run is over: keeps only what a reader must know of a cell that has no other fork.
@@ -426,7 +423,7 @@ struct Measurement::Parts {
     if (outcome.fork.reason_code == ReasonCode::max_time_spent) outcome.verified = {};
     if (outcome.fork.status == Status::ok) {
       name_starvation(planned.cell, outcome.fork, std::nullopt, planned.round);
-      waiting_.note(planned.cell, outcome.fork);
+      crowding_.note(outcome.fork);
     }
     if (outcome.hello) {
       reject_other_libraries(row, outcome);
@@ -534,8 +531,8 @@ struct Measurement::Parts {
   std::vector<std::string> names_;                                  // short names of the cells
   std::map<std::size_t, bool> draws_;                               // by cell: whether it has a dropout
   std::set<std::size_t> named_;                                     // cells, by name_starvation()
-  Waiting waiting_{cells_.size()};
-  bool sleeping_allowed_ = false;
+  Crowding crowding_{cells_.size()};
+  bool fewer_allowed_ = false;
   std::optional<double> patience_;      // seconds for the steps of the current fork; absent: no limit
   std::optional<double> starved_step_;  // seconds of a step of the fork that was given up
   int session_ = 0;
@@ -570,7 +567,7 @@ void Measurement::time(const PlannedFork& fork, std::optional<double> fair_share
   parts_->time(fork, fair_share);
 }
 void Measurement::end_at(std::chrono::steady_clock::time_point end) { parts_->budget_.end_run_at(end); }
-void Measurement::allow_sleeping_threads() { parts_->sleeping_allowed_ = true; }
+void Measurement::allow_fewer_threads() { parts_->fewer_allowed_ = true; }
 Report Measurement::finish(bool cut_short) {
   take_cores_back();
   return parts_->finish(cut_short);

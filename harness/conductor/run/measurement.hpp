@@ -47,15 +47,15 @@ class Measurement {
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   // Whether the cell can be run, has not failed permanently, and has no fork of that round.
   bool wanted(const PlannedFork& fork) const;
-  // fair_share: seconds. If the fork would take longer because its waiting threads spin next to other work, it is ended and
-  // made again with threads that sleep (see Waiting).
+  // fair_share: seconds. If the fork would take longer because its threads wait for processors that other work uses, it is
+  // ended and made again with fewer threads (see Crowding).
   void time(const PlannedFork& fork, std::optional<double> fair_share = {});
 
   // Ends what is not done by then. A first fork that is cut off is a row of its cell, `max_time_spent`; a later one is
   // dropped.
   void end_at(std::chrono::steady_clock::time_point end);
-  // Lets forks be passive on a busy machine. Without this call all are alike.
-  void allow_sleeping_threads();
+  // Lets forks have fewer threads on a busy machine. Without this call all have those of their cell.
+  void allow_fewer_threads();
 
   // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not
   // reach everything that was planned.

@@ -97,13 +97,14 @@ std::string learnt(const Report& report, std::size_t cell) {
   std::vector<const CellReport*> group;
   for (const CellReport& other : report.cells)
     if (group_title(other.axes) == group_title(report.cells[cell].axes)) group.push_back(&other);
-  const std::vector<ProvisionalRow> rows = order_by_all_rounds(group);
-  if (rows.size() < 2) return "";
+  const std::optional<Provisional> order = order_by_all_rounds(group);
+  if (!order) return "";
+  const std::vector<ProvisionalRow>& rows = order->rows;
   std::string text;
   for (std::size_t i = 0; i < std::min(max_named, rows.size()); ++i)
     text += fmt::format("{}{}{}", i == 0 ? "" : ", ", short_name(*group[rows[i].cell]),
                         i == 0 ? "" : fmt::format(" {:.2f}x", rows[i].to_first.value));
-  return text;
+  return order->threads ? fmt::format("{} (threads: {})", text, *order->threads) : text;
 }
 
 }  // namespace assay

@@ -132,7 +132,7 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
   measurement.prepare();
   Pace pace(measurement.settings().max_seconds, begin);
   if (pace.end() && !request.check_only) measurement.end_at(*pace.end());
-  measurement.allow_sleeping_threads();
+  measurement.allow_fewer_threads();
   const std::vector<Cell>& cells = measurement.cells();
   const RunSettings& settings = measurement.settings();
   const auto stopped = [&] { return interrupts.signal() != 0; };

@@ -1,7 +1,6 @@
 #include "harness/conductor/run/worker_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -36,19 +35,16 @@ void add_variables(std::map<std::string, std::string>& environment,
 
 fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
 
-constexpr std::array wait_variables{"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
-
 // The temporary folder of the workers; its path is short because it may contain sockets.
 fs::path temporary_folder(const ForkContext& context) { return context.scratch / "tmp"; }
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
-// and spinning next to other work makes it many times slower. So they do in a fork on a busy machine whose
-// times do not count (ForkContext::passive). The caller's environment takes precedence.
+// and spinning next to other work makes it many times slower. The caller's environment takes precedence.
 std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
                                                       const fs::path& folder, const fs::path& temporary,
-                                                      bool spins) {
+                                                      bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? warm_cache(cell) : folder / "cache";
   std::error_code ignored;
@@ -71,7 +67,7 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
     result["MALLOC_MMAP_MAX_"] = "0";
     result["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
   }
-  if (!spins && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // The order of NVML, so that the sampled GPU is the first GPU of the worker.
   if (cell.axes.device == DeviceKind::cuda) {
     if (!environment_variable("CUDA_DEVICE_ORDER")) result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
@@ -124,14 +120,9 @@ std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
   return own;
 }
 
-bool caller_chooses_waiting() {
-  return std::ranges::any_of(wait_variables,
-                             [](const char* name) { return environment_variable(name).has_value(); });
-}
-
 std::string wait_policy(const WorkerStart& worker) {
   std::string policy;
-  for (const char* name : wait_variables) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
     const std::string value = worker_variable(worker, name).value_or("");
     if (!value.empty()) policy += fmt::format("{}{}={}", policy.empty() ? "" : " ", name, value);
   }
@@ -169,8 +160,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
-  const bool spins = timed && !context.passive;
-  plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), spins);
+  plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);

@@ -29,9 +29,6 @@ std::optional<LaunchPlan> launch_plan(const Cell& cell, const std::filesystem::p
 // The variables that affect speed and differ from those of this process.
 std::map<std::string, std::string> own_variables(const WorkerStart& worker);
 
-// Whether a variable of this process sets how waiting OpenMP threads behave.
-bool caller_chooses_waiting();
-
 // The variables that set how waiting OpenMP threads of a worker behave.
 std::string wait_policy(const WorkerStart& worker);
 

@@ -113,33 +113,45 @@ TEST(Provisional, LeavesOutCellsWithOtherFaults) {
   EXPECT_FALSE(analyze(report).groups.at(0).provisional) << "one cell has no order";
 }
 
-TEST(Provisional, TakesTheForksWithTheFasterWayOfWaiting) {
-  Report report = busy_report(8, 0.1);
-  CellReport& spinning = report.cells[2];
-  for (std::size_t round = 0; round < 2; ++round)
-    for (Block& block : spinning.forks[round].blocks)
-      block.end_ns = block.begin_ns + 100 * (block.end_ns - block.begin_ns);
-  for (std::size_t round = 2; round < 8; ++round)
-    spinning.forks[round].flags.emplace_back(quality_flag::passive);
-  const Analysis all = analyze(report);
-  const Provisional& order = all.groups.at(0).provisional.value();
-  EXPECT_THAT(names(all, order), ::testing::ElementsAre("onednn", "mxnet", "jax"));
-  EXPECT_TRUE(order.rows[1].passive);
-  EXPECT_EQ(order.rows[1].to_first.n, 6);
-  EXPECT_FALSE(order.rows[0].passive);
+void give_fewer_threads(CellReport& cell, std::size_t from_round) {
+  for (std::size_t round = from_round; round < cell.forks.size(); ++round) {
+    cell.forks[round].flags.emplace_back(quality_flag::fewer_threads);
+    cell.forks[round].settings["fewer_threads"] = "1";
+  }
 }
 
-TEST(ForkTime, DoesNotCountAForkWhoseThreadsSlept) {
+TEST(Provisional, TakesForksWithFewerThreadsIfAllCellsHaveThem) {
+  Report report = busy_report(8, 0.1);
+  // With two threads jax and mxnet change places.
+  for (std::size_t round = 0; round < 2; ++round)
+    for (Block& block : report.cells[2].forks[round].blocks)
+      block.end_ns = block.begin_ns + 100 * (block.end_ns - block.begin_ns);
+  give_fewer_threads(report.cells[1], 2);
+  give_fewer_threads(report.cells[2], 2);
+  const Analysis two = analyze(report);
+  EXPECT_FALSE(two.groups.at(0).provisional->threads) << "jax has none";
+  EXPECT_EQ(two.groups.at(0).provisional->rounds, 8);
+  EXPECT_THAT(names(two, *two.groups.at(0).provisional), ::testing::ElementsAre("onednn", "jax", "mxnet"));
+  give_fewer_threads(report.cells[0], 2);
+  const Analysis one = analyze(report);
+  const Provisional& order = one.groups.at(0).provisional.value();
+  EXPECT_EQ(order.threads, 1);
+  EXPECT_EQ(order.rounds, 6);
+  EXPECT_THAT(names(one, order), ::testing::ElementsAre("onednn", "mxnet", "jax"));
+  EXPECT_EQ(order.rows[1].to_first.n, 6);
+}
+
+TEST(ForkTime, DoesNotCountAForkWithFewerThreads) {
   Fork fork = test::sample_cell("mxnet", "hybridize", 0.01, 1).forks[0];
   EXPECT_TRUE(counts(fork));
-  fork.flags = {quality_flag::passive};
+  fork.flags = {quality_flag::fewer_threads};
   EXPECT_FALSE(counts(fork));
   CellReport cell = test::sample_cell("mxnet", "hybridize", 0.01, 3);
-  cell.forks[1].flags = {quality_flag::passive};
+  cell.forks[1].flags = {quality_flag::fewer_threads};
   EXPECT_EQ(counted_forks(cell).size(), 2U);
   cell.forks[0].flags = cell.forks[2].flags = {quality_flag::disturbed_round};
-  EXPECT_EQ(counted_forks(cell).size(), 2U) << "two ways of waiting are not mixed";
-  for (Fork& one : cell.forks) one.flags = {quality_flag::passive};
+  EXPECT_EQ(counted_forks(cell).size(), 2U) << "two numbers of threads are not mixed";
+  for (Fork& one : cell.forks) one.flags = {quality_flag::fewer_threads};
   EXPECT_EQ(counted_forks(cell).size(), 3U);
 }
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/conductor/run/waiting.hpp"
+#include "harness/conductor/run/crowding.hpp"
 #include "harness/report/fork_time.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -82,39 +82,38 @@ TEST(Learnt, OrdersTheCellsOfAGroupByAllRounds) {
   EXPECT_EQ(learnt(report, 0), "");
 }
 
-Fork disturbed_fork(double step, std::int64_t waited_ns, bool passive = false) {
-  Fork fork = test::sample_cell("mxnet", "hybridize", step, 1).forks[0];
+Fork disturbed_fork(std::int64_t waited_ns, std::int64_t others_ns) {
+  Fork fork = test::sample_cell("mxnet", "hybridize", 0.01, 1).forks[0];
   fork.flags = {quality_flag::disturbed};
-  if (passive) fork.flags.emplace_back(quality_flag::passive);
-  fork.disturbance = {.processors = 2, .window_ns = 1'000, .waited_ns = waited_ns};
+  fork.disturbance = {.processors = 4, .window_ns = 1'000, .others_ns = others_ns, .waited_ns = waited_ns};
   return fork;
 }
 
-TEST(Waiting, TriesThreadsThatSleepOnABusyMachineAndKeepsWhatIsFaster) {
-  Waiting waiting(2);
-  EXPECT_FALSE(waiting.sleeps(0));
-  waiting.note(0, disturbed_fork(1.0, 900));
-  EXPECT_FALSE(waiting.sleeps(0)) << "one fork does not show that the machine is busy";
-  waiting.note(1, disturbed_fork(1.0, 100));
-  EXPECT_TRUE(waiting.sleeps(0));
-  EXPECT_FALSE(waiting.sleeps(1)) << "its threads hardly waited";
-  waiting.note(0, disturbed_fork(0.01, 100, true));
-  EXPECT_TRUE(waiting.sleeps(0)) << "faster so";
-  waiting.note(0, disturbed_fork(5, 100, true));
-  waiting.note(0, disturbed_fork(5, 100, true));
-  EXPECT_FALSE(waiting.sleeps(0)) << "slower so";
+TEST(Crowding, LeavesOutAsManyThreadsAsProcessorsAreTaken) {
+  Crowding crowding(2);
+  EXPECT_EQ(crowding.threads_left_out(), 0);
+  crowding.note(disturbed_fork(900, 1'700));
+  EXPECT_EQ(crowding.threads_left_out(), 0) << "one fork does not show that the machine is busy";
+  crowding.note(disturbed_fork(100, 2'100));
+  EXPECT_EQ(crowding.threads_left_out(), 2);
+  crowding.note(disturbed_fork(0, 2'100));
+  EXPECT_EQ(crowding.threads_left_out(), 2) << "with fewer threads none waits, and the machine is as busy";
+  Fork quiet = disturbed_fork(0, 0);
+  quiet.flags.clear();
+  crowding.note(quiet);
+  EXPECT_EQ(crowding.threads_left_out(), 0);
 }
 
-TEST(Waiting, EndsWithTheFirstForkThatIsNotDisturbed) {
-  Waiting waiting(2);
-  waiting.note_starved(0);
-  EXPECT_TRUE(waiting.sleeps(0));
-  waiting.note(1, disturbed_fork(1, 0));
-  EXPECT_TRUE(waiting.sleeps(0));
-  Fork quiet = disturbed_fork(1, 0);
-  quiet.flags.clear();
-  waiting.note(1, quiet);
-  EXPECT_FALSE(waiting.sleeps(0));
+TEST(Crowding, LeavesThreadsOutOnlyIfTheyWait) {
+  Crowding crowding(2);
+  for (int i = 0; i < 4; ++i) crowding.note(disturbed_fork(400, 1'700));
+  EXPECT_EQ(crowding.threads_left_out(), 0);
+}
+
+TEST(Crowding, LeavesOneThreadOutAfterAForkThatWasGivenUp) {
+  Crowding crowding(4);
+  crowding.note_starved();
+  EXPECT_EQ(crowding.threads_left_out(), 1) << "nothing is known of the others";
 }
 
 }  // namespace
