@@ -177,6 +177,7 @@ struct AnalyzedCell {
 // A cell in a provisional order.
 struct ProvisionalRow {
   std::size_t cell = 0;  // a place in Analysis::cells
+  double time = 0;       // seconds of a step: median over its forks
   // Times over those of the first row, over the rounds that both have. It has no interval: disturbed rounds are no sample of
   // undisturbed ones.
   PairedRatio to_first{};

@@ -172,6 +172,7 @@ inline Description describe(Of<AnalyzedFamily>) {
 inline Description describe(Of<ProvisionalRow>) {
   return fields(
       "provisional_row", "A cell in a provisional order.", field("cell", &ProvisionalRow::cell, "The cell."),
+      field("time", &ProvisionalRow::time, "Seconds per step: the median over its forks."),
       field("to_first", &ProvisionalRow::to_first,
             "Its time over that of the first row, over all rounds of both: without an interval."),
       field(

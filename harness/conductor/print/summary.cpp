@@ -167,7 +167,11 @@ std::string ratio_entry(const Analysis& all, const AnalyzedGroup& group, std::si
   if (!group.provisional || group.baselines.front()) return "-";
   const std::vector<ProvisionalRow>& rows = group.provisional->rows;
   const auto row = std::ranges::find(rows, cell, &ProvisionalRow::cell);
-  return row == rows.end() ? "-" : ratio_text(row->to_first);
+  if (row == rows.end()) return "-";
+  // The column `step` is of forks with all threads.
+  const std::string step =
+      group.provisional->threads ? format_value(row->time, Hint::duration, "s") + ", " : std::string();
+  return step + ratio_text(row->to_first);
 }
 
 Table times(const Analysis& all, const AnalyzedGroup& group) {

@@ -133,6 +133,13 @@ TEST(Summary, ShowsDisturbedRoundsAsAProvisionalOrder) {
           "4.00 times as long (4.00 to 4.00)."));
   EXPECT_THAT(text, HasSubstr("more than the disturbance explains: torch compile from onednn graph."));
   EXPECT_THAT(text, HasSubstr("6 undisturbed rounds would settle it."));
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks) {
+      fork.flags.emplace_back("fewer_threads");
+      fork.settings["fewer_threads"] = "1";
+    }
+  EXPECT_EQ(entry(summary(report).at(0), 1, "provisional t1 vs onednn graph"), "8.20 ms, 4.00x");
+  EXPECT_THAT(text_of(report), HasSubstr("with --threads 1 because the machine was busy"));
   const auto document = nlohmann::json::parse(analysis_text(analyze(report), {}, {}));
   const nlohmann::json& group = document["groups"][0];
   EXPECT_EQ(group["provisional"]["rows"][1]["to_first"]["value"], 4);
