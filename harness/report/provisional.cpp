@@ -104,9 +104,8 @@ std::vector<ProvisionalRow> rows_of(std::vector<Timed> cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::vector<double> ratios = ratios_of(cells[i], cells.front());
     if (ratios.empty()) continue;
-    ProvisionalRow row{.cell = cells[i].cell,
-                       .time = median_step(cells[i].forks),
-                       .to_first = without_interval(ratios)};
+    ProvisionalRow row{
+        .cell = cells[i].cell, .time = median_step(cells[i].forks), .to_first = without_interval(ratios)};
     for (std::size_t before = i; before-- > 0 && !row.apart_from;)
       if (stays_apart(cells[i], cells[before])) row.apart_from = cells[before].cell;
     rows.push_back(row);

@@ -529,9 +529,7 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     return "none";
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
-  EXPECT_THAT(refusal([](RunRequest& r) {
-                r.environment = {{"cpu", {{"model", "another"}}}};
-              }),
+  EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
               HasSubstr("the earlier report is from another machine"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
               HasSubstr("forks of two builds must not be mixed"));
