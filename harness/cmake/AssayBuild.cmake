@@ -106,8 +106,8 @@ function(assay_include_root target scope folder)
 endfunction()
 
 # assay_library(name [APART] [COLD] [FOLDER folder] [PRECOMPILED headers] SOURCES... LINK... PRIVATE...): one static library for
-# each folder. FOLDER: the folder of its headers (default: this one). APART: never a unity build. COLD: code that waits for
-# workers and is not measured; in a release it is compiled with -O1, in half of the time. PRECOMPILED: the name of its
+# each folder. FOLDER: the folder of its headers (default: this one). APART: never a unity build. COLD: code that is
+# not measured and computes little, such as messages and tables; a release compiles it with -O1. PRECOMPILED: the name of its
 # precompiled headers (default: those of all libraries), or `none` if its options differ from theirs.
 function(assay_library name)
   cmake_parse_arguments(arg "APART;COLD" "FOLDER;PRECOMPILED" "SOURCES;LINK;PRIVATE" ${ARGN})
