@@ -134,7 +134,7 @@ def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
         ("onednn", "primitives", "fp32"),
         ("torch", "eager", "fp32"),
         ("torch", "eager", "bf16"),
-        ("torch", "compile", "fp32"),
+        pytest.param("torch", "compile", "fp32", marks=pytest.mark.nightly),  # it compiles for a minute
         ("jax", "eager", "fp32"),
         ("jax", "jit", "fp32"),
         ("jax", "jit", "bf16"),
@@ -180,7 +180,14 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
 
 
-@pytest.mark.parametrize(("backend", "mode"), [("torch", "compile"), ("tensorflow", "graph"), ("jax", "jit")])
+@pytest.mark.parametrize(
+    ("backend", "mode"),
+    [
+        pytest.param("torch", "compile", marks=pytest.mark.nightly),  # it compiles for a minute
+        ("tensorflow", "graph"),
+        ("jax", "jit"),
+    ],
+)
 def test_a_step_is_compiled_once(tmp_path: Path, backend: str, mode: str) -> None:
     if not (ENVIRONMENTS / backend / "bin/python").exists():
         pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")

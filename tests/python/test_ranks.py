@@ -256,7 +256,11 @@ ONEDNN_CASES: list[dict[str, str]] = [
             pytest.param(
                 "onednn",
                 options,
-                marks=[ON_MPI, *([BF16] if "precision" in options else [])],
+                marks=[
+                    ON_MPI,
+                    *([BF16] if "precision" in options else []),
+                    *([pytest.mark.nightly] if options.get("workload") == "resnet56" else []),  # a minute
+                ],
                 id=" ".join(["onednn", *options.values()]),
             )
             for options in ONEDNN_CASES
