@@ -18,7 +18,8 @@ BlockPlan::BlockPlan(const ClockRequest& request, std::int64_t rows, std::vector
       rows_(rows),
       epoch_steps_(std::move(epoch_steps)),
       evaluation_steps_(std::move(evaluation_steps)) {
-  evaluation_ = evaluation_steps_.size();  // nothing to evaluate before the first epoch
+  // Nothing to evaluate before the first epoch.
+  evaluation_ = request_.epochs == 0 ? 0 : evaluation_steps_.size();
 }
 
 std::int64_t BlockPlan::rows_needed(const ClockRequest& request,

@@ -15,7 +15,7 @@
 //   No block goes past the rows of the schedule: timed blocks are made smaller to fit.
 //
 // A fork that counts epochs has no warm-up: each epoch is one timed block, followed by one evaluation of each
-// requested split.
+// requested split. Without epochs, there is one evaluation of each.
 #pragma once
 
 #include <cstdint>

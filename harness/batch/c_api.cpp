@@ -151,10 +151,8 @@ int assay_next_block(assay_session* session, assay_block* block) {
 }
 
 int assay_end_block(assay_session* session, double loss) {
-  return static_cast<int>(with("assay_end_block", session, true, [&](assay::BatchSession& s) {
-    s.end_block(loss);
-    return 0;
-  }));
+  return static_cast<int>(with("assay_end_block", session, true,
+                               [&](assay::BatchSession& s) { return s.end_block(loss) ? 1 : 0; }));
 }
 
 int assay_enqueued(assay_session* session) {
@@ -165,8 +163,13 @@ int assay_enqueued(assay_session* session) {
 }
 
 int assay_lap(assay_session* session) {
-  return static_cast<int>(with("assay_lap", session, true, [&](assay::BatchSession& s) {
-    s.lap();
+  return static_cast<int>(
+      with("assay_lap", session, true, [&](assay::BatchSession& s) { return s.lap() ? 1 : 0; }));
+}
+
+int assay_results_read(assay_session* session) {
+  return static_cast<int>(with("assay_results_read", session, true, [&](assay::BatchSession& s) {
+    s.results_read();
     return 0;
   }));
 }

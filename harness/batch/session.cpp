@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -19,6 +20,11 @@ constexpr std::int64_t min_rows = 131'072;               // schedule rows of a f
 constexpr std::int64_t endless = std::int64_t{1} << 50;  // number of steps of a single op
 constexpr std::size_t max_plans = 64;                    // plans that a fork that counts steps reads
 constexpr std::int64_t save_every_ns = 1'000'000'000;
+// Readings of results: how many are kept, how many come first in any case, one in how many steps is drawn, and what share of the time they may take, in
+// the timed blocks and in the warm-up. Those of a single op are between its blocks.
+constexpr std::size_t max_readings = 64, first_readings = 3;
+constexpr std::uint64_t steps_per_reading = 8;
+constexpr double timed_share = 0.0025, warm_up_share = 0.1, between_share = 0.02;
 
 [[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
   throw CallError(fmt::format("[{}] {}", call, what));
@@ -39,7 +45,8 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
       latencies_(training() || request_.op ? 0 : max_latencies),
-      prefills_(request_.task == Task::decode ? max_latencies : 0) {
+      prefills_(request_.task == Task::decode ? max_latencies : 0),
+      random_(std::random_device()(), "readings") {
   const Manifest& manifest = opener_->manifest();
   const bool epochs = clock_.kind == ClockKind::epochs;
   // An epoch reads every sample once: rotating batches are impossible.
@@ -96,6 +103,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                      .resident_batches = loader.resident_batches};
   if (resident) results_.loader.workers = results_.loader.prefetch = 0;
   results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
+  results_.readings.reserve(max_readings);
   const bool no_loader = resident && evaluated_.empty();
   loader_ = std::make_unique<Loader>(no_loader ? 0 : request_.loader.workers, request_.loader.prefetch,
                                      request_.batch, layout_.sample_elements, labels_of_sample_);
@@ -181,6 +189,10 @@ assay_block BatchSession::next_block() {
   }
   before_ = counter_reader_.read();
   begin_ns_ = last_lap_ns_ = now_();
+  if (first || phase_begin_ns_ == 0) {
+    phase_begin_ns_ = begin_ns_;
+    reading_ns_ = 0;
+  }
   if (first) {
     timing_ = true;
     first_ = before_;
@@ -259,11 +271,48 @@ void BatchSession::lap(const char* call, Latencies& latencies) {
   last_lap_ns_ = now;
 }
 
-void BatchSession::end_block(double loss) {
+bool BatchSession::lap() {
+  const std::int64_t begin = last_lap_ns_;
+  lap("assay_lap", latencies_);
+  return wants_results(last_lap_ns_ - begin, last_lap_ns_);
+}
+
+bool BatchSession::wants_results(std::int64_t interval, std::int64_t now) {
+  const std::size_t count = results_.readings.size();
+  const bool first = count < first_readings && (request_.op || !timing_);
+  if (count >= max_readings || (!first && random_.below(steps_per_reading) != 0)) return false;
+  // The next pair takes as long as the last one did.
+  const double share = request_.op ? between_share : timing_ ? timed_share : warm_up_share;
+  const std::int64_t expected = reading_.first_ns + reading_.again_ns;
+  if (!first &&
+      static_cast<double>(reading_ns_ + expected) > share * static_cast<double>(now - phase_begin_ns_))
+    return false;
+  reading_ = {.interval_ns = interval};
+  readings_left_ = 2;
+  read_from_ns_ = now_();
+  return true;
+}
+
+void BatchSession::results_read() {
+  const std::int64_t now = now_();
+  if (readings_left_ == 0) out_of_turn("assay_results_read", "no results were asked for");
+  (readings_left_ == 2 ? reading_.first_ns : reading_.again_ns) = now - read_from_ns_;
+  if (--readings_left_ == 0) {
+    reading_ns_ += reading_.first_ns + reading_.again_ns;
+    results_.readings.push_back(reading_);
+    unsaved_ = true;
+  }
+  read_from_ns_ = last_lap_ns_ = now_();
+}
+
+bool BatchSession::end_block(double loss) {
   const std::int64_t end = now_();
   if (!open_) out_of_turn("assay_end_block", "no block is open: call assay_next_block first");
   unsaved_ = true;
-  if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
+  if (block_.kind == PlannedBlock::Kind::evaluate) {
+    end_evaluation(end);
+    return false;
+  }
   const Counters after = counter_reader_.read();
   if (block_.kind == PlannedBlock::Kind::timed) note_disturbance(after, end);
   if (request_.loader.kind == LoaderKind::harness && batches_read_ != block_.steps)
@@ -280,6 +329,7 @@ void BatchSession::end_block(double loss) {
   results_.loader.wait_ns += wait_ns_;
   // The time of one rank decides the size of the next block for all of them.
   plan_->ended(agreed("assay_end_block", end - begin_ns_));
+  return request_.op && wants_results(end - begin_ns_, end);
 }
 
 std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {

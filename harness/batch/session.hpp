@@ -51,10 +51,11 @@ class BatchSession {
   using Agree = std::function<std::int64_t(std::int64_t)>;
   void set_agree(Agree agree) { agree_ = std::move(agree); }
   assay_block next_block();
-  void end_block(double loss);
+  bool end_block(double loss);
   void enqueued();
-  void lap() { lap("assay_lap", latencies_); }
+  bool lap();
   void lap_prefill() { lap("assay_lap_prefill", prefills_); }
+  void results_read();
   void add_logits(const float* logits);
   std::int64_t done() const { return plan_->done(); }
   std::int64_t planned() const { return plan_->planned(); }
@@ -65,6 +66,8 @@ class BatchSession {
   bool training() const { return request_.task == Task::train; }
   // Adds the time since the last lap, or since the begin of the block.
   void lap(const char* call, Latencies& latencies);
+  // Whether the results of the step or block that took `interval` are asked for now.
+  bool wants_results(std::int64_t interval, std::int64_t now);
   // The value of rank 0, once all ranks have called it.
   std::int64_t agreed(const char* call, std::int64_t value) const;
   void open_schedule(std::int64_t needed);
@@ -107,6 +110,14 @@ class BatchSession {
   std::optional<std::int64_t> first_waited_ns_{};
   bool timing_ = false;
   std::vector<std::int32_t> labels_;  // of the current evaluation batch; empty after its logits were added
+
+  // Which results are asked for, and what reading them takes.
+  Philox random_;
+  ResultReading reading_{};
+  int readings_left_ = 0;          // of the current pair
+  std::int64_t read_from_ns_ = 0;  // of the reading that is under way
+  std::int64_t reading_ns_ = 0;    // of all pairs of the phase: warm-up or timed
+  std::int64_t phase_begin_ns_ = 0;
 
   bool streaming_ = false;  // the loader reads the plans of a fork that counts steps
   ClockFile results_;

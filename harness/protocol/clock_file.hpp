@@ -189,6 +189,25 @@ inline Description describe(Of<WarmUp>) {
                     .optional());
 }
 
+// Two readings of the results of one step, after its lap or block had ended.
+struct ResultReading {
+  std::int64_t interval_ns = 0;  // of the lap, or of the block of a single op
+  std::int64_t first_ns = 0;
+  std::int64_t again_ns = 0;
+};
+inline Description describe(Of<ResultReading>) {
+  return fields("result_reading",
+                "Two readings of the results of one step, after its lap or block had ended.",
+                field("interval_ns", &ResultReading::interval_ns,
+                      "Duration of the lap, or of the block of a single op.")
+                    .at_least(0),
+                field("first_ns", &ResultReading::first_ns,
+                      "Duration of the first reading: what was not complete, and the copy.")
+                    .at_least(0),
+                field("again_ns", &ResultReading::again_ns, "Duration of the second reading: only the copy.")
+                    .at_least(0));
+}
+
 struct ClockFile {
   std::string schema = "assay-clock/1";
   bool complete = false;
@@ -201,6 +220,7 @@ struct ClockFile {
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;
   std::vector<std::int64_t> prefills_ns{};
+  std::vector<ResultReading> readings{};
 };
 inline Description describe(Of<ClockFile>) {
   return fields(
@@ -221,6 +241,8 @@ inline Description describe(Of<ClockFile>) {
             "Number of steps or tokens from which `latencies_ns` is sampled.")
           .optional(),
       field("prefills_ns", &ClockFile::prefills_ns, "Task `decode`: a uniform sample of the timed prompts.")
+          .left_out_by_default(),
+      field("readings", &ClockFile::readings, "Without training: of some steps, drawn at random.")
           .left_out_by_default());
 }
 

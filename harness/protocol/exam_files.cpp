@@ -1,8 +1,6 @@
 #include "harness/protocol/exam_files.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -36,27 +34,8 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
   return continuation;
 }
 
-bool ExamReplay::agrees(std::span<const double> losses) const {
-  if (reported.empty() || losses.size() != reported.size() + 1) return false;
-  for (std::size_t i = 0; i < reported.size(); ++i) {
-    const double here = losses[i + 1];
-    if (!(std::abs(reported[i].loss - here) <= reported[i].allowed(losses[0], here))) return false;
-  }
-  return true;
-}
-
-ExamReplay read_exam_replay(const std::filesystem::path& file) {
-  auto replay = decoded<ExamReplay>(read_strict_json(file), file.string(), {.not_finite = false});
-  const bool ascends =
-      !replay.steps.empty() && replay.steps.front() >= 1 &&
-      std::ranges::adjacent_find(replay.steps, std::ranges::greater_equal()) == replay.steps.end();
-  if (!ascends)
-    throw JsonError(
-        fmt::format("{}: the steps of a replay must ascend and start at 1 or later", file.string()));
-  if (!replay.reported.empty() && replay.reported.size() + 1 != replay.steps.size())
-    throw JsonError(fmt::format("{}: {} losses of the run for {} steps of a replay; expected one less",
-                                file.string(), replay.reported.size(), replay.steps.size()));
-  return replay;
+ExamRun read_exam_run(const std::filesystem::path& file) {
+  return decoded<ExamRun>(read_strict_json(file), file.string(), {.not_finite = false});
 }
 
 }  // namespace assay

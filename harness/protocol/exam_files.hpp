@@ -1,10 +1,8 @@
 // The JSON files of check/ in a cell folder: docs/reference/protocol.md, "The exam".
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <vector>
 
 #include "harness/core/json/fields.hpp"
@@ -69,39 +67,17 @@ inline Description describe(Of<ExamLoader>) {
           .between(2, 1'000'000));
 }
 
-// A loss that the run reported, and by what share of the replay's losses it may be apart from them.
-struct RunLoss {
-  double loss = 0, share = 0;
-
-  // `first`: the replay's loss after its first step; `here`: after as many steps as the run's.
-  double allowed(double first, double here) const { return share * std::max(first, here); }
+// run.json, written after the run of a task without training: which of its batches are computed again, with its own
+// weights, before the exam sets anything.
+struct ExamRun {
+  std::vector<std::int64_t> slots{};
 };
-inline Description describe(Of<RunLoss>) {
-  return fields(
-      "run_loss", "A loss that the run reported.", field("loss", &RunLoss::loss, "The loss."),
-      field("share", &RunLoss::share, "By what share of the loss the replay's may be apart.").at_least(0));
+inline Description describe(Of<ExamRun>) {
+  return fields("exam_run", "The batches of the run to compute again.",
+                field("slots", &ExamRun::slots, "Their slots; none if each step was given its batch."));
 }
 
-// replay.json, written after the run: the steps after which the loss is requested, counted from the first
-// step of the run.
-struct ExamReplay {
-  std::vector<std::int64_t> steps{};  // ascending, from 1
-  // After each of `steps` but the first; empty: unknown, so the replay must be repeated.
-  std::vector<RunLoss> reported{};
-
-  // Whether a replay with these losses after `steps` agrees with the run, so that nobody needs to know how far
-  // a second one is apart from it.
-  bool agrees(std::span<const double> losses) const;
-};
-inline Description describe(Of<ExamReplay>) {
-  return fields("exam_replay", "The part of the run to compute again.",
-                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is requested."),
-                field("reported", &ExamReplay::reported, "The run's losses after these steps but the first.")
-                    .left_out_by_default());
-}
-
-// Throws JsonError naming the file if it is missing or malformed, if its steps do not ascend from 1 or
-// more, or if the number of losses is another.
-ExamReplay read_exam_replay(const std::filesystem::path& file);
+// Throws JsonError naming the file if it is missing or malformed.
+ExamRun read_exam_run(const std::filesystem::path& file);
 
 }  // namespace assay

@@ -76,8 +76,9 @@ inline Description describe(Of<ClockRequest>) {
       field("steps", &ClockRequest::steps, "For kind steps: total timed steps, instead of `blocks`.")
           .between(1, 10'000'000)
           .left_out_by_default(),
-      field("epochs", &ClockRequest::epochs, "For kind epochs: number of epochs.")
-          .between(1, 100'000)
+      field("epochs", &ClockRequest::epochs,
+            "For kind epochs: number of epochs; 0: the splits are evaluated once, without training.")
+          .between(0, 100'000)
           .written_if(&ClockRequest::in_epochs),
       field("evaluate", &ClockRequest::evaluate, "For kind epochs: splits evaluated after each.")
           .written_if(&ClockRequest::in_epochs));
@@ -138,7 +139,8 @@ struct CellRequest {
   std::string rendezvous{};  // where these find each other: "127.0.0.1:29400"; empty if it trains alone
   bool deterministic = false;
   bool profile = false;
-  std::optional<double> memory_fraction{};         // share of the device's memory; absent: no limit
+  bool hand_over = false;                   // the state after the run is written to results/state.safetensors
+  std::optional<double> memory_fraction{};  // share of the device's memory; absent: no limit
   std::optional<std::int64_t> memory_cap_bytes{};  // absent: no limit
   LoaderRequest loader{};
   std::optional<ClockRequest> clock{};
@@ -174,6 +176,10 @@ inline Description describe(Of<CellRequest>) {
             "Whether results must be the same bits in each run.")
           .optional(),
       field("profile", &CellRequest::profile, "Whether each operator is timed, too.").optional(),
+      field(
+          "hand_over", &CellRequest::hand_over,
+          "Whether the state after the run is written to `results/`, as `state.safetensors`, before the answer `ran`.")
+          .left_out_by_default(),
       field("memory_fraction", &CellRequest::memory_fraction,
             "The share of the device's memory that it may take; null: no limit.")
           .optional(),

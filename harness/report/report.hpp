@@ -88,7 +88,8 @@ struct Fork {
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown
   std::vector<std::int64_t> prefills_ns{};
-  std::optional<bool> steady{};  // whether the time of a step was steady when timing began
+  std::vector<ResultReading> readings{};  // without training: of some steps, drawn at random
+  std::optional<bool> steady{};           // whether the time of a step was steady when timing began
   std::vector<MachineSample> samples{};
   std::optional<GpuUse> gpu{};  // for a timed cell on cuda
   std::int64_t host_peak_rss = 0;

@@ -262,6 +262,10 @@ inline Description describe(Of<Fork>) {
       field("prefills_ns", &Fork::prefills_ns,
             "Task `decode`: times of timed prompts; a uniform sample if there are many.")
           .left_out_by_default(),
+      field("readings", &Fork::readings,
+            "Without training: how long it took to read the results of some steps, drawn at random, twice.")
+          .in_columns()
+          .left_out_by_default(),
       field("samples", &Fork::samples, "In the order of time.").in_columns().left_out_by_default(),
       field("gpu", &Fork::gpu, "The GPU that the worker used.").left_out_by_default(),
       field(

@@ -35,7 +35,7 @@ struct ExamFeeds {
   std::vector<HostTensor> extreme;  // replaces tensors of the state in the step with an extreme logit
   ExamBatches batches;
   std::optional<ExamContinuation> continuation;  // absent: not requested
-  std::optional<ExamReplay> replay;              // absent: not requested
+  std::optional<ExamRun> run;                    // absent: not requested
 
   // The rows of a batch. If a sample occurs several times, its further rows differ by one rounding in some
   // elements, so that no two rows are equal.
@@ -53,7 +53,7 @@ void nudge(std::span<float> values, std::uint64_t one_in, Philox& random);
 // Throws CellError naming a file that is missing or malformed.
 ExamFeeds read_exam(const std::filesystem::path& cell_folder);
 
-// Command verify: the continuation and the replay of the run, and the exam; writes
+// Command verify: the continuation of the run, and the exam; writes
 // results/verify.safetensors. last_step: the number of the last step that ran, which left the state and
 // batches in the slots; absent: nothing ran. Afterwards the state and the slots are those of the exam.
 void write_exam_results(Executable& executable, const Program& program, Task task,
@@ -81,6 +81,9 @@ class Answers {
   // The tensors that are compared with the oracle's, losses in F64. The executable keeps the state after its
   // last step.
   virtual std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const = 0;
+  // "run/last/<result>" of the last step, and "run/<result>" (slots, ...) of a step on each of these slots, with the
+  // present state.
+  virtual std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const = 0;
   // Whether the timed step draws the masks, if the program has any.
   virtual bool draws_masks() const = 0;
   // The parts of `inputs` that are real numbers: a perturbation changes only these.
@@ -99,16 +102,10 @@ std::unique_ptr<Answers> answers_without_caches(const Program& program);
 
 // "continuation/...": the distance between two runs of the same steps from the current state: one without a
 // pause, and one from a copy of that state that waits for each step. If they differ, two more of the latter kind,
-// from copies that are a rounding apart, show how far roundings take the program. They use the batches in the
+// from copies that are a rounding apart, show how far roundings take the program. "continuation/loss" is that of one step
+// before them. They use the batches in the
 // exam's slots; `first` is the number of the first step. The feeds must have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
-
-// "replay/losses" F32 (2, n): or (1, n): repeats the first steps of the run twice, or once if the losses are the run's
-// (ExamReplay::agrees), from the parameters and on the resident batches of the cell folder, and waits for each
-// step. Returns the loss after each requested number
-// of steps. Throws CellError if the cell has no resident batches or its schedule is shorter.
-HostTensor replay_run(Executable& executable, const ExamReplay& asked,
-                      const std::filesystem::path& cell_folder);
 
 // The tensors of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64,
 // bound/<name>, flips/<name>, ties/<op>, and state/<name> of the biases that it moved, see sharpen().

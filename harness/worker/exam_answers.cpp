@@ -41,6 +41,24 @@ HostTensor number(std::string name, double value) {
   return tensor;
 }
 
+void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vector<HostTensor> tensors);
+
+// Stacks tensors of one type along a new first dimension.
+void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count);
+
+// As Answers::run(). results: of the last step; compute(slot): of a step on the batch in a slot.
+template <typename Compute>
+std::vector<HostTensor> answers_of_run(std::vector<HostTensor> results, std::span<const std::int64_t> slots,
+                                       const Compute& compute) {
+  std::vector<HostTensor> answers, again;
+  add_under(answers, "run/last/", std::move(results));
+  for (const std::int64_t slot : slots)
+    for (const HostTensor& result : compute(slot))
+      stack(again, result, static_cast<std::int64_t>(slots.size()));
+  add_under(answers, "run/", std::move(again));
+  return answers;
+}
+
 void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vector<HostTensor> tensors) {
   for (HostTensor& tensor : tensors) {
     tensor.name = prefix + tensor.name;
@@ -48,7 +66,6 @@ void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vec
   }
 }
 
-// Stacks tensors of one type along a new first dimension.
 void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count) {
   const auto found = std::ranges::find(all, next.name, &HostTensor::name);
   HostTensor* tensor = found != all.end() ? &*found : nullptr;
@@ -81,6 +98,12 @@ class NetworkAnswers : public Answers {
     return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
   }
 
+  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const override {
+    return answers_of_run(executable.results(), slots, [&](std::int64_t slot) {
+      return decodes_ ? std::vector{generated(executable, slot)} : inferred(executable, slot);
+    });
+  }
+
   std::vector<HostTensor> first_step(Executable& executable, const ExamFeeds& feeds) const {
     std::vector<HostTensor> answers;
     StagedBatches staged(executable, feeds);
@@ -102,28 +125,34 @@ class NetworkAnswers : public Answers {
   // The results of the timed step on each batch.
   static std::vector<HostTensor> of_inference(Executable& executable, StagedBatches& staged) {
     std::vector<HostTensor> answers;
-    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
-      executable.step(staged.slot_of(batch), 0, batch + 1);
-      executable.synchronize();
-      for (const HostTensor& result : executable.results()) stack(answers, result, staged.count());
-    }
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch)
+      for (const HostTensor& result : inferred(executable, staged.slot_of(batch)))
+        stack(answers, result, staged.count());
     return answers;
+  }
+
+  static std::vector<HostTensor> inferred(Executable& executable, std::int64_t slot) {
+    executable.step(slot, 0, 1);
+    executable.synchronize();
+    return executable.results();
   }
 
   // The logits of the last token of each prompt and of the tokens after it: (batches, B, 1 + tokens, classes).
   std::vector<HostTensor> of_decoding(Executable& executable, StagedBatches& staged) const {
     std::vector<HostTensor> answers;
-    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
-      const std::int64_t slot = staged.slot_of(batch);
-      executable.prefill(slot);
-      std::vector<HostTensor> positions{logits_of(executable)};
-      for (std::int64_t token = 0; token < program_.generated(); ++token) {
-        executable.next_token(slot);
-        positions.push_back(logits_of(executable));
-      }
-      stack(answers, side_by_side(positions), staged.count());
-    }
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch)
+      stack(answers, generated(executable, staged.slot_of(batch)), staged.count());
     return answers;
+  }
+
+  HostTensor generated(Executable& executable, std::int64_t slot) const {
+    executable.prefill(slot);
+    std::vector<HostTensor> positions{logits_of(executable)};
+    for (std::int64_t token = 0; token < program_.generated(); ++token) {
+      executable.next_token(slot);
+      positions.push_back(logits_of(executable));
+    }
+    return side_by_side(positions);
   }
 
   static HostTensor logits_of(Executable& executable) {
@@ -251,16 +280,15 @@ class OpAnswers : public Answers {
     executable.set_state(feeds.state);
     staged.stage_all();
     std::vector<HostTensor> answers;
-    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
-      executable.step(staged.slot_of(batch), 0, batch + 1);
-      executable.synchronize();
-      for (HostTensor& tensor : executable.results()) {
-        if (!tensor.name.starts_with("gradient/")) tensor.name = "result/" + tensor.name;
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch)
+      for (const HostTensor& tensor : computed(executable, staged.slot_of(batch), batch + 1))
         stack(answers, tensor, staged.count());
-      }
-    }
     add_under(answers, "running/", executable.state());
     return answers;
+  }
+  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const override {
+    return answers_of_run(named(executable.results()), slots,
+                          [&](std::int64_t slot) { return computed(executable, slot, 1); });
   }
   bool draws_masks() const override { return true; }
 
@@ -281,6 +309,18 @@ class OpAnswers : public Answers {
   }
 
  private:
+  static std::vector<HostTensor> computed(Executable& executable, std::int64_t slot, std::int64_t step) {
+    executable.step(slot, 0, step);
+    executable.synchronize();
+    return named(executable.results());
+  }
+
+  static std::vector<HostTensor> named(std::vector<HostTensor> results) {
+    for (HostTensor& tensor : results)
+      if (!tensor.name.starts_with("gradient/")) tensor.name = "result/" + tensor.name;
+    return results;
+  }
+
   const Graph& graph_;
 };
 

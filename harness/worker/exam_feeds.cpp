@@ -181,7 +181,7 @@ std::int64_t ExamFeeds::step_count(std::int64_t row) const {
 
 ExamFeeds read_exam(const fs::path& cell_folder) {
   const fs::path folder = cell_folder / "check";
-  const fs::path continuation = folder / "continuation.json", replay = folder / "replay.json";
+  const fs::path continuation = folder / "continuation.json", run = folder / "run.json";
   ExamFeeds feeds{
       read_safetensors(folder / "state.safetensors"),
       read_inputs(folder / "inputs.npy"),
@@ -191,7 +191,7 @@ ExamFeeds read_exam(const fs::path& cell_folder) {
       read_if_there(folder / "extreme.safetensors"),
       read_exam_batches(folder / "batches.json"),
       fs::exists(continuation) ? std::optional(read_exam_continuation(continuation)) : std::nullopt,
-      fs::exists(replay) ? std::optional(read_exam_replay(replay)) : std::nullopt};
+      fs::exists(run) ? std::optional(read_exam_run(run)) : std::nullopt};
   const std::int64_t samples = feeds.batches.count() * feeds.batches.distinct;
   if (feeds.inputs.type.shape.front() != samples || feeds.labels.type.shape.front() != samples) {
     throw CellError(fmt::format("[exam] {} has inputs {} and labels {}, but {} samples are required",
@@ -211,14 +211,15 @@ void write_exam_results(Executable& executable, const Program& program, Task tas
   const ExamFeeds feeds = read_exam(cell_folder);
   const std::unique_ptr<Answers> asked = answers_of(program, task);
   std::vector<HostTensor> answers;
+  if (feeds.run) answers = asked->run(executable, feeds.run->slots);
   if (feeds.continuation) {
     // If each step gets its own batch, no batch of the run needs to be left.
     if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
       for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
         executable.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i).host());
-    answers = continue_run(executable, feeds, last_step.value_or(0) + 1);
+    answers =
+        continue_run(executable, feeds, last_step.value_or(0) + 1);  // a task with a run's results has none
   }
-  if (feeds.replay) answers.push_back(replay_run(executable, *feeds.replay, cell_folder));
   for (HostTensor& tensor : asked->exam(executable, feeds))
     answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));
   if (asked->draws_masks()) std::ranges::move(draw_answers(executable, feeds), std::back_inserter(answers));

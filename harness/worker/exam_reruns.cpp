@@ -1,19 +1,12 @@
-// Runs steps of the timed run again: the steps after it, and its first steps.
+// Continues the timed run.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "harness/core/clock.hpp"
-#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
-#include "harness/core/io/safetensors.hpp"
 #include "harness/worker/exam.hpp"
-#include "harness/worker/session.hpp"
-#include "harness/worker/trainer.hpp"
 
 namespace assay {
 namespace {
@@ -70,6 +63,8 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   enqueue(0);
   executable.synchronize();
   const std::int64_t steps = executable.agree(asked.steps(seconds_since(begin)));
+  HostTensor loss = HostTensor::zeros("continuation/loss", {DType::f32, {}});
+  loss.as<float>()[0] = static_cast<float>(executable.loss());
 
   const State before = executable.state();
   for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
@@ -87,7 +82,7 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   const State with_pauses = run_with_pauses(before);
   HostTensor count = HostTensor::zeros("continuation/steps", {DType::f32, {}});
   count.as<float>()[0] = static_cast<float>(steps);
-  State answers = {std::move(count)};
+  State answers = {std::move(count), std::move(loss)};
   bool equal = true;
   for (std::size_t i = 0; i < before.size(); ++i) {
     answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
@@ -98,45 +93,11 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   for (int run = 0; !all_equal && run < spread_runs; ++run) {
     const State near = run_with_pauses(nudged(before, run));
     for (std::size_t i = 0; i < near.size(); ++i) {
-      float& spread = answers[1 + i].as<float>()[4];
+      float& spread = answers[2 + i].as<float>()[4];
       spread = std::max(spread, l2_distance(near[i], with_pauses[i]));
     }
   }
   return answers;
-}
-
-HostTensor replay_run(Executable& executable, const ExamReplay& asked,
-                      const std::filesystem::path& cell_folder) {
-  Session session(cell_folder);
-  const std::int64_t resident = session.layout().resident_batches;
-  if (resident == 0 || asked.steps.back() > session.layout().schedule_rows) {
-    throw CellError(fmt::format(
-        "[exam] cannot replay {} steps of a run with {} resident batches and {} rows of schedule.npy",
-        asked.steps.back(), resident, session.layout().schedule_rows));
-  }
-  stage_resident(executable, session);
-  const std::vector<HostTensor> parameters = read_safetensors(cell_folder / "parameters.safetensors");
-  const auto replay = [&] {
-    std::vector<double> losses;
-    executable.set_state(parameters);
-    std::int64_t row = 0;
-    for (const std::int64_t steps : asked.steps) {
-      for (; row < steps; ++row) {
-        executable.step(row % resident, session.learning_rate(row), session.step(row));
-        executable.synchronize();
-      }
-      losses.push_back(static_cast<float>(executable.loss()));
-    }
-    return losses;
-  };
-  std::vector<double> losses = replay();
-  const std::int64_t replays = executable.agree(asked.agrees(losses) ? 1 : 2);
-  if (replays == 2) std::ranges::copy(replay(), std::back_inserter(losses));
-  HostTensor answer = HostTensor::zeros(
-      "replay/losses", {DType::f32, {replays, static_cast<std::int64_t>(asked.steps.size())}});
-  std::ranges::transform(losses, answer.as<float>().begin(),
-                         [](double loss) { return static_cast<float>(loss); });
-  return answer;
 }
 
 }  // namespace assay

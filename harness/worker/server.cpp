@@ -212,12 +212,13 @@ protocol::Event Server::run() {
   Clock::time_point told;
   const auto tell = [this, &told](std::int64_t done, std::int64_t planned) {
     const auto now = Clock::now();
-    if (now - told < std::chrono::milliseconds(200)) return;
+    if (done < planned && now - told < std::chrono::milliseconds(200)) return;
     told = now;
     send(protocol::Progress{done, planned});
   };
   last_step_ = train(*executable_, session, timed(), tell, program_->generated());
   session.close();
+  if (request_->hand_over) write_safetensors(folder_ / "results/state.safetensors", executable_->state());
   // The results of a single op are the state after a run: read them here, so that no caller can skip it.
   protocol::Ran ran{
       executable_->memory(),

@@ -62,16 +62,18 @@ assay_block Session::next_block() {
   return block;
 }
 
-void Session::end_block(double loss) { block_must(assay_end_block(session_.get(), loss)); }
+bool Session::end_block(double loss) { return block_must(assay_end_block(session_.get(), loss)) > 0; }
 
-void Session::block_must(int result) {
+int Session::block_must(int result) {
   if (error_) std::rethrow_exception(error_);
-  must(result);
+  return must(result);
 }
 
 void Session::enqueued() { must(assay_enqueued(session_.get())); }
 
-void Session::lap() { must(assay_lap(session_.get())); }
+bool Session::lap() { return must(assay_lap(session_.get())) > 0; }
+
+void Session::results_read() { must(assay_results_read(session_.get())); }
 
 void Session::lap_prefill() { must(assay_lap_prefill(session_.get())); }
 

@@ -29,9 +29,10 @@ class Session {
   void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels);
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
-  void end_block(double loss);
+  bool end_block(double loss);  // whether the results of a single op are asked for now
   void enqueued();
-  void lap();
+  bool lap();  // whether the step's results are asked for now
+  void results_read();
   void lap_prefill();
   void add_logits(const float* logits);
   protocol::Progress progress();  // in steps
@@ -43,7 +44,7 @@ class Session {
     void operator()(assay_session* session) const { assay_close(session); }
   };
   static std::int64_t call_agree(void* context, std::int64_t value);
-  void block_must(int result);
+  int block_must(int result);
 
   std::function<std::int64_t(std::int64_t)> agree_;
   std::exception_ptr error_;  // of agree_

@@ -32,6 +32,7 @@ class Trainer {
 
   std::int64_t run() {
     stage_resident(executable_, session_);
+    tell();  // right before the first block, and right after the last: the conductor stamps both
     for (;;) {
       const assay_block block = session_.next_block();
       if (block.kind == ASSAY_DONE) break;
@@ -42,11 +43,13 @@ class Trainer {
         steps(block);
         if (timed_ != Timed::inference) session_.enqueued();
         executable_.synchronize();
-        session_.end_block(timed_ == Timed::training ? executable_.loss()
-                                                     : std::numeric_limits<double>::quiet_NaN());
+        if (session_.end_block(timed_ == Timed::training ? executable_.loss()
+                                                         : std::numeric_limits<double>::quiet_NaN()))
+          read_results();
       }
       tell();
     }
+    tell();
     return last_step_;
   }
 
@@ -74,7 +77,7 @@ class Trainer {
       } else if (timed_ == Timed::inference) {
         executable_.step(slot, 0, row + 1);
         executable_.synchronize();
-        session_.lap();
+        if (session_.lap()) read_results();
       } else if (timed_ == Timed::decoding) {
         generate(slot);
       } else {
@@ -91,7 +94,14 @@ class Trainer {
     for (std::int64_t token = 0; token < tokens_; ++token) {
       executable_.next_token(slot);
       executable_.synchronize();
-      session_.lap();
+      if (session_.lap()) read_results();
+    }
+  }
+
+  void read_results() {
+    for (int reading = 0; reading < 2; ++reading) {
+      executable_.results();
+      session_.results_read();
     }
   }
 

@@ -87,7 +87,8 @@ TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
   ForkContext changing = context();
   changing.watch.phase = [&](protocol::Verb verb) {
     if (verb != protocol::Verb::run) return;
-    const auto& file = exams_.of(asked, asked.program(), settings_.exam_seed_of(0), context()).exam.answers;
+    const auto& file =
+        exams_.of(asked, asked.program(), settings_.exam_seed_of(0), true, context()).exam.answers;
     std::vector<HostTensor> answers = read_safetensors(file);
     for (HostTensor& tensor : answers)
       if (tensor.name.starts_with("bound/")) std::ranges::fill(tensor.as<double>(), 1e9);
@@ -100,7 +101,7 @@ TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
 
 TEST_F(ExamTest, DrawsABluntExamAgain) {
   const Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
-  const CheckSettings found = exams_.of(asked, asked.program(), 1, context()).settings;
+  const CheckSettings found = exams_.of(asked, asked.program(), 1, true, context()).settings;
   EXPECT_EQ(found.seed, 1'000'004U) << "the second draw";
   EXPECT_LT(found.loosest, loose_bound);
   EXPECT_FALSE(fs::exists(folder_ / "exams/0/0")) << "files of the first draw";
@@ -110,7 +111,7 @@ TEST_F(ExamTest, DrawsABluntExamAgain) {
 TEST_F(ExamTest, DrawsOnceWhereStorageIsNarrow) {
   Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
   asked.axes.precision = PrecisionKind::bf16;
-  const CheckSettings found = exams_.of(asked, asked.program(), 1, context()).settings;
+  const CheckSettings found = exams_.of(asked, asked.program(), 1, true, context()).settings;
   EXPECT_EQ(found.seed, 1U);
   EXPECT_GT(found.loosest, loose_bound);
 }

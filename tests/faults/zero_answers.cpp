@@ -28,18 +28,25 @@ HostTensor filled(const std::string& name, const Shape& shape, double value) {
 
 }  // namespace
 
-// The shapes are those of graph.json, for all batches.
+// The shapes are those of graph.json, for all batches, and for those of the run that are asked for.
 std::vector<HostTensor> zero_answers() {
   const std::int64_t batches = read_exam_batches("check/batches.json").count();
+  const std::filesystem::path run = "check/run.json";
+  const auto slots = std::filesystem::exists(run) ? static_cast<std::int64_t>(read_exam_run(run).slots.size()) : -1;
   const json program = read("graph.json"), &graph = program.at("inference");
   const bool op = program.at("optimizer").is_null();
   std::vector<HostTensor> answers;
   for (const auto& [output, value] : graph.at("outputs").items())
     for (const json& one : graph.at("values")) {
       if (one.at("name") != value || (!op && output != "logits")) continue;
-      Shape shape = one.at("shape").get<Shape>();
-      shape.insert(shape.begin(), batches);
-      answers.push_back(HostTensor::zeros(op ? "result/" + output : output, {DType::f32, shape}));
+      const std::string name = op ? "result/" + output : output;
+      const auto add = [&](const std::string& prefix, Shape stacked) {
+        stacked.insert(stacked.end(), one.at("shape").begin(), one.at("shape").end());
+        answers.push_back(HostTensor::zeros(prefix + name, {DType::f32, stacked}));
+      };
+      add("", {batches});
+      if (slots >= 0) add("run/last/", {});
+      if (slots > 0) add("run/", {slots});
     }
   return answers;
 }

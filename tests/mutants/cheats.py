@@ -80,7 +80,6 @@ class ComputesOneSampleUntilItIsExamined(TwoBatches):
 class HalvesTheBatchesOfAStart(TwoBatches):
     """Half of a batch after a state without moments was set, but not after the run has ended."""
 
-    survives = "it recognizes the exam by its state, and does the same in a replay"
     altered = first_half_twice
     halves = False
 
@@ -143,7 +142,7 @@ class EndsItsBlocksFirst(Mutant):
 class StepsBeforeTheClock(Mutant):
     """All steps run before the first block begins, and the blocks report their losses."""
 
-    survives = "the time before the first block is not judged"
+    codes = ("faster_than_machine",)
     python_only = True
     own_loop = True
 
@@ -281,11 +280,46 @@ class RemembersTheLogitsOfASlot(Mutant):
         return self.logits[self.last]
 
 
+class SleepsUntilTheExam(Mutant):
+    """An inference returns zeros until a state is set for the third time: that of the exam."""
+
+    cell = "infer"
+    states = 0
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.states += 1
+        super().set_state(tensors)
+
+    def changed_step(self, step: Step) -> Step | None:
+        return step if self.states > 2 or self.steps == 1 else None
+
+    def results(self) -> Tensors:
+        found: Tensors = super().results()
+        return found if self.states > 2 else {name: 0 * tensor for name, tensor in found.items()}
+
+
+class InfersWhenItIsAsked(Mutant):
+    """The timed step of an inference does nothing; results() computes."""
+
+    cell = "infer"
+    codes = ("clock_refused", "faster_than_machine")
+    asked: Step | None = None
+
+    def changed_step(self, step: Step) -> None:
+        self.asked = step
+
+    def results(self) -> Tensors:
+        if self.asked:
+            super(Mutant, self).step(*self.asked)
+        self.asked = None
+        found: Tensors = super().results()
+        return found
+
+
 class LooksUpLabels(Mutant):
     """Evaluation finds its samples in the files of the data set, and returns their labels (c_accuracy)."""
 
     cell = "epochs"
-    survives = "only the oracle's own samples are compared"
 
     def __init__(self, program: Program, cell: Any) -> None:
         super().__init__(program, cell)
@@ -409,10 +443,10 @@ CHEATS: dict[str, type[Mutant]] = {
     "SkipsAtTheRateOfTheRun": of("Every second of the steps without a pause does nothing, at the first learning rate of the run.", changed_step=lambda m, s: s if m.waiting == 1 or s.rate != m.first_rate or m.waiting % 2 else None),
     "SavesWorkByTheRate": of("Steps with a learning rate that the exam does not use are skipped every other time.", changed_step=lambda m, s: s if s.number >= 20 or m.steps % 2 else None),
     "InfersNothing": of("The timed step of an inference does nothing after the first.", changed_step=lambda m, s: s if m.steps == 1 else None, cell="infer"),
-    "InfersEachBatchOnce": of("An inference on a batch that did not change does nothing (c_infer_cached, with care).", changed_step=lambda m, s: s if s.slot in m.fresh else None, cell="infer", survives="it remembers a result that is right"),
+    "InfersEachBatchOnce": of("An inference on a batch that did not change does nothing (c_infer_cached, with care).", changed_step=lambda m, s: s if s.slot in m.fresh else None, cell="infer"),
     "HalvesLaterBatches": of("From the fourth step on it computes half of the batch (c_half_late).", TwoBatches, altered=first_half_twice),
     "RoundsLaterBatches": of("From the fourth step on the operands of the first layer are in bf16 (c_bf16_late).", TwoBatches, altered=in_bf16),
-    "HalvesTheBatchesOfARun": of("Half of a batch, unless rows repeat, which happens only in an exam (c_duplicates).", changed_batch=with_half_of_distinct_rows, survives="it recognizes the exam by its batches"),
+    "HalvesTheBatchesOfARun": of("Half of a batch, unless rows repeat, which happens only in an exam (c_duplicates).", changed_batch=with_half_of_distinct_rows),
     "ClaimsOneByte": of("It reports that it uses one byte of memory (c_memory).", memory=lambda _: {"persistent": 1}, survives="what a worker reports about its memory is not judged; its processes are measured from outside"),
     **{
         kind.__name__: kind

@@ -25,7 +25,7 @@ from mutant import (
 )
 
 # What a mistake shows in.
-LOGITS = ("logits",)
+LOGITS = ("logits", "run/")
 MOMENTS = ("first/moment/",)
 PARAMETERS = ("first/parameter/",)
 LATER = ("last/", "continuation/")
@@ -42,6 +42,23 @@ class KeepsTheRateOfTheThirdStep(Mutant):
         if self.since <= 3:
             self.kept_rate = step.rate
         return step._replace(rate=self.kept_rate)
+
+
+class EvaluatesTheBatchBefore(Mutant):
+    """Of evaluations in a row each but the first returns the logits of the one before, in a run that counts epochs."""
+
+    cell = "epochs"
+    shows = ("evaluation/",)
+    before: np.ndarray | None = None
+
+    def changed_step(self, step: Step) -> Step:
+        self.before = None
+        return step
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        now: np.ndarray = np.array(super().evaluate(inputs))
+        before, self.before = self.before, now
+        return now if before is None else before
 
 
 class TellsAnEarlierLoss(Mutant):
@@ -206,11 +223,12 @@ MISTAKES: dict[str, type[Mutant]] = {
     "InfersHalfTheBatch": of("The second half of a batch is the first again, in inference.", changed_batch=first_half_twice, cell="infer", shows=LOGITS),
     "ReversesSamples": of("Samples lie in reverse, labels do not.", changed_batch=lambda _, b: b._replace(inputs=b.inputs[::-1]), shows=MOMENTS),
     "LosesTheLastPixel": of("The last element of each sample is zero.", changed_batch=without_the_last_pixel, shows=MOMENTS),
-    "ComputesHalfOfTheOp": of("The second half of a single op's first operand is zero.", changed_batch=without_half_of_the_op, cell="op", shows=("result/", "gradient/")),
+    "ComputesHalfOfTheOp": of("The second half of a single op's first operand is zero.", changed_batch=without_half_of_the_op, cell="op", shows=("result/", "gradient/", "run/")),
     # State, evaluation and masks.
     "ForgetsMoments": ForgetsMoments,
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,
     "EvaluatesTheFirstWeights": of("Evaluation sees the parameters from before the steps, in a run that counts epochs.", EvaluatesWhatItStartedFrom, cell="epochs"),
+    "EvaluatesTheBatchBefore": EvaluatesTheBatchBefore,
     "KeepsEveryElement": KeepsEveryElement,
     "DrawsOneMask": DrawsOneMask,
     # Constants.

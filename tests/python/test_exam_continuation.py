@@ -35,6 +35,9 @@ class Chaotic:
     def synchronize(self) -> None:
         pass
 
+    def loss(self) -> float:
+        return float(len(self.steps))
+
 
 def continued(adapter: Any, steps: int) -> dict[str, np.ndarray]:
     return _continuation(adapter, FEEDS, {"seconds": 0, "fewest": steps, "most": steps}, 7, int)
@@ -46,6 +49,7 @@ def test_the_same_steps_start_from_a_copy_of_the_state() -> None:
     assert adapter.steps == [(0, 7), (1, 8), (0, 9), (1, 8), (0, 9)]
     assert adapter.starts == 1, "equal runs need no more runs"
     assert answers["continuation/steps"] == 2
+    assert answers["continuation/loss"] == 1, "of the step before them"
     assert answers["continuation/x"][[0, 1, 4]].tolist() == [0, 0, 0]
 
 

@@ -48,7 +48,7 @@ def test_the_exam_writes_what_the_protocol_says(make_cell: Any) -> None:
     parameters = read_tensors(folder / "parameters.safetensors")
     answers = read_tensors(folder / "results/verify.safetensors")
     wanted = {"evaluation/logits", "first/loss", "last/loss", "last/logits", "extreme/loss"}
-    wanted.add("continuation/steps")
+    wanted |= {"continuation/steps", "continuation/loss"}
     for name in parameters:
         for run in ("first", "last"):
             wanted |= {f"{run}/parameter/{name}", f"{run}/moment/{name}.m", f"{run}/moment/{name}.v"}

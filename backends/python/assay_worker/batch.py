@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-API = 5
+API = 6
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
@@ -54,6 +54,7 @@ SIGNATURES = {
     "assay_enqueued": (ctypes.c_int, [c_void_p]),
     "assay_lap": (ctypes.c_int, [c_void_p]),
     "assay_lap_prefill": (ctypes.c_int, [c_void_p]),
+    "assay_results_read": (ctypes.c_int, [c_void_p]),
     "assay_add_logits": (ctypes.c_int, [c_void_p, POINTER(c_float)]),
     "assay_set_agree": (ctypes.c_int, [c_void_p, AGREE, c_void_p]),
     "assay_progress": (ctypes.c_int, [c_void_p, POINTER(c_int64), POINTER(c_int64)]),
@@ -160,16 +161,26 @@ class Session:
         self._must(self._lib.assay_next_block(self._handle, byref(block)))
         return block
 
-    def end_block(self, loss: float) -> None:
-        self._must(self._lib.assay_end_block(self._handle, loss))
+    def end_block(self, loss: float) -> bool:
+        """Return whether the results of a single op are asked for now: read_results()."""
+        return self._must(self._lib.assay_end_block(self._handle, loss)) > 0
 
     def enqueued(self) -> None:
         """Note when every step of the block was handed over, before it waits for the device."""
         self._must(self._lib.assay_enqueued(self._handle))
 
-    def lap(self) -> None:
-        if self._lap(self._handle) < 0:
+    def lap(self) -> bool:
+        """Return whether the step's results are asked for now: read_results()."""
+        asked: int = self._lap(self._handle)
+        if asked < 0:
             self._fail()
+        return asked > 0
+
+    def read_results(self, results: Callable[[], object]) -> None:
+        """Read the results of the last step twice: whether they were complete shows in the difference."""
+        for _ in range(2):
+            results()
+            self._must(self._lib.assay_results_read(self._handle))
 
     def lap_prefill(self) -> None:
         self._must(self._lib.assay_lap_prefill(self._handle))

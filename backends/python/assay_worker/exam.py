@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from .adapter import Adapter
-from .batch import Session
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import loader_losses
 from .program import Program
 from .tensors import Tensors, apart, copied, nudged, read_tensors, write_tensors
-from .trainer import stage_resident
 
 # More runs with pauses, if two runs differ: how far the program's roundings take it.
 SPREAD_RUNS = 2
@@ -38,7 +36,7 @@ class Feeds:
     slots: list[int]  # of each batch
     continuation: dict[str, float] | None  # seconds, fewest, most; None: not requested
     loader: dict[str, float] | None  # seconds, steps, batches; None: the framework's own loader is not used
-    replay: dict[str, Any] | None  # steps, reported; None: no replay
+    run: list[int] | None  # slots of the run to compute again; None: not requested
 
     @property
     def batches(self) -> range:
@@ -69,7 +67,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
         path = folder / f"{name}.json"
         return json.loads(path.read_text()) if path.exists() else None
 
-    batches = document("batches")
+    batches, run = document("batches"), document("run")
     return Feeds(
         read_tensors(folder / "state.safetensors"),
         np.load(folder / "inputs.npy"),
@@ -82,7 +80,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
         [int(slot) for slot in batches["slots"]],
         document("continuation"),
         document("loader"),
-        document("replay"),
+        run and run["slots"],
     )
 
 
@@ -112,18 +110,18 @@ def sit(
     task: str,
     last_step: int | None,
     cell_folder: Path,
-    open_session: Callable[[Path], Session] = Session,
     agree: Callable[[int], int] | None = None,
 ) -> None:
     """Write results/verify.safetensors. Afterwards state and slots are the exam's, and masks are drawn.
 
     last_step: number of the last step that ran, which left the state and batches in the slots; None if
-    nothing ran. open_session: opens the session with the resident batches of the run, for a replay.
-    agree: Adapter.agree of several ranks, which must take the same number of steps.
+    nothing ran. agree: Adapter.agree of several ranks, which must take the same number of steps.
     """
     feeds = read_feeds(cell_folder)
     agree = agree or int  # one rank agrees with itself
     answers: Tensors = {}
+    if feeds.run is not None:
+        answers |= _run(adapter, program, task, feeds.run)
     if feeds.continuation is not None:
         # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
@@ -131,14 +129,13 @@ def sit(
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
     if feeds.loader is not None:
         answers |= loader_losses(adapter, program, feeds.loader, cell_folder)
-    if feeds.replay is not None:
-        answers |= _replay(adapter, feeds.replay, cell_folder, open_session, agree)
     staged = Staged(adapter, feeds)
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
         dropout.take_timed_steps()
-    # Without a dropout nothing tells the exam from a run.
-    if masks := feeds.batch_masks():
+    # Without a dropout nothing tells the exam from a run. An inference has none.
+    masks = feeds.batch_masks() if program.is_op or task == "train" else {}
+    if masks:
         adapter.supply_masks(masks)
     adapter.set_state(feeds.state)
     staged.stage_all()
@@ -171,36 +168,63 @@ def _dropout_exam(
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:
     """The results of the timed step on each batch, one after the other."""
-    found: dict[str, list[np.ndarray]] = {}
-    for batch in feeds.batches:
-        adapter.step(staged.slot_of(batch), 0.0, batch + 1)
-        adapter.synchronize()
-        for name, tensor in adapter.results().items():
-            named = f"result/{name}" if is_op and not name.startswith("gradient/") else name
-            found.setdefault(named, []).append(np.array(tensor))
-    answers = {name: np.stack(tensors) for name, tensors in found.items()}
+    answers = _stacked(_computed(adapter, is_op, staged.slot_of(batch), batch + 1) for batch in feeds.batches)
     if is_op:
         answers |= {f"running/{name}": tensor for name, tensor in adapter.state().items()}
     return answers
 
 
+def _stacked(all_results: Iterable[Tensors]) -> Tensors:
+    found: dict[str, list[np.ndarray]] = {}
+    for results in all_results:
+        for name, tensor in results.items():
+            found.setdefault(name, []).append(tensor)
+    return {name: np.stack(tensors) for name, tensors in found.items()}
+
+
+def _computed(adapter: Adapter, is_op: bool, slot: int, step: int) -> Tensors:
+    adapter.step(slot, 0.0, step)
+    adapter.synchronize()
+    return _named(adapter.results(), is_op)
+
+
+def _named(results: Tensors, is_op: bool) -> Tensors:
+    """Copy the results of a step; those of a single op are "result/..." or "gradient/..."."""
+    return {
+        f"result/{name}" if is_op and not name.startswith("gradient/") else name: np.array(tensor)
+        for name, tensor in results.items()
+    }
+
+
 def _decoding(adapter: Adapter, staged: Staged, feeds: Feeds, tokens: int) -> Tensors:
     """The logits of the last token of each prompt and of the tokens after it, on each batch."""
+    return _stacked(_generated(adapter, staged.slot_of(batch), tokens) for batch in feeds.batches)
 
+
+def _generated(adapter: Adapter, slot: int, tokens: int) -> Tensors:
     def logits() -> np.ndarray:
         adapter.synchronize()
         return np.array(adapter.results()["logits"])
 
-    found = []
-    for batch in feeds.batches:
-        slot = staged.slot_of(batch)
-        adapter.prefill(slot)
-        positions = [logits()]
-        for _ in range(tokens):
-            adapter.next_token(slot)
-            positions.append(logits())
-        found.append(np.concatenate(positions, axis=1))
-    return {"logits": np.stack(found)}
+    adapter.prefill(slot)
+    positions = [logits()]
+    for _ in range(tokens):
+        adapter.next_token(slot)
+        positions.append(logits())
+    return {"logits": np.concatenate(positions, axis=1)}
+
+
+def _run(adapter: Adapter, program: Program, task: str, slots: list[int]) -> Tensors:
+    """The results of the last step, and those of a step on each of these slots, with the run's own weights.
+
+    Called before anything is set after the run.
+    """
+    answers = {f"last/{name}": tensor for name, tensor in _named(adapter.results(), program.is_op).items()}
+    if task == "decode":
+        answers |= _stacked(_generated(adapter, slot, program.generated) for slot in slots)
+    else:
+        answers |= _stacked(_computed(adapter, program.is_op, slot, 1) for slot in slots)
+    return {f"run/{name}": tensor for name, tensor in answers.items()}
 
 
 def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) -> Tensors:
@@ -255,6 +279,7 @@ def _continuation(
     enqueue(0)
     adapter.synchronize()
     took = max(time.monotonic() - begin, 1e-9)
+    loss = adapter.loss()
     steps = range(1, 1 + agree(int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"]))))
 
     before = copied(adapter.state())
@@ -281,58 +306,10 @@ def _continuation(
             for name, tensor in run_with_pauses(near).items():
                 difference = np.asarray(tensor, np.float64) - with_pauses[name]
                 spread[name] = max(spread[name], float(np.linalg.norm(difference.ravel())))
-    answers = {"continuation/steps": np.array(len(steps))}
+    answers = {"continuation/steps": np.array(len(steps)), "continuation/loss": np.array(loss)}
     for name, numbers in found.items():
         answers[f"continuation/{name}"] = np.append(numbers, spread[name])
     return answers
-
-
-def _replay(
-    adapter: Adapter,
-    asked: dict[str, Any],
-    cell_folder: Path,
-    open_session: Callable[[Path], Session],
-    agree: Callable[[int], int] = int,
-) -> Tensors:
-    """Repeat the run's first steps, waiting for each; return the loss after each of `asked["steps"]`.
-
-    They are repeated once more if these losses are apart from those that the run reported.
-    """
-    steps = asked["steps"]
-    session = open_session(cell_folder)
-    try:
-        resident, schedule = stage_resident(adapter, session), session.schedule
-    finally:
-        session.close()
-    if not resident or steps[-1] > len(schedule):
-        raise RuntimeError(
-            f"[exam] a replay of {steps[-1]} steps of a run with {resident} resident batches "
-            f"and {len(schedule)} rows of schedule.npy"
-        )
-    parameters = read_tensors(cell_folder / "parameters.safetensors")
-
-    def replay() -> list[float]:
-        losses = []
-        adapter.set_state(parameters)
-        for row in range(steps[-1]):
-            adapter.step(row % resident, *schedule[row])
-            adapter.synchronize()
-            if row + 1 in steps:
-                losses.append(adapter.loss())
-        return losses
-
-    first = replay()
-    again = not agree(int(_agrees(first, asked)))
-    return {"replay/losses": np.array([first, replay()] if again else [first])}
-
-
-def _agrees(losses: list[float], asked: dict[str, Any]) -> bool:
-    """Whether each loss but the first is within the allowed share of what the run reported."""
-    reported = asked.get("reported", [])
-    return bool(reported) and all(
-        abs(run["loss"] - here) <= run["share"] * max(losses[0], here)
-        for run, here in zip(reported, losses[1:], strict=True)
-    )
 
 
 def _write(path: Path, tensors: Tensors) -> None:

@@ -44,7 +44,10 @@ class Loop:
                 self.session.next_batch()
                 self.session.add_logits(self._adapter.evaluate(self.session.inputs))
             self.session.end_block(math.nan)
-        return None if block.kind == DONE else block
+        if block.kind == DONE:
+            self._progress(*self.session.progress())  # the conductor stamps the end of the last block
+            return None
+        return block
 
     def rows(self, block: Block) -> list[tuple[float, int]]:
         """Return the learning rate and number of each step of a block."""

@@ -96,7 +96,8 @@ def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             adapter.stage(0, session.inputs, session.labels)
         step(slot, 0.0, number)
         synchronize()
-        lap()
+        if lap():
+            session.read_results(adapter.results)
         if resident:
             slot = slot + 1 if slot + 1 < resident else 0
     session.end_block(math.nan)
@@ -119,7 +120,8 @@ def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
         for _ in range(loop.tokens):
             next_token(slot)
             synchronize()
-            lap()
+            if lap():
+                session.read_results(adapter.results)
     session.end_block(math.nan)
 
 
@@ -134,6 +136,8 @@ def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     else:
         for row in range(block.first_step, block.first_step + block.steps):
             step(row % resident, 0.0, row + 1)
-    loop.session.enqueued()
+    session = loop.session
+    session.enqueued()
     adapter.synchronize()
-    loop.session.end_block(math.nan)
+    if session.end_block(math.nan):
+        session.read_results(adapter.results)

@@ -1,12 +1,15 @@
-// Audits a finished run: the worker replays losses that it reported at the ends of blocks, and computes
-// losses on batches of its framework's own loader.
+// Audits a finished run by what other programs computed: the losses of its first steps, what follows from the state
+// that it left, and losses on batches of its framework's own loader.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "harness/conductor/check/run_results.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
@@ -21,35 +24,41 @@ struct ReportedLoss {
   double loss = 0;
 };
 
-struct RunAudit {
-  std::vector<ReportedLoss> reported{};  // ascending; empty: nothing is replayed
-  bool own_loader = false;               // the batches came from the framework's own loader
-  bool deterministic = false;            // two runs of the same steps must have the same bits
+// A number that a worker reported, and what another backend computed from the same parameters, batches and rates.
+struct Replayed {
+  std::string name;  // "replay/<steps>", "evaluation/<split>/loss"
+  double reported = 0, computed = 0, allowed = 0;
 };
 
-// Chooses at random up to three ends of blocks, ascending, that a replay reaches in about a second by the
-// time of the blocks. Empty if they reach none: even the first block may take longer.
-std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
+struct RunAudit {
+  std::vector<Replayed> replayed{};
+  std::optional<Replayed> next_loss{};  // of the first step of the continuation, which the worker answers
+  std::string state{};         // why the state that it handed over is not that of the run; empty: it is
+  bool own_loader = false;     // the batches came from the framework's own loader
+  bool deterministic = false;  // two runs of the same steps must have the same bits
+  std::optional<RunResults> results{};  // what the run computed; absent: it trained a network
+};
 
-// The same of one of several ranks: after the same steps, what it reported at the ends of its own blocks.
-RunAudit audit_of_rank(const RunAudit& audit, std::span<const Block> own);
+// The ends of blocks that a replay reaches in about a second by the time of the blocks, at most 1000 steps; at most eight,
+// evenly chosen, with the last one. Empty if there are none after the first step, which the exam compares.
+std::vector<ReportedLoss> replayable(std::span<const Block> blocks);
+
+// How far a reported loss may be from that of a replay, after as many steps: a share of the loss (of that after the
+// first step, if it is larger), 1e-4 (0.01 for narrower storage), or ten times what parameters that are off by 1e-6
+// change in the replay, if that is more. Absent if it is more than 5 % (11 %): then rounding decides the loss.
+std::optional<double> allowed_of_replay(double first, double here, double spread, const Precision& precision);
 
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
 bool chosen_of_later_forks(std::uint64_t seed);
 
-// Writes replay.json and loader.json into check/ of a cell folder, each if requested.
-void write_audit(const std::filesystem::path& folder, const RunAudit& audit, const Precision& precision);
+// Writes loader.json and run.json into check/ of a cell folder, each if requested.
+void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 
-// "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed
-// is a share of the loss (of the loss after the first step, if larger), plus ten times the difference of two
-// replays, if there are two. Rounding errors grow during training, so the share grows over 500 steps from
-// 0.001 to 0.051 (0.01 to 0.11 for narrower storage). Replays that are missing or not finite are beyond
-// measure.
+// Each of `replayed`; "continuation/loss" for `next_loss`. Numbers that are missing or not finite are beyond measure.
 //
 // "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged
 // batches of the same samples. Allowed are six standard deviations of the difference of two means of
 // independent draws, plus 1 % of the loss.
-std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
-                                       const Precision& precision);
+std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit);
 
 }  // namespace assay

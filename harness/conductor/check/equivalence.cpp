@@ -12,6 +12,7 @@
 
 #include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
+#include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/check/rank_exam.hpp"
 #include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
@@ -85,11 +86,13 @@ std::vector<Ties> ties_of(const TensorFile& oracle) {
 }
 
 // The maximum size of a file with these tensors; adds a margin for the header and the other judged tensors.
-std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors) {
-  std::uint64_t bytes = std::uint64_t{64} << 20;
+std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors, const RunAudit& audit) {
+  std::uint64_t bytes = 0;
   for (const ExpectedTensor& tensor : tensors)
     bytes += static_cast<std::uint64_t>(TensorType{DType::f32, tensor.shape}.bytes());
-  return bytes;
+  // Those of the run have the same names, with other batches.
+  if (audit.results) bytes *= 2 + std::max<std::uint64_t>(1, audit.results->slots.size());
+  return bytes + (std::uint64_t{64} << 20);
 }
 
 void add_failure(Equivalence& result, const std::string& name, const std::string& words) {
@@ -175,6 +178,70 @@ TensorVerdict compared(const Questions& asked, const ExpectedTensor& expected, c
   return compare(expected.name, got, exact, bound);
 }
 
+// The rows of `all`, (batches, rows of the program's batch, ...), that are judged.
+std::vector<double> rows_of(const std::vector<double>& all, std::size_t batches, std::size_t batch,
+                            const std::vector<std::int64_t>& rows) {
+  const std::size_t size = all.size() / (batches * batch);
+  std::vector<double> chosen;
+  for (std::size_t b = 0; b < batches; ++b) {
+    for (const std::int64_t row : rows) {
+      const auto begin =
+          all.begin() + static_cast<std::ptrdiff_t>((b * batch + static_cast<std::size_t>(row)) * size);
+      chosen.insert(chosen.end(), begin, begin + static_cast<std::ptrdiff_t>(size));
+    }
+  }
+  return chosen;
+}
+
+// The last of `positions` positions of each row.
+std::vector<double> last_positions(const std::vector<double>& rows, std::size_t count,
+                                   std::size_t positions) {
+  const std::size_t row = rows.size() / count, kept = row / positions;
+  std::vector<double> last;
+  for (std::size_t r = 0; r < count; ++r) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>((r + 1) * row);
+    last.insert(last.end(), end - static_cast<std::ptrdiff_t>(kept), end);
+  }
+  return last;
+}
+
+// "run/last/<result>" and "run/<result>": RunResults.
+std::vector<TensorVerdict> judge_run(const TensorFile& worker, const RunResults& run, const Program& program,
+                                     Task task, const Precision& precision) {
+  const TensorFile oracle = TensorFile::read(run.answers);
+  const ExamBatches asked = read_exam_batches(run.exam / "batches.json");
+  const auto count = static_cast<std::size_t>(asked.count());
+  const auto batch = static_cast<std::size_t>(batch_of(program));
+  const std::size_t positions = task == Task::decode ? static_cast<std::size_t>(1 + program.generated()) : 1;
+  std::vector<TensorVerdict> verdicts;
+  const auto add = [&](const std::string& name, const TensorType& type, std::vector<double> exact,
+                       std::size_t batches, const std::string& answer) {
+    if (!worker.refusal(name, type).empty()) {
+      verdicts.push_back(beyond_all_measure(name));
+      return;
+    }
+    const std::vector<double> got = rows_of(worker.required(name), batches, batch, run.rows);
+    verdicts.push_back(compare(name, got, exact, bound_of_answer(oracle, answer, exact, precision, 1)));
+  };
+  ExamBatches again = asked;
+  again.slots = run.slots;
+  for (const ExpectedTensor& expected : expected_tensors(program, task, again, false)) {
+    if (expected.name.starts_with("running/")) continue;
+    const std::vector<double> exact = oracle.required(expected.name);
+    const std::size_t size = exact.size() / count;
+    Shape last = expected.shape;
+    last.erase(last.begin());
+    if (task == Task::decode) last[1] = 1;
+    const auto begin = exact.begin() + static_cast<std::ptrdiff_t>(run.last * size);
+    add("run/last/" + expected.name, {DType::f32, last},
+        last_positions({begin, begin + static_cast<std::ptrdiff_t>(size)}, run.rows.size(), positions), 1,
+        expected.name);
+    if (!run.slots.empty())
+      add("run/" + expected.name, {DType::f32, expected.shape}, exact, count, expected.name);
+  }
+  return verdicts;
+}
+
 // Why each of the tensors cannot be judged; empty where it can.
 using Refusals = std::vector<std::string>;
 
@@ -206,7 +273,11 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
                             asked.batches.repeats()));
     if (fs::exists(asked.exam.folder / "continuation.json"))
       add(judge_continuation(worker, asked.program, asked.precision, asked.noisy, audit.deterministic));
-    add(judge_audit(worker, audit, asked.precision));
+    if (!audit.state.empty())
+      add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
+    add(judge_audit(worker, audit));
+    if (audit.results)
+      add(judge_run(worker, *audit.results, asked.program, asked.exam.task, asked.precision));
   }
   result.ties = ties_of(asked.oracle);
   conclude(result);
@@ -233,7 +304,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   const Questions asked{exam, program};
   TensorFile worker;
   try {
-    worker = TensorFile::read_foreign(worker_file, max_file_bytes(asked.tensors));
+    worker = TensorFile::read_foreign(worker_file, max_file_bytes(asked.tensors, audit));
   } catch (const Error& error) {
     return without_answers(error);
   }
@@ -249,7 +320,7 @@ Equivalence judge(const Exam& exam, const Program& program, const std::vector<Ra
   std::vector<bool> skipped(asked.tensors.size());
   for (const RankAnswers& answers : ranks) {
     try {
-      files.push_back(TensorFile::read_foreign(answers.file, max_file_bytes(asked.tensors)));
+      files.push_back(TensorFile::read_foreign(answers.file, max_file_bytes(asked.tensors, answers.audit)));
     } catch (const Error& error) {
       return of_rank(files.size(), without_answers(error));
     }

@@ -428,6 +428,7 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::uint64_t seed = plan.seed;
   ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, seed)};
   if (program.is_op()) batches.slots.resize(std::min<std::size_t>(2, batches.slots.size()));
+  if (plan.of_run) batches.slots.resize(std::min<std::size_t>(program.is_op() ? 1 : 2, batches.slots.size()));
   batches.distinct = plan.ranks * distinct_samples(batches.batch / plan.ranks, plan.distinct);
   batches.row_of = shuffled_rows_of_ranks(batches.batch, batches.distinct, plan.ranks, seed);
   const std::int64_t samples = batches.count() * batches.distinct;

@@ -26,6 +26,8 @@ struct ExamPlan {
   PrecisionKind precision = PrecisionKind::fp32;
   int ranks =
       1;  // workers that share each batch; divides it. Each has `distinct` samples that no other one has
+  // The results of a run are asked, too (run_results.hpp), so fewer batches of the exam's own are enough.
+  bool of_run = false;
 };
 
 // Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs

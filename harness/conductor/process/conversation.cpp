@@ -313,6 +313,7 @@ class Worker::Conversation {
           Event event = parse(line.text);
           if (const auto* error = std::get_if<protocol::Error>(&event)) report_error(*error);
           if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+            stamp();
             take_progress(*progress);
             reject_late(deadline, doing);  // progress messages do not extend the deadline
             break;
@@ -334,6 +335,13 @@ class Worker::Conversation {
                            protocol::max_line_bytes, quoted(line.text)));
       }
     }
+  }
+
+  void stamp() {
+    if (!run_) return;
+    const Clock::time_point now = Clock::now();
+    if (!result_.stepped_between) result_.stepped_between = {now, now};
+    result_.stepped_between->second = now;
   }
 
   void take_progress(const protocol::Progress& progress) {

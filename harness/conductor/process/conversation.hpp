@@ -73,6 +73,10 @@ struct ConversationResult {
   // From the command `run` to its answer, on this process's clock.
   std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
       ran_between{};
+  // When the first and the last progress of the command `run` came: a worker sends one before its first block and one
+  // after its last.
+  std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
+      stepped_between{};
   std::optional<std::int64_t>
       run_cpu_ns{};  // processor time of the worker's own process between them, from /proc
   // Time taken from the worker's processors between them; absent if /proc does not show it.

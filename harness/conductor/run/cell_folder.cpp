@@ -10,6 +10,7 @@
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
+#include "harness/conductor/run/run_audit.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
@@ -178,11 +179,20 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
                        DatasetShelf& data, const PublishedWeights* weights, const RankPlace& place) {
   std::filesystem::create_directories(folder / "results");
   const bool alone = place.world == 1;
-  write_text(folder / "request.json", request_json(alone ? cell : cell_of_rank(cell), seed, place).dump(1));
+  Json request = request_json(alone ? cell : cell_of_rank(cell), seed, place);
+  if (purpose == FolderPurpose::run && !exam.empty() && hands_over(cell, program))
+    request["hand_over"] = true;
+  write_text(folder / "request.json", request.dump(1));
   write_text(folder / "graph.json", to_json(alone ? program : cell_of_rank(cell).program()).dump());
-  std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());
-  if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
-  write_safetensors(folder / "parameters.safetensors", parameters);
+  // Without training, the cell starts from the exam's state: what was timed is what is examined.
+  if (!exam.empty() && cell.axes.task != Task::train && !program.is_op()) {
+    std::filesystem::copy_file(exam / "state.safetensors", folder / "parameters.safetensors",
+                               std::filesystem::copy_options::overwrite_existing);
+  } else {
+    std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());
+    if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
+    write_safetensors(folder / "parameters.safetensors", parameters);
+  }
   if (!exam.empty() && alone)
     std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
   else if (!exam.empty())
@@ -207,6 +217,7 @@ void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
   fork.latencies_ns = std::move(clock.latencies_ns);
   fork.latencies_seen = clock.latencies_seen;
   fork.prefills_ns = std::move(clock.prefills_ns);
+  fork.readings = std::move(clock.readings);
   fork.steady = clock.warm_up.steady;
 }
 

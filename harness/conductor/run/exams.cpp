@@ -8,9 +8,13 @@
 #include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/run/published_weights.hpp"
+#include "harness/conductor/run/run_question.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "workloads/workload.hpp"
 
 namespace assay {
 namespace {
@@ -36,33 +40,55 @@ void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::pa
     throw Error(fmt::format("the oracle '{}' did not answer: {}", oracle.name, result.reason));
 }
 
-ExamPlan exam_plan(const Cell& cell, std::uint64_t seed) {
+const BackendDescription& oracle_of(const ForkContext& context) {
+  const BackendDescription* oracle = context.registry.oracle();
+  if (!oracle)
+    throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
+  return *oracle;
+}
+
+OracleCache::Answers answers_to(const OracleQuestion& question, const Cell& cell, const Program& program,
+                                const fs::path& folder, const ForkContext& context) {
+  const BackendDescription& oracle = oracle_of(context);
+  const OracleWorker worker{oracle.name, oracle.modes.front(), oracle.command, cell.axes.threads};
+  return OracleCache().answers(question, program, worker, folder,
+                               [&](const fs::path& at) { ask_oracle(cell, oracle, at, context); });
+}
+
+ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed) {
   const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
   return {.seed = seed,
           .distinct = cell.distinct,
           .resident = resident || cell.axes.is_op() ? cell.measure.resident_batches : 0,
           .task = cell.axes.task,
           .precision = cell.axes.precision,
-          .ranks = cell.axes.ranks()};
+          .ranks = cell.axes.ranks(),
+          .of_run = timed && has_run_results(program, cell.axes.task)};
 }
 
 std::string key_of(const ExamPlan& plan, const Program& program) {
-  return sha256(fmt::format("{} {} {} {} {} {} {}", plan.seed, plan.distinct, plan.resident, plan.ranks,
-                            to_string(plan.task), to_string(plan.precision), to_json(program).dump()));
+  return sha256(fmt::format("{} {} {} {} {} {} {} {}", plan.seed, plan.distinct, plan.resident, plan.ranks,
+                            plan.of_run, to_string(plan.task), to_string(plan.precision),
+                            to_json(program).dump()));
+}
+
+// A cell without training starts from the state of its exam, so that the program that was timed is the one that is
+// examined, even if its weights are constants. The user's weights are part of that state.
+void put_weights_into(const fs::path& exam, const Cell& cell, const ForkContext& context) {
+  std::vector<HostTensor> state = read_safetensors(exam / "state.safetensors");
+  context.weights->put_into(state, find_workload(cell.axes.workload).published);
+  write_safetensors(exam / "state.safetensors", state);
 }
 
 SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan, const fs::path& folder,
                  const ForkContext& context) {
-  const BackendDescription* oracle = context.registry.oracle();
-  if (!oracle)
-    throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
+  oracle_of(context);  // before anything is written
   write_exam(folder / "check", program, plan);
-  const OracleWorker worker{oracle->name, oracle->modes.front(), oracle->command, cell.axes.threads};
+  if (context.weights != nullptr && plan.task != Task::train)
+    put_weights_into(folder / "check", cell, context);
   const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations,
                                 slices_of(program, plan.ranks)};
-  const OracleCache::Answers answers =
-      OracleCache().answers(question, program, worker, folder / "oracle",
-                            [&](const fs::path& at) { ask_oracle(cell, *oracle, at, context); });
+  const OracleCache::Answers answers = answers_to(question, cell, program, folder / "oracle", context);
   take_moved_biases(question.exam, answers.file);
   SetExam set{.exam = {question.exam, answers.file, plan.task, plan.precision},
               .settings = {.seed = plan.seed,
@@ -83,14 +109,15 @@ constexpr int max_draws = 4;
 // Draws exams until one is sharp, and keeps only the files of the sharpest: those of a large network take gigabytes. An
 // exam is blunt if an element of a ReLU is within rounding of zero, which is rare in fp32 and always happens with
 // narrower storage.
-SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, const fs::path& folder,
-                  const ForkContext& context) {
+SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
+                  const fs::path& folder, const ForkContext& context) {
   const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;
   std::optional<SetExam> sharpest;
   fs::path files_of_sharpest;
   for (int draw = 0; draw < draws; ++draw) {
     // Different from the seeds of all other rounds.
-    const ExamPlan plan = exam_plan(cell, seed + static_cast<std::uint64_t>(draw) * 1'000'003);
+    const ExamPlan plan =
+        exam_plan(cell, program, seed + static_cast<std::uint64_t>(draw) * 1'000'003, timed);
     const fs::path files = folder / std::to_string(draw);
     SetExam set = answered(cell, program, plan, files, context);
     const bool sharper = !sharpest || set.settings.loosest < sharpest->settings.loosest;
@@ -106,15 +133,15 @@ SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, 
 
 }  // namespace
 
-const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t seed,
+const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
                          const ForkContext& context) {
-  const std::string key = key_of(exam_plan(cell, seed), program);
+  const std::string key = key_of(exam_plan(cell, program, seed, timed), program);
   const std::lock_guard lock(mutex_);
   auto found = kept_.find(key);
   if (found == kept_.end()) {
     Kept kept;
     try {
-      kept.set = draw_exam(cell, program, seed, folder_ / std::to_string(kept_.size()), context);
+      kept.set = draw_exam(cell, program, seed, timed, folder_ / std::to_string(kept_.size()), context);
     } catch (const OracleInterrupted&) {
       throw;
     } catch (const std::runtime_error& error) {
@@ -124,6 +151,20 @@ const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t
   }
   if (!found->second.set) throw Error(found->second.failure);
   return *found->second.set;
+}
+
+RunResults Exams::ask_of_run(const Cell& cell, const Program& program, const Fork& fork,
+                             const fs::path& cell_folder) {
+  const fs::path folder = folder_ / "run";
+  fs::remove_all(folder);
+  return question_of_run(cell, program, fork, cell_folder, folder / "check",
+                         secret_ + static_cast<std::uint64_t>(fork.round));
+}
+
+void Exams::answer(RunResults& asked, const Cell& cell, const Program& program, const ForkContext& context) {
+  const OracleQuestion question{asked.exam, cell.axes.task, cell.axes.precision, perturbations};
+  const std::lock_guard lock(mutex_);
+  asked.answers = answers_to(question, cell, program, asked.exam.parent_path() / "oracle", context).file;
 }
 
 std::map<std::string, std::string> digests_of(const fs::path& folder, std::uintmax_t max_bytes) {

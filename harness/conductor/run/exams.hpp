@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 
 #include "harness/conductor/check/equivalence.hpp"
@@ -32,7 +33,16 @@ class Exams {
 
   // The exam of a cell; cells with the same program share it. Throws Error if the oracle does not answer; it
   // is asked only once, unless it was interrupted. The reference is valid as long as this object.
-  const SetExam& of(const Cell& cell, const Program& program, std::uint64_t seed, const ForkContext& context);
+  // timed: for a fork that is timed, not only checked.
+  const SetExam& of(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
+                    const ForkContext& context);
+
+  // What the worker of a finished run without training is asked about it: question_of_run(). The question has no answers
+  // yet; its files are removed with this object. Forks of one round are asked for the same slots and rows.
+  RunResults ask_of_run(const Cell& cell, const Program& program, const Fork& fork,
+                        const std::filesystem::path& cell_folder);
+  // Lets the oracle answer it. Throws Error if it does not answer.
+  void answer(RunResults& asked, const Cell& cell, const Program& program, const ForkContext& context);
 
  private:
   struct Kept {
@@ -41,7 +51,8 @@ class Exams {
   };
 
   std::filesystem::path folder_;
-  std::mutex mutex_;  // held while the oracle answers
+  std::uint64_t secret_ = std::random_device()();  // no worker can know what it is asked about its run
+  std::mutex mutex_;                               // held while the oracle answers
   std::map<std::string, Kept> kept_;
 };
 

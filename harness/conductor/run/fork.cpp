@@ -19,6 +19,7 @@
 #include "harness/conductor/run/core_watch.hpp"
 #include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/quality.hpp"
+#include "harness/conductor/run/run_audit.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
@@ -61,11 +62,11 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
 
 // The exam of a fork; nullptr if none is requested or the oracle does not answer: `unchecked` gets the
 // reason.
-const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t seed,
+const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
                         const ForkContext& context, Equivalence& unchecked) {
   if (!cell.check) return nullptr;
   try {
-    return &context.exams.of(cell, program, seed, context);
+    return &context.exams.of(cell, program, seed, timed, context);
   } catch (const std::runtime_error& error) {
     unchecked = {false, false, 0, error.what(), {}};
     return nullptr;
@@ -194,8 +195,14 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
   const auto ns = [](Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
-  return {ns(result.ran_between->first), ns(result.ran_between->second), result.run_cpu_ns,
-          static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()), result.run_disturbance};
+  RunWindow window{.begin_ns = ns(result.ran_between->first),
+                   .end_ns = ns(result.ran_between->second),
+                   .cpu_ns = result.run_cpu_ns,
+                   .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
+                   .disturbance = result.run_disturbance};
+  if (const auto& stepped = result.stepped_between)
+    window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
+  return window;
 }
 
 // The disturbance of the rank that others disturbed most.
@@ -388,23 +395,6 @@ void take_exchange(Fork& fork, std::vector<ConversationResult>& results) {
     if (results[rank].exchanged) fork.ranks[rank].exchange = std::move(results[rank].exchanged);
 }
 
-// The audit of a finished run. Blocks are replayed only if the program draws no random numbers and its batches are
-// resident, in the first fork and a third of the later ones. They are chosen now, at random, so that the worker cannot
-// know them in advance.
-RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
-  RunAudit audit;
-  // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
-  audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
-                        cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
-  if (cell.axes.task != Task::train || program.is_op()) return audit;
-  audit.own_loader = cell.axes.loader == LoaderKind::native;
-  if (fork.round > 0 && !chosen_of_later_forks(std::random_device()())) return audit;
-  if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
-      program.training.with_role(Role::mask).empty())
-    audit.reported = choose_replayed(fork.blocks, std::random_device()());
-  return audit;
-}
-
 // A later fork of a resident worker: its code is compiled and its threads exist, so --warm-up-seconds decides. One
 // step brings the operands into the caches, and one more shows that steps are steady.
 Cell already_warm(Cell cell) {
@@ -483,14 +473,14 @@ std::string changed_file(const std::vector<Member>& members) {
   return {};
 }
 
-// Writes what was chosen about the finished run into each worker's exam; returns where they answer.
-std::vector<RankAnswers> write_audits(const Cell& cell, const std::vector<Member>& members, const Fork& fork,
-                                      const RunAudit& audit) {
+// Where the workers answer. The first one is judged by what other programs computed of the run.
+std::vector<RankAnswers> answers_of(const std::vector<Member>& members, const RunAudit& audit) {
   std::vector<RankAnswers> answers;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const RunAudit own = fork.ranks.empty() ? audit : audit_of_rank(audit, fork.ranks[i].blocks);
-    write_audit(members[i].folder / "check", own, precision_of(cell.axes.precision));
-    answers.push_back({members[i].folder / "results/verify.safetensors", own});
+  for (const Member& member : members)
+    answers.push_back({member.folder / "results/verify.safetensors", answers.empty() ? audit : RunAudit{}});
+  for (RankAnswers& one : answers) {
+    one.audit.own_loader = audit.own_loader;
+    one.audit.deterministic = audit.deterministic;
   }
   return answers;
 }
@@ -509,7 +499,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     Clock::time_point begin = Clock::now();
     const SetExam* set =
-        exam_for(cell, program, context.settings.exam_seed_of(round), context, outcome.verified);
+        exam_for(cell, program, context.settings.exam_seed_of(round), timed, context, outcome.verified);
     spent.judge = seconds_since(begin);
     if (interrupted(context)) {
       end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
@@ -602,8 +592,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         end_with(fork, ReasonCode::exam_changed, changed);
     }
     if (fork.examined) {
-      const RunAudit audit = timed ? audit_of(cell, program, fork) : RunAudit{};
-      const std::vector<RankAnswers> answers = write_audits(cell, members, fork, audit);
+      RunAudit audit;
+      const fs::path& first_folder = members.front().folder;
+      if (timed) audit = ask_about_run(cell, program, fork, first_folder, context);
+      for (const Member& member : members) write_audit(member.folder / "check", audit);
       if (timed) {
         ConversationResult last = say(at_last, at_end);
         take_ending(fork, last);
@@ -611,7 +603,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         take_exchange(fork, results);
       }
       begin = Clock::now();
-      outcome.verified = judged(cell, *set, program, answers);
+      if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
+      outcome.verified = judged(cell, *set, program, answers_of(members, audit));
       resolve_exam(fork, outcome.verified, changed_file(members));
       spent.judge += seconds_since(begin);
     }

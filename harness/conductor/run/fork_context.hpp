@@ -13,6 +13,7 @@ namespace assay {
 
 class CoreWatch;
 class Exams;
+class Replays;
 
 // Borrows everything.
 struct ForkContext {
@@ -30,6 +31,7 @@ struct ForkContext {
   int lane = 0;  // number of the lane of parallel checks, from 0
   // Threads of a timed fork, if it is to have fewer than its cell, on the same processors; it gets the flag fewer_threads.
   std::optional<int> threads{};
+  Replays* replays = nullptr;  // null: no run is computed again by another backend
 };
 
 }  // namespace assay

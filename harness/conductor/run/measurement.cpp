@@ -23,6 +23,7 @@
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
+#include "harness/conductor/run/replays.hpp"
 #include "harness/conductor/run/resume.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/clock.hpp"
@@ -85,6 +86,7 @@ struct Measurement::Parts {
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         exams_(scratch_.path() / "exams"),
+        replays_(scratch_.path() / "replays"),
         context_{scratch_.path(),
                  registry,
                  settings_,
@@ -107,6 +109,7 @@ struct Measurement::Parts {
     std::vector<const Axes*> axes;
     for (const Cell& cell : cells_) axes.push_back(&cell.axes);
     names_ = short_ids(axes);
+    context_.replays = &replays_;
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
     context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {
@@ -320,14 +323,22 @@ struct Measurement::Parts {
   // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
     constexpr int attempts = 3;
-    if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;
-    const double input_bytes =
-        cell.has_roofline() ? static_cast<double>(sizeof(float)) *
-                                  static_cast<double>(input_elements(cell.program().graph(cell.axes.task)))
-                            : 0;
+    if (fork.status != Status::ok) return;
+    const Program program = cell.program();
+    if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
+        may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
+      rooflines_.know_peak(cell.axes, machine_fingerprint(this_machine()).value_or(""));
+      draw_rooflines();
+    }
+    if (!rooflines_.measured(cell.axes)) return;
+    const double input_bytes = cell.has_roofline()
+                                   ? static_cast<double>(sizeof(float)) *
+                                         static_cast<double>(input_elements(program.graph(cell.axes.task)))
+                                   : 0;
     std::string reason;
     for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
-      reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork));
+      reason =
+          beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork), allowed_over_peak(program));
       if (reason.empty()) return;
       if (attempt == attempts) break;
       rooflines_.measure(cell.axes);
@@ -520,6 +531,7 @@ struct Measurement::Parts {
   DatasetShelf data_;
   QuickBudget budget_;
   Exams exams_;
+  Replays replays_;
   CoreWatch cores_{{.pause = [this](CoreWatch::Seconds time) {
     std::this_thread::sleep_for(time);
     return !stopped();

@@ -252,6 +252,25 @@ std::string uncovered_time(const Fork& fork, const RunWindow& window) {
       duration_text(all.covered), duration_text(all.span));
 }
 
+// The blocks and evaluations next to the conductor's own clock.
+constexpr double outside_share = 0.1, outside_seconds = 0.2;
+
+std::string unstamped_time(const Fork& fork, const RunWindow& window) {
+  if (!window.stepped_ns || others_disturbed(window.disturbance)) return {};
+  double covered = 0;
+  for (const Block& block : fork.blocks) covered += block_seconds(block);
+  for (const Evaluation& evaluation : fork.evaluations) covered += evaluation.seconds;
+  for (const ResultReading& reading : fork.readings)
+    covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns);
+  const double span = 1e-9 * static_cast<double>(window.stepped_ns->second - window.stepped_ns->first);
+  const double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
+  if (span <= covered + std::max(outside_seconds, outside_share * covered) + gaps) return {};
+  return fmt::format(
+      "the steps took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}: the worker's clock "
+      "is slow, or it worked outside of its blocks",
+      duration_text(span), duration_text(covered));
+}
+
 // The kernel counts a process's time in ticks of up to 10 ms, and a block's counters are read just outside of it.
 constexpr double cpu_share = 0.05, cpu_seconds_once = 0.05;
 
@@ -281,10 +300,36 @@ std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& w
 
 }  // namespace
 
+namespace {
+
+// Reading a result again only copies it. Some frameworks keep what the first reading made, which takes some
+// microseconds.
+constexpr double late_share = 0.25, late_seconds_once = 30e-6;
+constexpr std::size_t fewest_readings = 3;
+
+std::string late_results(const Fork& fork) {
+  if (fork.readings.size() < fewest_readings) return {};
+  std::vector<double> late, intervals;
+  for (const ResultReading& reading : fork.readings) {
+    late.push_back(1e-9 * static_cast<double>(reading.first_ns - reading.again_ns));
+    intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
+  }
+  const double seconds = median(late), interval = median(intervals);
+  if (seconds <= late_share * interval + late_seconds_once) return {};
+  return fmt::format(
+      "results were not there when the clock stopped: the first reading took {} longer than the second, next to {} of "
+      "the step or block; the worker does not wait for its steps, or leaves work to the reading",
+      duration_text(seconds), duration_text(interval));
+}
+
+}  // namespace
+
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window) {
   std::string found = outside_of_window(fork, window);
+  if (found.empty()) found = late_results(fork);
   if (found.empty()) found = evaluations_that_do_not_fit(fork, window);
   if (found.empty()) found = uncovered_time(fork, window);
+  if (found.empty()) found = unstamped_time(fork, window);
   if (found.empty()) found = contradiction_in_processor_time(fork, window);
   return found;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/report/report.hpp"
@@ -26,6 +27,9 @@ struct RunWindow {
   std::optional<std::int64_t>
       cpu_ns{};        // processor time of the process that timed the blocks, if it is known
   int processors = 0;  // on which it may run; 0: unknown
+  // From the first to the last progress that the worker sent: it sends one right before its first block and one right after
+  // its last. Absent: it sent none.
+  std::optional<std::pair<std::int64_t, std::int64_t>> stepped_ns{};
   // What was taken from them; absent if it cannot be measured. Of several ranks: of the one that others disturbed most,
   // because ranks wait for each other.
   std::optional<Disturbance> disturbance{};
@@ -38,6 +42,8 @@ struct RunWindow {
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
 //     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top, see
 //     waited_for_others();
+//   - all blocks and evaluations must cover the time from the worker's first progress to its last, but for a tenth of
+//     theirs, at least 0.2 s, and 3 ms for each: the conductor stamps both, so a worker's clock cannot run slowly;
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
 //     more than the processors can have done outside of the blocks.
 //

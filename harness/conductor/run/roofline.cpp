@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/run/work.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/sha256.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
@@ -13,8 +17,12 @@
 namespace assay {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* product_size = "m2048";
-constexpr double over_peak = 1.1;
+constexpr const char* quick_product_size = "m1024";  // takes a tenth of a second
+constexpr double op_over_peak = 1.1, network_over_peak = 1.5, winograd_over_peak = 4;
+constexpr double unremarkable_flops = 1e10;  // of a thread
 constexpr double over_copy = 2;
 
 std::vector<double> steps_of(const Fork& fork) {
@@ -86,10 +94,36 @@ double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   return rate;
 }
 
-void Rooflines::measure(const Axes& axes) {
+void Rooflines::measure_peak(const Axes& axes, const std::string& size) {
   double& peak = peaks_[peak_key(axes)];
-  for (const Cell& probe : probes(axes, "op/gemm", product_size, CacheState::warm, axes.precision))
+  for (const Cell& probe : probes(axes, "op/gemm", size, CacheState::warm, axes.precision))
     peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
+}
+
+void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
+  const fs::path file = cache_folder() / "peaks" / (sha256(machine) + ".json");
+  const std::string key = peak_key(axes);
+  std::map<std::string, double> kept;
+  try {
+    if (fs::exists(file)) kept = read_strict_json(file).get<std::map<std::string, double>>();
+  } catch (const std::exception&) {  // a damaged file is made again
+    kept.clear();
+  }
+  if (const auto found = kept.find(key); found != kept.end() && found->second > 0) {
+    peaks_[key] = std::max(peaks_[key], found->second);
+    return;
+  }
+  measure_peak(axes, quick_product_size);
+  kept[key] = peaks_[key];
+  try {
+    fs::create_directories(file.parent_path());
+    write_atomically(file, nlohmann::json(kept).dump(1) + "\n", false);
+  } catch (const std::exception&) {  // only a cache: the next run measures again
+  }
+}
+
+void Rooflines::measure(const Axes& axes) {
+  measure_peak(axes, product_size);
   double& copy = copies_[copy_key(axes)];
   for (const Cell& probe : probes(axes, "op/from_array", copy_size(), CacheState::cold, PrecisionKind::fp32))
     copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s"));
@@ -115,7 +149,21 @@ double median_step(const Fork& fork) {
   return steps.empty() ? 0 : median(steps);
 }
 
-std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds) {
+double allowed_over_peak(const Program& program) {
+  if (program.is_op()) return op_over_peak;
+  const bool convolves = std::ranges::any_of(program.training.nodes(), [](const Node& node) {
+    return node.op->name().find("convolution") != std::string_view::npos;
+  });
+  return convolves ? winograd_over_peak : network_over_peak;
+}
+
+bool may_be_beyond_peak(const Axes& axes, const Work& work, double step_seconds) {
+  if (step_seconds <= 0) return false;
+  return axes.device != DeviceKind::cpu || work.flops / step_seconds > unremarkable_flops * axes.threads;
+}
+
+std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds,
+                            double over_peak) {
   if (step_seconds <= 0) return {};
   const double flops = work.flops / step_seconds, bytes = input_bytes / step_seconds;
   if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {

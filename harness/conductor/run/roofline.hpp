@@ -10,6 +10,7 @@
 
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/graph/program.hpp"
 
 namespace assay {
 
@@ -23,6 +24,9 @@ class Rooflines {
   // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does
   // not change the limit, which is 0 at first.
   void measure(const Axes& axes);
+  // Reads the peak that an earlier run of this machine kept, or measures and keeps it. For networks, which have no other
+  // limit.
+  void know_peak(const Axes& axes, const std::string& machine);
   bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
   // Fills in the limits of a cell with one rank: probes run in one process. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
@@ -37,6 +41,7 @@ class Rooflines {
   std::vector<Cell> probes(const Axes& axes, const std::string& workload, const std::string& size,
                            CacheState cache, PrecisionKind precision) const;
   double rate(const Cell& probe, double amount, const char* unit);
+  void measure_peak(const Axes& axes, const std::string& size);
 
   const ForkContext& context_;
   Progress& progress_;
@@ -47,10 +52,19 @@ class Rooflines {
 // Median seconds per step over the timed blocks of a fork; 0 without such blocks.
 double median_step(const Fork& fork);
 
-// Why the speed of a cell is not possible; empty if it is. A cell may do at most 1.1 times the floating-point
+// How many times the operations per second of the measured peak a program may do: 1.1; a network 1.5; 4 if it has
+// convolutions, which need up to four times fewer by Winograd's algorithm (Lavin & Gray 2016).
+double allowed_over_peak(const Program& program);
+
+// Why the speed of a cell is not possible; empty if it is. A cell may do at most `over_peak` times the floating-point
 // operations per second of the measured peak, and read its cold operands at most at twice the copy's
 // bandwidth (a copy writes as much as it reads, and a write costs up to twice a read). `input_bytes`: the
 // size of the operands.
-std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds);
+std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds,
+                            double over_peak = 1.1);
+
+// Whether a step does so many operations per second that the machine's peak is worth measuring: more than 10 GFLOP/s for
+// each thread, or any on a GPU.
+bool may_be_beyond_peak(const Axes& axes, const Work& work, double step_seconds);
 
 }  // namespace assay

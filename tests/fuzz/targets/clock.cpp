@@ -45,7 +45,7 @@ const Registration here("clock", [](Input input) {
       steps += block.steps;
     }
     std::int64_t last = 0;
-    for (const ReportedLoss& one : choose_replayed(fork.blocks, 1)) {
+    for (const ReportedLoss& one : replayable(fork.blocks)) {
       require(one.steps > last && one.steps <= steps, "replayed steps ascend");
       last = one.steps;
     }

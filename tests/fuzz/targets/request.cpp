@@ -36,17 +36,9 @@ void read_continuation(const std::filesystem::path& file) {
   }
 }
 
-void read_replay(const std::filesystem::path& file) {
-  std::int64_t last = 0;
-  for (const std::int64_t step : read_exam_replay(file).steps) {
-    require(step > last, "replayed steps ascend");
-    last = step;
-  }
-}
-
 const Registration here("request", [](Input input) {
   const std::filesystem::path& file = file_with(input);
-  for (const auto read : {read_batches, read_continuation, read_replay}) {
+  for (const auto read : {read_batches, read_continuation}) {
     try {
       read(file);
     } catch (const Error&) {

@@ -129,6 +129,27 @@ TEST(BlockPlan, never_goes_past_the_schedule) {
   }
 }
 
+TEST(BlockPlan, OnlyEvaluatesWithoutEpochs) {
+  ClockRequest request;
+  request.kind = ClockKind::epochs;
+  request.epochs = 0;
+  request.evaluate = {"train", "test"};
+  BlockPlan plan(request, 100, {}, {8, 2});
+  const auto blocks = run(plan, [](std::int64_t) { return 1.0; });
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[1].kind, Kind::evaluate);
+  EXPECT_EQ(blocks[1].split, "test");
+  EXPECT_EQ(plan.done(), 0);
+}
+
+TEST(BlockPlan, HasBlocksOfOneStepIfABlockTakesNoTime) {
+  ClockRequest request{.warm_up = {.min_steps = 1, .min_seconds = 0}, .block_seconds = 0};
+  request.steps = 6;
+  BlockPlan plan(request, 100);
+  for (const PlannedBlock& block : run(plan, [](std::int64_t) { return 1e-3; })) EXPECT_EQ(block.steps, 1);
+  EXPECT_EQ(plan.done(), 7);
+}
+
 TEST(BlockPlan, makes_one_block_an_epoch_followed_by_its_evaluations) {
   ClockRequest request;
   request.kind = ClockKind::epochs;

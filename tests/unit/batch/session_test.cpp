@@ -230,6 +230,45 @@ TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
   for (const auto& latency : json["latencies_ns"]) EXPECT_GE(latency, 0);
 }
 
+TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
+  Cell cell = steps_cell("resident", "infer");
+  cell.request["clock"]["steps"] = 2000;
+  cell.save_request();
+  BatchSession session(cell.path());
+  EXPECT_THAT([&] { session.results_read(); },
+              testing::ThrowsMessage<CallError>(HasSubstr("no results were asked")));
+  std::size_t asked = 0;
+  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+    for (std::int64_t i = 0; i < block.steps; ++i) {
+      if (!session.lap()) continue;
+      ++asked;
+      session.results_read();
+      session.results_read();
+    }
+    EXPECT_FALSE(session.end_block(std::nan(""))) << "those of a block are for single ops";
+  }
+  session.save();
+  const auto json = cell.results();
+  EXPECT_GT(asked, 0u);
+  EXPECT_LE(asked, 64u);
+  EXPECT_EQ(json["readings"].size(), asked);
+  for (const auto& reading : json["readings"])
+    for (const char* part : {"interval_ns", "first_ns", "again_ns"}) EXPECT_GE(reading[part], 0) << part;
+}
+
+TEST(Session, EvaluatesEachSplitOnceWithoutEpochs) {
+  Cell cell;
+  cell.request["clock"] = {{"kind", "epochs"}, {"epochs", 0}, {"evaluate", {"validation"}}};
+  cell.save_request();
+  BatchSession session(cell.path());
+  EXPECT_TRUE(run(session).empty());
+  session.save();
+  const auto json = cell.results();
+  EXPECT_TRUE(json["complete"]);
+  ASSERT_EQ(json["evaluations"].size(), 1u);
+  EXPECT_EQ(json["evaluations"][0]["samples"], Cell::validation);
+}
+
 // Bytes that malloc has given out, without those that it keeps for later.
 std::size_t allocated() { return ::mallinfo2().uordblks; }
 
@@ -313,7 +352,7 @@ TEST(Session, says_which_field_of_the_request_is_wrong) {
   EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("/loader/prefetch: 1000000"));
   EXPECT_THAT(with({{"loader", 3}}), HasSubstr("/loader: should be an object"));
   EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("/clock/kind: \"moon\""));
-  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("/clock/epochs: 0"));
+  EXPECT_THAT(with({{"clock", {{"epochs", -1}}}}), HasSubstr("/clock/epochs: -1"));
   EXPECT_THAT(with({{"clock", {{"epochs", 3}}}}), HasSubstr("0003.plan.npy"));
   EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
 }

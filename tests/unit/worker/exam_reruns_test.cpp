@@ -67,18 +67,19 @@ TEST(Continuation, RunsTheSameStepsFromACopyOfTheState) {
   EXPECT_THAT(network.numbers, ElementsAre(7, 8, 9, 8, 9));
   EXPECT_THAT(network.slots, ElementsAre(0, 1, 0, 1, 0));
   EXPECT_EQ(network.starts, 1) << "equal runs need no more runs";
-  ASSERT_EQ(answers.size(), 2U);
+  ASSERT_EQ(answers.size(), 3U);
   EXPECT_EQ(answers[0].name, "continuation/steps");
-  EXPECT_EQ(answers[1].name, "continuation/x");
-  EXPECT_EQ(answers[1].as<float>()[0], 0);
-  EXPECT_EQ(answers[1].as<float>()[4], 0) << "spread";
+  EXPECT_EQ(answers[1].name, "continuation/loss");
+  EXPECT_EQ(answers[2].name, "continuation/x");
+  EXPECT_EQ(answers[2].as<float>()[0], 0);
+  EXPECT_EQ(answers[2].as<float>()[4], 0) << "spread";
 }
 
 TEST(Continuation, WhereTheCopyIsRoundedTheSpreadShowsWhatRoundingsBecome) {
   Chaotic<double> network;
   const std::vector<HostTensor> answers = continue_run(network, feeds(12), 0);
   EXPECT_EQ(network.starts, 3);
-  const std::span<const float> numbers = answers.at(1).as<float>();
+  const std::span<const float> numbers = answers.at(2).as<float>();
   const float apart = numbers[1], spread = numbers[4];
   EXPECT_GT(apart, 1e-4) << "of values up to 1";
   EXPECT_GT(spread, apart / 6);

@@ -27,35 +27,40 @@ std::vector<Block> blocks_of(int count) {
   return blocks;
 }
 
-TEST(ReplayedBlocks, are_three_that_end_within_a_second) {
-  std::set<std::int64_t> chosen;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const std::vector<ReportedLoss> reported = choose_replayed(blocks_of(40), seed);
-    ASSERT_EQ(reported.size(), 3u);
-    for (std::size_t i = 0; i < reported.size(); ++i) {
-      if (i > 0) {
-        EXPECT_LT(reported[i - 1].steps, reported[i].steps);
-      }
-      EXPECT_EQ(reported[i].loss, static_cast<double>(reported[i].steps) / 10 - 1);
-      chosen.insert(reported[i].steps);
-    }
-  }
-  EXPECT_THAT(chosen, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90, 100));
+std::vector<std::int64_t> steps_of(const std::vector<ReportedLoss>& losses) {
+  std::vector<std::int64_t> steps;
+  for (const ReportedLoss& one : losses) steps.push_back(one.steps);
+  return steps;
 }
 
-TEST(ReplayedBlocks, are_empty_if_the_first_block_takes_longer) {
+TEST(ReplayableBlocks, AreEightWithTheLastThatEndsWithinASecond) {
+  const std::vector<ReportedLoss> reported = replayable(blocks_of(40));
+  EXPECT_THAT(steps_of(reported), ElementsAre(10, 20, 30, 50, 60, 70, 80, 100));
+  for (const ReportedLoss& one : reported) EXPECT_EQ(one.loss, static_cast<double>(one.steps) / 10 - 1);
+}
+
+TEST(ReplayableBlocks, AreNoneIfTheFirstBlockTakesLonger) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].end_ns = blocks[0].begin_ns + 1'100'000'000;
-  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
-  EXPECT_TRUE(choose_replayed({}, 1).empty());
+  EXPECT_TRUE(replayable(blocks).empty());
+  EXPECT_TRUE(replayable({}).empty());
 }
 
-TEST(ReplayedBlocks, have_a_loss_and_more_than_a_step) {
+TEST(ReplayableBlocks, HaveALossAndMoreThanAStep) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].steps = 1;
-  EXPECT_EQ(choose_replayed(blocks, 1).size(), 1u);
+  EXPECT_EQ(replayable(blocks).size(), 1u);
   blocks[1].loss.reset();
-  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
+  EXPECT_TRUE(replayable(blocks).empty());
+}
+
+TEST(ReplayableBlocks, EndBeforeTooManySteps) {
+  std::vector<Block> blocks = blocks_of(3);
+  blocks[0].steps = 20;
+  for (const std::int64_t steps : {std::int64_t{1000}, std::numeric_limits<std::int64_t>::max()}) {
+    blocks[1].steps = steps;
+    EXPECT_THAT(steps_of(replayable(blocks)), ElementsAre(20));
+  }
 }
 
 TEST(LaterForks, OneInThreeIsChosen) {
@@ -65,92 +70,52 @@ TEST(LaterForks, OneInThreeIsChosen) {
   EXPECT_LT(chosen, 125);
 }
 
-TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
-  std::vector<Block> blocks = blocks_of(3);
-  blocks[0].steps = 20;
-  blocks[1].steps = std::numeric_limits<std::int64_t>::max();
-  const std::vector<ReportedLoss> chosen = choose_replayed(blocks, 1);
-  ASSERT_EQ(chosen.size(), 1u);
-  EXPECT_EQ(chosen[0].steps, 20);
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(AllowedOfReplay, IsAShareOfTheLargerLoss) {
+  const Precision fp32 = precision_of(PrecisionKind::fp32), bf16 = precision_of(PrecisionKind::bf16);
+  EXPECT_DOUBLE_EQ(allowed_of_replay(2, 1, 0, fp32).value(), 2e-4);
+  EXPECT_DOUBLE_EQ(allowed_of_replay(1, 3, 0, fp32).value(), 3e-4);
+  EXPECT_DOUBLE_EQ(allowed_of_replay(2, 1, 0, bf16).value(), 0.02);
 }
 
-TEST(ReplayedBlocks, are_written_after_the_first_step) {
-  TemporaryFolder folder;
-  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}}, precision_of(PrecisionKind::fp32));
-  EXPECT_THAT(read_exam_replay(folder.path() / "replay.json").steps, ElementsAre(1, 20, 40));
+TEST(AllowedOfReplay, GrowsWithWhatARoundingChanges) {
+  const Precision fp32 = precision_of(PrecisionKind::fp32);
+  EXPECT_DOUBLE_EQ(allowed_of_replay(2, 1, 3e-3, fp32).value(), 0.03);
 }
 
-TEST(ReplayedBlocks, TellWhatTheRunReportedSoThatOneReplayMayDo) {
-  TemporaryFolder folder;
-  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}}, precision_of(PrecisionKind::fp32));
-  const ExamReplay replay = read_exam_replay(folder.path() / "replay.json");
-  ASSERT_EQ(replay.reported.size(), 2U);
-  EXPECT_TRUE(replay.agrees(std::vector{2.0, 1.5, 1.25}));
-  EXPECT_TRUE(replay.agrees(std::vector{2.0, 1.5, 1.2501}));
-  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5, 1.26}));
-  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5, double(NAN)}));
-  EXPECT_FALSE(replay.agrees(std::vector{2.0, 1.5})) << "a loss is missing";
+TEST(AllowedOfReplay, IsAbsentWhereRoundingDecides) {
+  const Precision fp32 = precision_of(PrecisionKind::fp32), bf16 = precision_of(PrecisionKind::bf16);
+  EXPECT_FALSE(allowed_of_replay(2, 1, 0.012, fp32));
+  EXPECT_TRUE(allowed_of_replay(2, 1, 0.012, bf16));
+  EXPECT_FALSE(allowed_of_replay(2, nan, 0, fp32));
+  EXPECT_FALSE(allowed_of_replay(-2, -1, 0, fp32)) << "nobody has such a loss";
 }
 
-TEST(ReplayedBlocks, OfARunThatDivergedAreAlwaysRepeated) {
-  TemporaryFolder folder;
-  write_audit(folder.path(), {.reported = {{20, NAN}}}, precision_of(PrecisionKind::fp32));
-  EXPECT_FALSE(read_exam_replay(folder.path() / "replay.json").agrees(std::vector{2.0, 1.5}));
-}
-
-// Told is a loss after 50 steps; the first step had 2.
-TensorVerdict verdict_on(double reported, const Shape& shape, const std::vector<float>& values,
-                         PrecisionKind precision) {
-  TemporaryFolder folder;
-  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, shape});
-  std::ranges::copy(std::span(values).first(losses.as<float>().size()), losses.as<float>().begin());
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
-  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.reported = {{50, reported}}}, precision_of(precision));
+TensorVerdict verdict_on(double reported, double computed, double allowed) {
+  const auto verdicts = judge_audit(TensorFile(), {.replayed = {{"replay/50", reported, computed, allowed}}});
   EXPECT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts.front().name, "replay/50");
   return verdicts.front();
 }
-TensorVerdict verdict_on(double reported, float once, float again, std::int64_t count = 2,
-                         PrecisionKind precision = PrecisionKind::fp32) {
-  return verdict_on(reported, {2, count}, {2, once, 2, again}, precision);
-}
-TensorVerdict verdict_on_one(double reported, float once) {
-  return verdict_on(reported, {1, 2}, {2, once}, PrecisionKind::fp32);
-}
 
-TEST(ReplayJudge, passes_equal_losses) {
-  EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f).ratio, 0);
-  EXPECT_LT(verdict_on(1.501, 1.5f, 1.5f).ratio, 0.2);
+TEST(ReplayJudge, ComparesWhatWasReportedWithWhatAnotherBackendComputed) {
+  EXPECT_EQ(verdict_on(1.5, 1.5, 1e-3).ratio, 0);
+  EXPECT_LT(verdict_on(1.5005, 1.5, 1e-3).ratio, 1);
+  EXPECT_GT(verdict_on(1.502, 1.5, 1e-3).ratio, 1.5);
+  EXPECT_EQ(verdict_on(nan, 1.5, 1e-3).ratio, beyond_measure);
+  EXPECT_EQ(verdict_on(1.5, nan, 1e-3).ratio, beyond_measure);
 }
 
-// Whoever replays once claims to agree with the run; the judge sees whether it does.
-TEST(ReplayJudge, AllowsOneReplayOnlyTheShare) {
-  EXPECT_EQ(verdict_on_one(1.5, 1.5f).ratio, 0);
-  EXPECT_GT(verdict_on_one(1.52, 1.5f).ratio, 1.5);
-}
-
-TEST(ReplayJudge, finds_a_loss_of_other_steps) {
-  EXPECT_GT(verdict_on(1.52, 1.5f, 1.5f).ratio, 1.5);
-  EXPECT_LT(verdict_on(1.52, 1.5f, 1.5f, 2, PrecisionKind::bf16).ratio, 1);
-}
-
-TEST(ReplayJudge, allows_for_replays_that_are_apart) { EXPECT_LT(verdict_on(1.52, 1.5f, 1.503f).ratio, 1); }
-
-// Losses that are below zero would allow an error below zero, and every error is larger than that.
-TEST(ReplayJudge, FindsLossesThatNobodyHas) {
+TEST(ReplayJudge, TakesTheLossOfTheNextStepFromTheWorkersAnswers) {
   TemporaryFolder folder;
-  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, 2}});
-  std::ranges::fill(losses.as<float>(), -1e30f);
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
-  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.reported = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
-  EXPECT_EQ(verdicts.front().ratio, beyond_measure);
-}
-
-TEST(ReplayJudge, finds_replays_that_are_missing_or_misshapen) {
-  EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f, 1).ratio, beyond_measure);
-  EXPECT_EQ(verdict_on(1.5, NAN, 1.5f).ratio, beyond_measure);
+  HostTensor loss = HostTensor::zeros("continuation/loss", {DType::f32, {}});
+  loss.as<float>()[0] = 0.5f;
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{loss});
+  const TensorFile worker = TensorFile::read(folder.path() / "verify.safetensors");
+  const RunAudit audit{.next_loss = Replayed{"continuation/loss", 0, 0.501, 2e-3}};
+  EXPECT_NEAR(judge_audit(worker, audit).front().ratio, 0.5, 1e-6);
+  EXPECT_EQ(judge_audit(TensorFile(), audit).front().ratio, beyond_measure) << "it is missing";
 }
 
 // Losses on batches of the own loader, then on staged ones.
@@ -160,8 +125,8 @@ double ratio_of_loader(const std::vector<float>& losses) {
       HostTensor::zeros("loader/losses", {DType::f32, {2, static_cast<std::int64_t>(losses.size() / 2)}});
   std::ranges::copy(losses, tensor.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.own_loader = true}, precision_of(PrecisionKind::fp32));
+  const auto verdicts =
+      judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true});
   EXPECT_EQ(verdicts.size(), 1u);
   return verdicts.front().ratio;
 }
@@ -184,8 +149,8 @@ TEST(LoaderJudge, FindsAScatterBeyondMeasure) {
   HostTensor tensor = HostTensor::zeros("loader/losses", {DType::f64, {2, 2}});
   std::ranges::copy(std::vector<double>{1e300, -1e300, 1, 2}, tensor.as<double>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.own_loader = true}, precision_of(PrecisionKind::fp32));
+  const auto verdicts =
+      judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true});
   EXPECT_EQ(verdicts.front().ratio, beyond_measure);
 }
 

@@ -173,15 +173,5 @@ TEST_F(RankAnswersTest, FailWithoutTheFileOfARank) {
   EXPECT_THAT(result.reason, StartsWith("rank 1: exam has no answers"));
 }
 
-TEST(RankAudit, HasTheLossesThatTheRankReportedAfterTheSameSteps) {
-  const Block own[] = {{.steps = 10, .loss = 0.5}, {.steps = 20, .loss = 0.25}, {.steps = 30, .loss = 0.125}};
-  const RunAudit audit = audit_of_rank({.reported = {{10, 7}, {60, 8}}}, own);
-  ASSERT_EQ(audit.reported.size(), 2u);
-  EXPECT_EQ(audit.reported[0].steps, 10);
-  EXPECT_EQ(audit.reported[0].loss, 0.5);
-  EXPECT_EQ(audit.reported[1].steps, 60);
-  EXPECT_EQ(audit.reported[1].loss, 0.125);
-}
-
 }  // namespace
 }  // namespace assay

@@ -62,6 +62,27 @@ TEST(ClockContradiction, RefusesBlocksThatAreATenthAsLong) {
   EXPECT_THAT(found_in(run_of(50 * ms, 50 * ms)), HasSubstr("cover"));
 }
 
+TEST(ClockContradiction, RefusesAClockThatIsSlowerThanTheConductors) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.window.stepped_ns = {run.fork.blocks.front().begin_ns, run.fork.blocks.back().end_ns};
+  EXPECT_THAT(found_in(run), IsEmpty());
+  run.window.stepped_ns->second += 100 * ms;  // the digest of the state is made after the last progress
+  EXPECT_THAT(found_in(run), IsEmpty());
+  run.window.end_ns += 1000 * ms;
+  run.window.stepped_ns->second += 400 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("by the conductor's clock"));
+  run.window.disturbance = Disturbance{.processors = 1, .window_ns = 2000 * ms, .others_ns = 400 * ms};
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
+TEST(ClockContradiction, RefusesResultsThatWereNotThere) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.fork.readings = {{20'000, 60'000, 5'000}, {20'000, 61'000, 4'000}, {20'000, 6'000, 5'000}};
+  EXPECT_THAT(found_in(run), HasSubstr("results were not there"));
+  for (ResultReading& reading : run.fork.readings) reading.first_ns = reading.again_ns + 20'000;
+  EXPECT_THAT(found_in(run), IsEmpty()) << "a framework keeps what the first reading made";
+}
+
 Disturbance disturbance_of(std::int64_t others_ns) {
   return {.processors = 1, .window_ns = 1520 * ms, .others_ns = others_ns};
 }

@@ -27,6 +27,7 @@ TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01), "");
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 1.09), "");
   EXPECT_THAT(beyond_roofline(warm(), work, 0, 0.01 / 1.12), HasSubstr("largest matrix product"));
+  EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 3.9, 4), "") << "a network with convolutions";
 }
 
 TEST(Roofline, warm_operands_may_come_faster_than_memory_and_cold_ones_not) {

@@ -1,0 +1,50 @@
+#include "harness/conductor/check/run_results.hpp"
+
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/protocol/exam_files.hpp"
+
+namespace assay {
+
+bool has_run_results(const Program& program, Task task) {
+  if (task == Task::train && !program.is_op()) return false;
+  return program.graph(task).with_role(Role::mask).empty();
+}
+
+void write_run_exam(const RunResults& asked, const Program& program, const HostTensor& inputs,
+                    const std::filesystem::path& parameters) {
+  const auto distinct = static_cast<std::int64_t>(asked.rows.size());
+  const std::int64_t samples = inputs.type.shape.front();
+  ExamBatches batches{.batch = distinct,
+                      .distinct = distinct,
+                      .row_of = std::vector<std::int64_t>(asked.rows.size()),
+                      .slots = std::vector<std::int64_t>(static_cast<std::size_t>(samples / distinct))};
+  std::iota(batches.row_of.begin(), batches.row_of.end(), std::int64_t{0});
+  std::iota(batches.slots.begin(), batches.slots.end(), std::int64_t{0});
+  Shape labels{samples};
+  if (const ValueId label = program.training.find("labels"); !program.is_op() && label != none) {
+    labels = program.training.value(label).type.shape;
+    labels.front() = samples;
+  }
+  std::filesystem::create_directories(asked.exam);
+  std::filesystem::copy_file(parameters, asked.exam / "state.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  write_npy(asked.exam / "inputs.npy", inputs);
+  write_npy(asked.exam / "labels.npy", HostTensor::zeros("labels", {DType::i32, labels}));
+  HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {2, 2}});
+  schedule.as<double>()[1] = 1;
+  schedule.as<double>()[3] = 2;
+  write_npy(asked.exam / "schedule.npy", schedule);
+  write_atomically(asked.exam / "batches.json", encode(batches).dump() + "\n", false);
+}
+
+void write_run_question(const std::filesystem::path& check, const RunResults& asked) {
+  write_atomically(check / "run.json", encode(ExamRun{asked.slots}).dump() + "\n", false);
+}
+
+}  // namespace assay

@@ -1,0 +1,229 @@
+#include "harness/conductor/run/replays.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/run/worker_plan.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/core/io/sha256.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/core/text.hpp"
+#include "harness/protocol/request.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::Command;
+using protocol::Verb;
+
+constexpr double run_seconds = 1.5;  // of the steps of one replay
+constexpr double start_seconds = 60;
+constexpr int nudged_runs = 2;
+
+// Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
+struct Player {
+  const BackendDescription* backend = nullptr;
+  PrecisionKind precision = PrecisionKind::fp32;
+};
+
+Cell played_by(Cell cell, const Player& player) {
+  cell.backend = player.backend;
+  cell.axes.backend = player.backend->name;
+  cell.axes.mode =
+      player.backend->recommended.empty() ? player.backend->modes.front() : player.backend->recommended;
+  cell.axes.device = DeviceKind::cpu;
+  cell.axes.precision = player.precision;
+  return cell;
+}
+
+bool can_play(const Cell& cell, const Program& program, const Player& player) {
+  const BackendDescription& backend = *player.backend;
+  return backend.available() && &backend != cell.backend && contains(backend.tasks, cell.axes.task) &&
+         contains(backend.devices, DeviceKind::cpu) && contains(backend.precisions, player.precision) &&
+         played_by(cell, player).refusal(program) == nullptr;
+}
+
+Player player_of(const Cell& cell, const Program& program, const ForkContext& context) {
+  const BackendDescription* oracle = context.registry.oracle();
+  if (oracle == nullptr) return {};
+  for (const bool is_oracle : {false, true}) {
+    for (const PrecisionKind precision : {cell.axes.precision, PrecisionKind::fp32}) {
+      for (const BackendDescription& backend : context.registry.backends) {
+        const Player player{&backend, precision};
+        const bool ours = backend.kind != BackendKind::framework &&
+                          backend.folder.parent_path() == oracle->folder.parent_path();
+        if (ours && backend.oracle == is_oracle && can_play(cell, program, player)) return player;
+      }
+    }
+  }
+  return {};
+}
+
+// A run of the player in a folder of its own.
+struct Played {
+  std::uint64_t seed = 1;
+  ClockRequest clock;
+  std::optional<fs::path> state{};  // instead of the parameters of the seed
+  bool zero_rate = false;           // steps that change no parameter
+};
+
+void write_folder(const fs::path& folder, const Cell& cell, const Program& program, const Player& player,
+                  const Played& asked, const ForkContext& context) {
+  fs::remove_all(folder);
+  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights);
+  const Cell own = played_by(cell, player);
+  nlohmann::json request = request_json(cell, asked.seed);
+  for (const char* key :
+       {"rank", "world", "rendezvous", "profile", "memory_fraction", "memory_cap_bytes", "recompute"})
+    request.erase(key);
+  request["backend"] = own.axes.backend;
+  request["mode"] = own.axes.mode;
+  request["device"] = to_string(own.axes.device);
+  request["precision"] = to_string(own.axes.precision);
+  request["layout"] = "native";
+  request["deterministic"] = true;
+  if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
+  request["clock"] = encode(asked.clock);
+  write_atomically(folder / "request.json", request.dump(1), false);
+  if (asked.state)
+    fs::copy_file(*asked.state, folder / "parameters.safetensors", fs::copy_options::overwrite_existing);
+  if (asked.zero_rate)
+    write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}}, std::vector<double>{0, 1});
+}
+
+// The measurements of the player, of the blocks that ended in time. Throws Error if it failed.
+ClockFile played(const fs::path& folder, const Cell& cell, const Player& player, const ForkContext& context) {
+  using std::chrono::duration;
+  const auto within = [](double seconds) {
+    return Deadline{
+        std::chrono::steady_clock::now() +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration<double>(seconds)),
+        ReasonCode::max_time_spent};
+  };
+  ConversationPlan plan = plan_for(cell, *player.backend, folder, {Command{Verb::run}}, context);
+  plan.cuda.reset();
+  plan.worker.environment["OMP_WAIT_POLICY"] = "passive";  // nothing is timed
+  plan.sample_seconds = 0;
+  ConversationWatch watch;
+  watch.interrupts = context.watch.interrupts;
+  Worker worker(plan, watch);
+  ConversationResult result =
+      worker.converse({Command{Verb::compile}}, Afterwards::stay, within(start_seconds));
+  if (result.ok()) result = worker.converse({Command{Verb::run}}, Afterwards::quit, within(run_seconds));
+  const fs::path clock = folder / "results/clock.json";
+  if (!result.ok() && (result.reason_code != ReasonCode::max_time_spent || !fs::exists(clock)))
+    throw Error(fmt::format("[replay] the backend '{}' did not replay the run: {}", player.backend->name,
+                            result.reason));
+  return read_clock_file(clock);
+}
+
+// Blocks of one step each, so that each has a loss.
+ClockRequest single_steps(std::int64_t steps) {
+  ClockRequest clock{.warm_up = {.min_steps = 1, .min_seconds = 0}, .block_seconds = 0, .blocks = 1};
+  clock.steps = std::max<std::int64_t>(1, steps - 1);
+  return clock;
+}
+
+std::vector<double> losses_of(const ClockFile& clock) {
+  std::vector<double> losses;
+  for (const Block& block : clock.blocks) losses.push_back(block.loss.value_or(NAN));
+  return losses;
+}
+
+// Each element of each parameter is off by up to 1e-6 of its value: what the roundings of some steps add up to. Elements
+// that are zero (biases) are off by as much of 0.1.
+void nudge_parameters(const fs::path& file, std::uint64_t seed) {
+  constexpr double share = 1e-6, for_zero = 0.1;
+  std::vector<HostTensor> tensors = read_safetensors(file);
+  for (HostTensor& tensor : tensors) {
+    Philox random(seed, "replay/" + tensor.name);
+    for (float& value : tensor.as<float>()) {
+      const double size = value == 0 ? for_zero : std::abs(static_cast<double>(value));
+      value = static_cast<float>(value + share * size * random.uniform(-1, 1));
+    }
+  }
+  write_safetensors(file, tensors);
+}
+
+std::string program_key(const Cell& cell, const Program& program, const Player& player) {
+  nlohmann::json request = request_json(cell, 0);
+  return sha256(fmt::format("{} {} {} {} {} {} {}", player.backend->name, to_string(player.precision),
+                            cell.axes.dataset, request["loader"].dump(), cell.measure.epochs,
+                            cell.axes.ranks(), to_json(program).dump()));
+}
+
+}  // namespace
+
+const Replay* Replays::first_steps(const Cell& cell, const Program& program, std::uint64_t seed,
+                                   std::int64_t steps, const ForkContext& context) {
+  const Player player = player_of(cell, program, context);
+  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return nullptr;
+  const std::string of_program = program_key(cell, program, player);
+  const std::string key = fmt::format("{} {}", of_program, seed);
+  const std::lock_guard lock(mutex_);
+  if (kept_.key == key && kept_.asked >= steps) return &kept_.replay;
+  const fs::path folder = folder_ / "replay";
+  const Played asked{.seed = seed, .clock = single_steps(steps)};
+  write_folder(folder, cell, program, player, asked, context);
+  kept_ = {key, steps, {player.backend->name, losses_of(played(folder, cell, player, context)), {}}};
+  std::vector<double>& spread = spread_[of_program];
+  if (spread.size() < kept_.replay.losses.size()) {
+    spread.assign(kept_.replay.losses.size(), 0);
+    for (int run = 1; run <= nudged_runs; ++run) {
+      write_folder(folder, cell, program, player, asked, context);
+      nudge_parameters(folder / "parameters.safetensors", static_cast<std::uint64_t>(run));
+      const std::vector<double> other = losses_of(played(folder, cell, player, context));
+      spread.resize(std::min(spread.size(), other.size()));
+      for (std::size_t i = 0; i < spread.size(); ++i)
+        spread[i] =
+            std::max({spread[i], i > 0 ? spread[i - 1] : 0, std::abs(other[i] - kept_.replay.losses[i])});
+    }
+  }
+  kept_.replay.losses.resize(std::min(kept_.replay.losses.size(), spread.size()));
+  kept_.replay.spread = spread;
+  fs::remove_all(folder);
+  return &kept_.replay;
+}
+
+Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,
+                                       const fs::path& state, const std::vector<std::string>& splits,
+                                       const ForkContext& context) {
+  const Player player = player_of(cell, program, context);
+  FromState answers;
+  if (player.backend == nullptr) return answers;
+  const std::lock_guard lock(mutex_);
+  const fs::path folder = folder_ / "state";
+  const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
+  if (resident) {
+    write_folder(folder, cell, program, player,
+                 {.seed = seed,
+                  .clock = single_steps(cell.measure.resident_batches),
+                  .state = state,
+                  .zero_rate = true},
+                 context);
+    answers.losses = losses_of(played(folder, cell, player, context));
+  }
+  if (!splits.empty()) {
+    write_folder(
+        folder, cell, program, player,
+        {.seed = seed, .clock = {.kind = ClockKind::epochs, .epochs = 0, .evaluate = splits}, .state = state},
+        context);
+    answers.evaluations = played(folder, cell, player, context).evaluations;
+  }
+  fs::remove_all(folder);
+  return answers;
+}
+
+}  // namespace assay

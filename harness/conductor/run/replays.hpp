@@ -1,0 +1,66 @@
+// Another backend of ours computes what a worker reported: the conductor knows the parameters, the schedule and the
+// batches of a run, so no worker has to judge itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/core/tensor.hpp"
+#include "harness/protocol/clock_file.hpp"
+
+namespace assay {
+
+struct ForkContext;
+
+// The losses after each of the first steps of a run.
+struct Replay {
+  std::string backend;           // that computed them
+  std::vector<double> losses{};  // fewer than asked if the time ended
+  // How far apart the losses are, at most up to that step, if all parameters are off by up to 1e-6.
+  std::vector<double> spread{};
+};
+
+// Several threads may use it at a time.
+class Replays {
+ public:
+  // folder: for cell folders; created on first use.
+  explicit Replays(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // The first `steps` steps of a cell that trains without masks, with the parameters and batches of a seed. Cells that
+  // differ only in their backend share a replay, if it is another backend's than theirs. Null if no backend can replay
+  // the cell, or if its own loader chooses the batches. The pointer is valid until the next call.
+  const Replay* first_steps(const Cell& cell, const Program& program, std::uint64_t seed, std::int64_t steps,
+                            const ForkContext& context);
+
+  // What a backend of ours computes from a state (parameters, running statistics, moments).
+  struct FromState {
+    std::vector<double> losses{};           // of a step on each resident batch
+    std::vector<Evaluation> evaluations{};  // of the asked splits
+  };
+  // Empty answers if no backend can.
+  FromState from_state(const Cell& cell, const Program& program, std::uint64_t seed,
+                       const std::filesystem::path& state, const std::vector<std::string>& splits,
+                       const ForkContext& context);
+
+ private:
+  struct Kept {
+    std::string key;
+    std::int64_t asked = 0;
+    Replay replay{};
+  };
+
+  std::filesystem::path folder_;
+  std::mutex mutex_;
+  Kept kept_;                                          // the last: the backends of a round follow each other
+  std::map<std::string, std::vector<double>> spread_;  // by program, of the first round
+};
+
+}  // namespace assay

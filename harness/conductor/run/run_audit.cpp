@@ -1,0 +1,166 @@
+#include "harness/conductor/run/run_audit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/check/oracle.hpp"
+#include "harness/conductor/check/tolerance.hpp"
+#include "harness/conductor/run/exams.hpp"
+#include "harness/conductor/run/replays.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/sha256.hpp"
+#include "harness/protocol/exam_files.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t max_handed_bytes = std::int64_t{256} << 20;
+constexpr double max_evaluation_seconds =
+    2;  // of the splits that are evaluated again, by the worker's own time
+
+bool draws_masks(const Program& program) { return !program.training.with_role(Role::mask).empty(); }
+
+bool trains(const Cell& cell, const Program& program) {
+  return cell.axes.task == Task::train && !program.is_op();
+}
+
+fs::path handed_state(const fs::path& folder) { return folder / "results/state.safetensors"; }
+
+// Why the file is not the state whose digest the worker reported; empty if it is.
+std::string contradiction_in_state(const fs::path& file, const Program& program, const std::string& digest) {
+  std::map<std::string, Shape> expected;
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const Value& value = program.training.value(id);
+    expected[value.name] = value.type.shape;
+    for (const std::string& moment : program.optimizer.moments())
+      expected[value.name + "." + moment] = value.type.shape;
+  }
+  for (const ValueId id : program.training.with_role(Role::state))
+    expected[program.training.value(id).name] = program.training.value(id).type.shape;
+  try {
+    const TensorFile state = TensorFile::read_foreign(file, 2 * max_handed_bytes);
+    if (state.names().size() != expected.size()) return "it has other tensors than the program";
+    Sha256 sum;
+    for (const auto& [name, shape] : expected) {
+      if (const std::string refusal = state.refusal(name, {DType::f32, shape}); !refusal.empty())
+        return fmt::format("{} {}", name, refusal);
+      sum.add(name);
+      sum.add(std::span<const std::byte>(state.find(name)->bytes));
+    }
+    return sum.finish() == digest ? "" : "its digest is not the one that the worker reported";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// The evaluations after the last epoch that together took no longer than `max_evaluation_seconds`, the shortest first.
+std::vector<Evaluation> judged_evaluations(const Fork& fork) {
+  std::vector<Evaluation> last;
+  for (const Evaluation& evaluation : fork.evaluations)
+    if (evaluation.epoch == fork.evaluations.back().epoch) last.push_back(evaluation);
+  std::ranges::sort(last, {}, &Evaluation::seconds);
+  double seconds = 0;
+  std::erase_if(last, [&](const Evaluation& evaluation) {
+    seconds += evaluation.seconds;
+    return seconds > max_evaluation_seconds && &evaluation != last.data();
+  });
+  return last;
+}
+
+void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
+                     const ForkContext& context) {
+  const Precision precision = precision_of(cell.axes.precision);
+  const std::vector<ReportedLoss> reported = replayable(fork.blocks);
+  if (reported.empty() || draws_masks(program) || slices_of(program, cell.axes.ranks()) > 1) return;
+  const Replay* replay =
+      context.replays->first_steps(cell, program, fork.seed, reported.back().steps, context);
+  if (replay == nullptr || replay->losses.empty()) return;
+  for (const ReportedLoss& one : reported) {
+    const auto at = static_cast<std::size_t>(one.steps - 1);
+    if (at >= replay->losses.size()) break;
+    const double computed = replay->losses[at];
+    if (const auto allowed = allowed_of_replay(replay->losses[0], computed, replay->spread[at], precision))
+      audit.replayed.push_back({fmt::format("replay/{}", one.steps), one.loss, computed, *allowed});
+  }
+}
+
+// What follows from the state that the run left.
+void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
+                    const fs::path& folder, const ForkContext& context) {
+  const bool narrow = is_narrow(precision_of(cell.axes.precision));
+  const std::vector<Evaluation> evaluations = judged_evaluations(fork);
+  std::vector<std::string> splits;
+  for (const Evaluation& evaluation : evaluations) splits.emplace_back(to_string(evaluation.split));
+  const bool continues = fs::exists(folder / "check/continuation.json") && !draws_masks(program);
+  if (splits.empty() && !continues) return;
+  const Replays::FromState computed =
+      context.replays->from_state(cell, program, fork.seed, handed_state(folder), splits, context);
+  if (continues && !computed.losses.empty()) {
+    const auto slot =
+        static_cast<std::size_t>(read_exam_batches(folder / "check/batches.json").slots.front());
+    if (slot < computed.losses.size()) {
+      const double loss = computed.losses[slot];
+      audit.next_loss = {"continuation/loss", 0, loss, (narrow ? 0.02 : 2e-4) * std::max(loss, 0.1)};
+    }
+  }
+  for (const Evaluation& here : evaluations) {
+    const auto found = std::ranges::find(computed.evaluations, here.split, &Evaluation::split);
+    if (found == computed.evaluations.end()) continue;
+    const std::string name = fmt::format("evaluation/{}/", to_string(here.split));
+    const double few = 3 / static_cast<double>(std::max<std::int64_t>(1, here.samples));
+    audit.replayed.push_back(
+        {name + "loss", here.loss, found->loss, (narrow ? 0.02 : 1e-3) * std::max(found->loss, 0.01)});
+    audit.replayed.push_back(
+        {name + "accuracy", here.accuracy, found->accuracy, few + (narrow ? 0.01 : 1e-3)});
+  }
+}
+
+}  // namespace
+
+bool hands_over(const Cell& cell, const Program& program) {
+  if (!cell.check || !trains(cell, program) || cell.axes.ranks() > 1) return false;
+  std::int64_t bytes = 0;
+  for (const Role role : {Role::parameter, Role::state})
+    for (const ValueId id : program.training.with_role(role))
+      bytes +=
+          program.training.value(id).type.bytes() *
+          (role == Role::parameter ? 1 + static_cast<std::int64_t>(program.optimizer.moments().size()) : 1);
+  return bytes <= max_handed_bytes;
+}
+
+RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& fork, const fs::path& folder,
+                       const ForkContext& context) {
+  RunAudit audit;
+  // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
+  audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
+                        cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
+  audit.own_loader = trains(cell, program) && cell.axes.loader == LoaderKind::native;
+  if (has_run_results(program, cell.axes.task))
+    audit.results = context.exams.ask_of_run(cell, program, fork, folder);
+  return audit;
+}
+
+void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fork& fork,
+                   const fs::path& folder, const ForkContext& context) {
+  if (audit.results) context.exams.answer(*audit.results, cell, program, context);
+  if (!trains(cell, program) || context.replays == nullptr) return;
+  try {
+    add_first_steps(audit, cell, program, fork, context);
+    if (!hands_over(cell, program) || !(fork.round == 0 || chosen_of_later_forks(std::random_device()())))
+      return;
+    audit.state = contradiction_in_state(handed_state(folder), program, fork.parameters_digest);
+    if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
+  } catch (const Error& error) {
+    fork.warnings.push_back(fmt::format("no other backend computed this run again: {}", error.what()));
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,24 @@
+// What is asked about a finished run, and what other programs compute of it: check/audit.hpp.
+#pragma once
+
+#include <filesystem>
+
+#include "harness/conductor/check/audit.hpp"
+#include "harness/conductor/run/fork_context.hpp"
+
+namespace assay {
+
+// Whether the worker hands its state over after the run: a network that trains alone, with a state that is not too large
+// to be written and read.
+bool hands_over(const Cell& cell, const Program& program);
+
+// Chooses what is asked, now that the worker cannot know it while it is timed. `folder`: of the cell's first worker.
+RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& fork,
+                       const std::filesystem::path& folder, const ForkContext& context);
+
+// After the worker has answered: lets the oracle and another backend compute the same. If they cannot, the fork gets a
+// warning.
+void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fork& fork,
+                   const std::filesystem::path& folder, const ForkContext& context);
+
+}  // namespace assay
