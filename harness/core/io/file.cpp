@@ -97,6 +97,33 @@ void MappedFile::will_need() const {
   if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
 }
 
+std::string kind_of_content(std::span<const std::byte> bytes) {
+  constexpr std::size_t looked_at = 512;
+  std::string text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), looked_at));
+  if (text.starts_with("PK\x03\x04"))
+    return "it is a ZIP archive, such as numpy's .npz and PyTorch's .pt; unpack or convert it";
+  if (text.starts_with("version https://git-lfs."))
+    return "it is a pointer of Git LFS; get the file itself with git lfs pull";
+  text.erase(0, text.find_first_not_of(" \t\r\n\xef\xbb\xbf"));
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (text.starts_with("<!doctype html") || text.starts_with("<html") || text.starts_with("<head"))
+    return "it is a web page, as a failed download leaves it; download the file again";
+  if (text.starts_with("{\"") || text.starts_with("{\n") || text.starts_with("{ ")) return "it is JSON";
+  return {};
+}
+
+std::string_view wide_encoding(std::string_view text) {
+  using namespace std::string_view_literals;
+  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
+  // Without a mark, the bytes of ASCII characters are next to zeros.
+  if (text.size() >= 4 && (text[0] == '\0') != (text[1] == '\0') && (text[0] == '\0') == (text[2] == '\0') &&
+      (text[1] == '\0') == (text[3] == '\0'))
+    return "UTF-16";
+  return {};
+}
+
 std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit) {
   return read_whole<std::vector<std::byte>>(path, limit, true);
 }

@@ -61,6 +61,14 @@ class MappedFile {
 // device) of at most `limit` bytes; it is copied, not mapped. Never blocks. Throws IoError.
 std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit);
 
+// What the first bytes of a file show it to be if it is not what its name promises: "it is a pointer of Git LFS; get
+// the file itself with git lfs pull". Knows Git LFS, HTML, ZIP and JSON. Empty for any other content.
+std::string kind_of_content(std::span<const std::byte> bytes);
+
+// The encoding of a text that begins like UTF-16 or UTF-32, with or without a mark; empty for any other.
+std::string_view wide_encoding(std::string_view text);
+inline constexpr std::string_view utf8_mark = "\xef\xbb\xbf";
+
 // Throws IoError, also if the file is larger than `limit` bytes.
 std::vector<std::byte> read_file(const std::filesystem::path& path,
                                  std::uint64_t limit = std::uint64_t{1} << 36);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/gzip.hpp"
 #include "harness/core/json/escape.hpp"
 #include "harness/core/text.hpp"
@@ -216,6 +217,14 @@ void append(std::string& out, const Json& json, std::size_t depth) {
 Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits) {
   if (text.size() > limits.bytes)
     throw JsonError(fmt::format("{}: {} bytes, above the limit of {}", where, text.size(), limits.bytes));
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  if (const std::string_view encoding = wide_encoding(text); !encoding.empty())
+    throw JsonError(
+        fmt::format("{}: is a text in {}, and JSON is UTF-8; save it as UTF-8 (in PowerShell 5, > writes "
+                    "UTF-16)",
+                    where, encoding));
+  if (text.starts_with("version https://git-lfs."))
+    throw JsonError(fmt::format("{}: {}", where, kind_of_content(std::as_bytes(std::span(text)))));
   Builder builder(text, where, limits);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

@@ -195,6 +195,28 @@ TEST(StrictJson, EscapesTheControlsThatATerminalObeys) {
   EXPECT_EQ(with_escaped_controls("\xc2"), "\xc2");
 }
 
+TEST(StrictJson, LeavesOutAMarkAndNamesOtherEncodings) {
+  EXPECT_EQ(parse_strict_json("\xef\xbb\xbf{\"a\": 1}", "r.json"), Json({{"a", 1}}));
+  const auto reason = [](const std::string& text) {
+    try {
+      parse_strict_json(text, "r.json");
+    } catch (const JsonError& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  std::string little, big;
+  for (const char c : std::string("{\"a\": 1}")) {
+    little += std::string{c, '\0'};
+    big += std::string{'\0', c};
+  }
+  for (const std::string& text : {little, big, "\xff\xfe" + little, "\xfe\xff" + big})
+    EXPECT_THAT(reason(text), HasSubstr("r.json: is a text in UTF-16, and JSON is UTF-8"));
+  EXPECT_THAT(reason("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+              HasSubstr("git lfs pull"));
+  EXPECT_THAT(reason("\xef\xbb\xbf{"), HasSubstr("line 1, column 2"));
+}
+
 TEST(Codec, ReadsNullAsNanOnlyWhereTheFieldSaysSo) {
   EXPECT_TRUE(std::isnan(decoded<Drawing>(changed("/loss", nullptr)).loss));
   EXPECT_THAT(error_of(changed("/points/0/y", nullptr)), HasSubstr("d.json/points/0/y: is null"));
