@@ -2,8 +2,10 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "harness/core/tensor.hpp"
 
@@ -21,6 +23,15 @@ struct ErrorNorms {
 // element of the difference is not finite. Both arguments must have the same length.
 ErrorNorms error_norms(std::span<const double> got, std::span<const double> exact);
 
+// The largest size of a sample's or a parameter's value that is read from a file. Sums of squares of up to 1e8 such
+// values are finite in fp32.
+inline constexpr float max_usable_value = 1e15F;
+// The place of the first value that is not finite or is larger than that; values.size() if there is none. Reads the
+// values once.
+std::size_t find_unusable(std::span<const float> values);
+// Describes such a value and how to fix an array of them: "nan; values must be finite ...".
+std::string unusable_text(float value);
+
 // bfloat16 in host memory is the upper half of a float. Rounds to nearest, ties to even. A NaN stays a
 // (quiet) NaN; a value that is too large becomes infinite.
 constexpr std::uint16_t to_bf16(float value) {
@@ -32,5 +43,8 @@ constexpr std::uint16_t to_bf16(float value) {
 constexpr float from_bf16(std::uint16_t value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
+
+// IEEE half precision (f16) to f32, exactly; NaNs stay NaNs.
+float from_f16(std::uint16_t value);
 
 }  // namespace assay

@@ -1,7 +1,7 @@
 #include "harness/conductor/run/published_weights.hpp"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,6 +37,70 @@ const HostTensor* find_in(const std::map<std::string, HostTensor>& tensors,
   return nullptr;
 }
 
+// The file of --weights, or the files that an index names, each opened when a tensor of it is needed.
+class WeightsFiles {
+ public:
+  explicit WeightsFiles(const std::filesystem::path& path) : path_(path) {
+    if (is_weights_index(path))
+      files_of_tensors_ = read_weights_index(path);
+    else
+      open(path);
+  }
+
+  // Null if none of the files has the tensor.
+  const WeightsFile* find(const std::string& tensor) {
+    if (files_of_tensors_.empty()) return open_.at(path_).has(tensor) ? &open_.at(path_) : nullptr;
+    const auto found = files_of_tensors_.find(tensor);
+    if (found == files_of_tensors_.end()) return nullptr;
+    const WeightsFile& file = open(found->second);
+    if (!file.has(tensor))
+      throw IoError("weights", found->second,
+                    fmt::format("has no tensor '{}', although {} names it for that", tensor, path_.string()));
+    return &file;
+  }
+
+  // That of the one file; of several, the index's name, all bytes, and the digest of their digests.
+  FileDigest digest() const {
+    const auto size = [](const std::filesystem::path& file) {
+      return static_cast<std::int64_t>(std::filesystem::file_size(file));
+    };
+    if (files_of_tensors_.empty()) return {path_.string(), size(path_), sha256_of_file(path_)};
+    FileDigest all{path_.string(), size(path_), ""};
+    std::string lines = fmt::format("{}  {}\n", sha256_of_file(path_), path_.filename().string());
+    for (const auto& [file, opened] : open_) {
+      all.bytes += size(file);
+      lines += fmt::format("{}  {}\n", sha256_of_file(file), file.filename().string());
+    }
+    all.sha256 = sha256(lines);
+    return all;
+  }
+
+ private:
+  const WeightsFile& open(const std::filesystem::path& file) {
+    auto found = open_.find(file);
+    if (found == open_.end()) found = open_.emplace(file, WeightsFile(file)).first;
+    return found->second;
+  }
+
+  std::filesystem::path path_;
+  std::map<std::string, std::filesystem::path, std::less<>> files_of_tensors_;  // empty: one file
+  std::map<std::filesystem::path, WeightsFile> open_;
+};
+
+// Reads the parameter of the network under the first of its names that the files have.
+void read_into(std::map<std::string, HostTensor>& tensors, WeightsFiles& files,
+               const std::filesystem::path& file, const PublishedNetwork& network, const Value& parameter) {
+  for (const std::string& name : names_of(network.tensors, parameter.name)) {
+    const WeightsFile* const found = files.find(name);
+    if (found == nullptr) continue;
+    tensors[name] = found->read(name, parameter.type.shape);
+    return;
+  }
+  throw IoError("weights", file,
+                fmt::format("has no tensor '{}' {}, which {} needs", parameter.name,
+                            to_string(parameter.type), network.name));
+}
+
 // The network of the cell. Throws ConfigError if it has no published weights.
 const Workload& workload_of(const Cell& cell) {
   const auto rejects = [&](std::string_view workload) {
@@ -67,35 +131,13 @@ std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells)
 
 PublishedWeights::PublishedWeights(const std::filesystem::path& file,
                                    std::span<const PublishedNetwork> networks) {
-  const auto for_each_parameter = [&](const auto& visit) {
-    for (const PublishedNetwork& network : networks)
-      for (const ValueId id : network.graph.with_role(Role::parameter)) {
-        const Value& value = network.graph.value(id);
-        if (is_published(network.tensors, value.name))
-          visit(network, value, names_of(network.tensors, value.name));
-      }
-  };
-  std::set<std::string, std::less<>> wanted;
-  for_each_parameter([&](const PublishedNetwork&, const Value&, const std::vector<std::string>& names) {
-    wanted.insert(names.begin(), names.end());
-  });
-  for (HostTensor& tensor : read_named_safetensors(file, wanted)) {
-    const std::string name = tensor.name;
-    tensors_[name] = std::move(tensor);
-  }
-  for_each_parameter(
-      [&](const PublishedNetwork& network, const Value& value, const std::vector<std::string>& names) {
-        const HostTensor* found = find_in(tensors_, names);
-        if (found == nullptr)
-          throw IoError("weights", file,
-                        fmt::format("has no tensor '{}' {}, which {} needs", value.name,
-                                    to_string(value.type), network.name));
-        if (found->type != value.type)
-          throw IoError("weights", file,
-                        fmt::format("tensor '{}' is {}, but {} needs {}", found->name, to_string(found->type),
-                                    network.name, to_string(value.type)));
-      });
-  file_ = {file.string(), static_cast<std::int64_t>(std::filesystem::file_size(file)), sha256_of_file(file)};
+  WeightsFiles files(file);
+  for (const PublishedNetwork& network : networks)
+    for (const ValueId id : network.graph.with_role(Role::parameter)) {
+      const Value& value = network.graph.value(id);
+      if (is_published(network.tensors, value.name)) read_into(tensors_, files, file, network, value);
+    }
+  file_ = files.digest();
 }
 
 void PublishedWeights::put_into(std::vector<HostTensor>& parameters,

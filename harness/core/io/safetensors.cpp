@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,9 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/numerics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -30,6 +34,7 @@ constexpr Name names[] = {
 struct Entry {
   std::string name;
   TensorType type;
+  bool is_f16 = false;  // then the type is bf16, which is as long
   std::uint64_t begin = 0, end = 0;
 };
 
@@ -68,12 +73,11 @@ std::uint64_t unsigned_number(const Json& value, const IoError& error) {
   return value.get<std::uint64_t>();
 }
 
-// Names of the tensors to read; null: all.
-using Selection = const std::set<std::string, std::less<>>*;
+enum class Types { known, any, weights };  // any: the type is not read; weights: known or F16
 
-// The place of a tensor in the data; its type only if it is selected.
+// The place of a tensor in the data, and its type.
 Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
-                  const std::filesystem::path& path, bool selected) {
+                  const std::filesystem::path& path, Types types) {
   const auto fail = [&](std::string_view what) {
     return IoError("safetensors", path, fmt::format("tensor '{}': {}", name, what));
   };
@@ -89,13 +93,17 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
   if (entry.begin > entry.end || entry.end > size)
     throw fail(fmt::format("data_offsets [{}, {}] are outside of the {} bytes of data", entry.begin,
                            entry.end, size));
-  if (!selected) return entry;
+  if (types == Types::any) return entry;
   const Json& dtype = json.at("dtype");
   const auto* known =
       std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return dtype == n.text; });
-  if (known == std::end(names))
-    throw fail(fmt::format("dtype {} is not one of F64, F32, BF16, I32, U8", dtype.dump()));
-  entry.type.dtype = known->dtype;
+  entry.is_f16 = types == Types::weights && dtype == "F16";
+  if (known == std::end(names) && !entry.is_f16)
+    throw fail(types == Types::weights
+                   ? fmt::format("dtype {} is not one of F32, BF16, F16; save the weights as one of these",
+                                 dtype.dump())
+                   : fmt::format("dtype {} is not one of F64, F32, BF16, I32, U8", dtype.dump()));
+  entry.type.dtype = entry.is_f16 ? DType::bf16 : known->dtype;
   const Json& shape = json.at("shape");
   if (!shape.is_array() || shape.size() > 16) throw fail("shape is not a list of at most 16 numbers");
   std::uint64_t bytes = static_cast<std::uint64_t>(size_of(entry.type.dtype));
@@ -156,41 +164,44 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
 
 namespace {
 
-std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
-                                          SafetensorsMetadata* metadata, Selection wanted = nullptr) {
-  const auto is_selected = [&](const std::string& name) {
-    return wanted == nullptr || wanted->contains(name);
-  };
+struct Layout {
+  Json header;
+  std::span<const std::byte> data;
+  std::vector<Entry> entries;  // in the order of their bytes
+};
+
+Layout parse_layout(std::span<const std::byte> bytes, const std::filesystem::path& path, Types types) {
   if (bytes.size() < 8)
     throw IoError("safetensors", path,
                   fmt::format("is truncated: {} bytes are too few for a header", bytes.size()));
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
-  if (length > max_safetensors_header || length > bytes.size() - 8)
-    throw IoError(
-        "safetensors", path,
-        fmt::format("is truncated or is not a safetensors file: a header of {} bytes in a file of {}", length,
-                    bytes.size()));
-  const std::span<const std::byte> data = bytes.subspan(8 + static_cast<std::size_t>(length));
-  const Json header = parse_strictly(
-      {reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length)}, path);
-
-  std::vector<Entry> entries;
-  for (const auto& [name, json] : header.items()) {
-    if (name != "__metadata__") {
-      entries.push_back(parse_entry(name, json, data.size(), path, is_selected(name)));
-      continue;
-    }
-    if (!json.is_object() ||
-        !std::all_of(json.begin(), json.end(), [](const Json& v) { return v.is_string(); }))
-      throw IoError("safetensors", path, "__metadata__ is not an object of strings");
-    if (metadata != nullptr) *metadata = json.get<SafetensorsMetadata>();
+  if (length > max_safetensors_header || length > bytes.size() - 8) {
+    const std::string kind = kind_of_content(bytes);
+    throw IoError("safetensors", path,
+                  kind.empty()
+                      ? fmt::format("is truncated or is not a safetensors file: a header of {} bytes in a "
+                                    "file of {}",
+                                    length, bytes.size())
+                      : fmt::format("is not a safetensors file: {}", kind));
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  Layout layout;
+  layout.data = bytes.subspan(8 + static_cast<std::size_t>(length));
+  layout.header = parse_strictly(
+      {reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length)}, path);
+  for (const auto& [name, json] : layout.header.items()) {
+    if (name != "__metadata__") {
+      layout.entries.push_back(parse_entry(name, json, layout.data.size(), path, types));
+    } else if (!json.is_object() ||
+               !std::all_of(json.begin(), json.end(), [](const Json& v) { return v.is_string(); })) {
+      throw IoError("safetensors", path, "__metadata__ is not an object of strings");
+    }
+  }
+  std::sort(layout.entries.begin(), layout.entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   std::uint64_t expected = 0;
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : layout.entries) {
     if (entry.begin != expected)
       throw IoError(
           "safetensors", path,
@@ -198,15 +209,26 @@ std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, cons
                       entry.begin, expected, entry.begin < expected ? "overlap" : "leave a hole"));
     expected = entry.end;
   }
-  if (expected != data.size())
+  if (expected != layout.data.size())
     throw IoError("safetensors", path,
-                  fmt::format("{} bytes follow the last tensor", data.size() - expected));
+                  fmt::format("{} bytes follow the last tensor", layout.data.size() - expected));
+  return layout;
+}
 
+std::span<const std::byte> bytes_of(const Entry& entry, std::span<const std::byte> data) {
+  return data.subspan(static_cast<std::size_t>(entry.begin),
+                      static_cast<std::size_t>(entry.end - entry.begin));
+}
+
+std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
+                                          SafetensorsMetadata* metadata) {
+  Layout layout = parse_layout(bytes, path, Types::known);
+  if (const auto found = layout.header.find("__metadata__");
+      metadata != nullptr && found != layout.header.end())
+    *metadata = found->get<SafetensorsMetadata>();
   std::vector<HostTensor> tensors;
-  for (Entry& entry : entries) {
-    if (!is_selected(entry.name)) continue;
-    const auto part = data.subspan(static_cast<std::size_t>(entry.begin),
-                                   static_cast<std::size_t>(entry.end - entry.begin));
+  for (Entry& entry : layout.entries) {
+    const auto part = bytes_of(entry, layout.data);
     tensors.push_back({std::move(entry.name), std::move(entry.type), {part.begin(), part.end()}});
   }
   return tensors;
@@ -222,9 +244,89 @@ std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& pa
   return parse_safetensors(read_foreign_file(path, limit), path, nullptr);
 }
 
-std::vector<HostTensor> read_named_safetensors(const std::filesystem::path& path,
-                                               const std::set<std::string, std::less<>>& wanted) {
-  return parse_safetensors(MappedFile(path).bytes(), path, nullptr, &wanted);
+WeightsFile::WeightsFile(const std::filesystem::path& path) : path_(path), file_(path) {
+  const Layout layout = parse_layout(file_.bytes(), path, Types::any);
+  data_ = layout.data;
+  for (const Entry& entry : layout.entries) entries_[entry.name] = layout.header.at(entry.name).dump();
+}
+
+bool WeightsFile::has(const std::string& name) const { return entries_.contains(name); }
+
+std::string WeightsFile::type_text(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw IoError("safetensors", path_, fmt::format("has no tensor '{}'", name));
+  const Json json = Json::parse(found->second);
+  const Json& dtype = json.at("dtype");
+  std::string shape = json.at("shape").dump();
+  if (shape.starts_with('[') && shape.ends_with(']')) shape = "(" + shape.substr(1, shape.size() - 2) + ")";
+  for (std::size_t at = 0; (at = shape.find(',', at)) != std::string::npos; at += 2)
+    shape.insert(at + 1, " ");
+  return fmt::format("{} {}", dtype.is_string() ? dtype.get<std::string>() : dtype.dump(), shape);
+}
+
+HostTensor WeightsFile::read(const std::string& name, const Shape& shape) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw IoError("safetensors", path_, fmt::format("has no tensor '{}'", name));
+  const Entry entry = parse_entry(name, Json::parse(found->second), data_.size(), path_, Types::weights);
+  const auto fail = [&](const std::string& what) {
+    return IoError("safetensors", path_, fmt::format("tensor '{}' {}", name, what));
+  };
+  if (entry.type.dtype != DType::f32 && entry.type.dtype != DType::bf16)
+    throw fail(
+        fmt::format("is {}; weights must be F32, BF16 or F16: save them as one of these", type_text(name)));
+  if (entry.type.shape != shape)
+    throw fail(fmt::format("is {}, but its shape must be {}", type_text(name), to_string(shape)));
+  const std::span<const std::byte> bytes = bytes_of(entry, data_);
+  HostTensor tensor = HostTensor::zeros(name, {DType::f32, shape});
+  if (entry.type.dtype == DType::f32) {
+    std::ranges::copy(bytes, tensor.bytes.begin());
+  } else {
+    const std::span<float> values = tensor.as<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::uint16_t half = 0;
+      std::memcpy(&half, bytes.data() + 2 * i, sizeof half);
+      values[i] = entry.is_f16 ? from_f16(half) : from_bf16(half);
+    }
+  }
+  const std::span<const float> values = std::as_const(tensor).as<float>();
+  if (const std::size_t bad = find_unusable(values); bad < values.size())
+    throw fail(fmt::format("has at element {} the value {}", bad, unusable_text(values[bad])));
+  return tensor;
+}
+
+bool is_weights_index(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  std::uint64_t length = 0;
+  if (text.size() < sizeof length) return false;
+  std::memcpy(&length, text.data(), sizeof length);
+  if (length <= text.size()) return false;  // it may begin with '{' by chance
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  return text.starts_with('{');
+}
+
+std::map<std::string, std::filesystem::path, std::less<>> read_weights_index(
+    const std::filesystem::path& path) {
+  Json index;
+  try {
+    index = read_strict_json(path, {.bytes = max_safetensors_header});
+  } catch (const JsonError& error) {
+    throw IoError("safetensors", path, fmt::format("is not the index of a model: {}", error.what()));
+  }
+  const auto map = index.find("weight_map");
+  if (map == index.end() || !map->is_object())
+    throw IoError("safetensors", path,
+                  "is JSON, but not the index of a model in several files: it has no object \"weight_map\"");
+  std::map<std::string, std::filesystem::path, std::less<>> files;
+  for (const auto& [tensor, file] : map->items()) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name != std::filesystem::path(name).filename() || name == "." || name == "..")
+      throw IoError("safetensors", path,
+                    fmt::format("weight_map/{}: {} is not the name of a file next to the index",
+                                printable(tensor, 80), printable(file.dump(), 80)));
+    files[tensor] = path.parent_path() / name;
+  }
+  return files;
 }
 
 }  // namespace assay

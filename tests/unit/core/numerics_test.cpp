@@ -35,5 +35,28 @@ TEST(Numerics, ErrorNormsAreInfiniteWhereADifferenceIsNotFinite) {
   EXPECT_EQ(error.l2, INFINITY);
 }
 
+TEST(Numerics, FindsTheFirstValueThatIsUnusable) {
+  std::vector<float> values(10'000, -max_usable_value);
+  EXPECT_EQ(find_unusable(values), values.size());
+  EXPECT_EQ(find_unusable({}), 0U);
+  for (const float bad : {NAN, INFINITY, -INFINITY, -1e20F, 1.1e15F})
+    for (const std::size_t place : {0, 4095, 4096, 9999}) {
+      std::vector<float> with = values;
+      with.back() = with[place] = bad;
+      EXPECT_EQ(find_unusable(with), place) << bad;
+    }
+}
+
+TEST(Numerics, ReadsEveryHalf) {
+  EXPECT_EQ(from_f16(0x3c00), 1);
+  EXPECT_EQ(from_f16(0xc100), -2.5F);
+  EXPECT_EQ(from_f16(0x7bff), 65504);
+  EXPECT_EQ(from_f16(0x0001), 0x1p-24F);
+  EXPECT_EQ(from_f16(0x03ff), 1023 * 0x1p-24F);
+  EXPECT_TRUE(std::signbit(from_f16(0x8000)));
+  EXPECT_EQ(from_f16(0xfc00), -INFINITY);
+  EXPECT_TRUE(std::isnan(from_f16(0x7c01)));
+}
+
 }  // namespace
 }  // namespace assay

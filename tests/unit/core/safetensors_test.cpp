@@ -30,16 +30,18 @@ std::string safetensors_reason(const std::string& content) {
   return "read";
 }
 
-TEST(Safetensors, ReadsNamedTensorsNextToOthersOfUnknownTypes) {
+TEST(WeightsFile, ReadsTensorsNextToOthersOfUnknownTypes) {
   const TemporaryFolder folder;
   const std::string header = R"({"ids": {"dtype": "I64", "shape": [1, 2], "data_offsets": [0, 16]},
                                  "w": {"dtype": "F32", "shape": [3], "data_offsets": [16, 28]}})";
   write_atomically(folder / "x.safetensors", file_of(header, 28), false);
-  const std::vector<HostTensor> tensors = read_named_safetensors(folder / "x.safetensors", {"w", "absent"});
-  ASSERT_EQ(tensors.size(), 1U);
-  EXPECT_EQ(tensors[0].name, "w");
-  EXPECT_EQ(tensors[0].type, (TensorType{DType::f32, {3}}));
-  EXPECT_THROW(read_named_safetensors(folder / "x.safetensors", {"ids"}), IoError);
+  const WeightsFile weights(folder / "x.safetensors");
+  EXPECT_FALSE(weights.has("absent"));
+  EXPECT_EQ(weights.read("w", {3}).type, (TensorType{DType::f32, {3}}));
+  EXPECT_EQ(weights.type_text("ids"), "I64 (1, 2)");
+  EXPECT_THROW(weights.read("w", {4}), IoError);
+  EXPECT_THROW(weights.read("ids", {1, 2}), IoError);
+  EXPECT_THROW(weights.read("absent", {3}), IoError);
   EXPECT_THAT(safetensors_reason(file_of(header, 28)), HasSubstr("I64"));
 }
 
