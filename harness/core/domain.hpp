@@ -2,9 +2,14 @@
 // them.
 #pragma once
 
+#include <cstdint>
+
 #include "harness/core/words.hpp"
 
 namespace assay {
+
+// The most classes of a data set, its own or those of --classes.
+inline constexpr std::int64_t max_classes = 1'000'000;
 
 // For a single op, `infer` is the forward pass; `train` is forward and backward in one step. `decode`: a step
 // generates the tokens of a batch of samples, one after the other.

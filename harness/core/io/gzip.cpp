@@ -78,6 +78,26 @@ std::vector<std::byte> inflated(std::span<const std::byte> packed, const std::fi
   return bytes;
 }
 
+std::vector<std::byte> inflated_start(std::span<const std::byte> packed, const std::filesystem::path& path,
+                                      std::size_t count) {
+  Inflater inflater;
+  z_stream& stream = inflater.stream;
+  if (inflateInit2(&stream, gzip_window) != Z_OK) throw IoError("gzip", path, "zlib cannot be initialised");
+  std::vector<std::byte> bytes(count);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.size(), INT_MAX));
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(count);
+  const int status = inflate(&stream, Z_SYNC_FLUSH);
+  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+    throw IoError(
+        "gzip", path,
+        fmt::format("is corrupt near byte {}: {}; fetch the file again", packed.size() - stream.avail_in,
+                    stream.msg != nullptr ? stream.msg : "bad data"));
+  bytes.resize(count - stream.avail_out);
+  return bytes;
+}
+
 std::vector<std::byte> deflated(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   z_stream stream = {};
   if (deflateInit2(&stream, 6, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)

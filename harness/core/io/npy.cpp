@@ -73,6 +73,10 @@ class Parser {
   std::string_view quoted() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
+    if (quote == '[')
+      fail(
+          "its elements are records (a structured dtype), which are not read; save one field of them as a plain "
+          "array: np.save(path, x['name'])");
     if (quote != '\'' && quote != '"') fail(fmt::format("the header has no string at its byte {}", at_));
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail("a string in the header has no end");
@@ -115,12 +119,52 @@ class Parser {
 
 }  // namespace
 
+std::string npy_type_text(std::string_view descr) {
+  const auto named = [&](std::string_view kind) { return fmt::format("'{}' ({})", descr, kind); };
+  if (descr.size() < 2) return fmt::format("'{}'", descr);
+  const std::string_view bytes = descr.substr(2);
+  const std::string bits = bytes == "1"    ? "8"
+                           : bytes == "2"  ? "16"
+                           : bytes == "4"  ? "32"
+                           : bytes == "8"  ? "64"
+                           : bytes == "16" ? "128"
+                                           : "";
+  const std::string order = descr[0] == '>' ? ", big-endian" : "";
+  switch (descr[1]) {
+    case 'i':
+      return named(bits + "-bit whole numbers" + order);
+    case 'u':
+      return named(bits + "-bit whole numbers without sign" + order);
+    case 'f':
+      return named(bits + "-bit real numbers" + order);
+    case 'c':
+      return named("complex numbers");
+    case 'b':
+      return named("bool");
+    case 'O':
+      return named("Python objects");
+    case 'U':
+    case 'S':
+      return named("texts");
+    case 'M':
+    case 'm':
+      return named("times");
+    case 'V':
+      return named("raw bytes");
+    default:
+      return fmt::format("'{}'", descr);
+  }
+}
+
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!text.starts_with(npy_magic.substr(0, text.size()))) {
+    const std::string kind = kind_of_content(bytes);
+    throw IoError("npy", path,
+                  "does not begin with \\x93NUMPY: " + (kind.empty() ? "it is not a .npy file" : kind));
+  }
   if (text.size() < 10)
     throw IoError("npy", path, fmt::format("is truncated: {} bytes are too few for a header", text.size()));
-  if (!text.starts_with(npy_magic))
-    throw IoError("npy", path, "does not begin with \\x93NUMPY: it is not a .npy file");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3)
@@ -169,8 +213,9 @@ DType dtype_of(const std::string& name, const std::filesystem::path& path) {
   if (name == "<f8") return DType::f64;
   if (name == "<i4") return DType::i32;
   if (name == "|u1" || name == "<u1") return DType::u8;
-  throw IoError("npy", path,
-                fmt::format("holds elements '{}'; only '<f4', '<f8', '<i4' and '|u1' are read", name));
+  throw IoError(
+      "npy", path,
+      fmt::format("holds elements {}; only '<f4', '<f8', '<i4' and '|u1' are read", npy_type_text(name)));
 }
 
 Header parse_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {

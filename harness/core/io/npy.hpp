@@ -23,6 +23,9 @@ struct NpyHeader {
   std::size_t offset = 0;  // of the data
 };
 
+// Describes the elements of a descr: "'<i2' (16-bit whole numbers)".
+std::string npy_type_text(std::string_view descr);
+
 // Reads only the header: the caller compares the type, the order and the bytes that follow. Throws IoError
 // naming `path`.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/machine/hardware_info.hpp"
+#include "harness/machine/memory.hpp"
 #include "harness/machine/system_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -49,6 +50,16 @@ class Machine : public ::testing::Test {
   }
   fs::path root_;
 };
+
+TEST_F(Machine, HasTheMemoryThatIsAvailableToItsControlGroup) {
+  EXPECT_EQ(available_memory(root_), 8 << 10);
+  write("sys/fs/cgroup/memory.max", "4096\n");
+  EXPECT_EQ(available_memory(root_), 4096);
+  write("sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(available_memory(root_), 8 << 10);
+  fs::remove(root_ / "proc/meminfo");
+  EXPECT_EQ(available_memory(root_), std::nullopt);
+}
 
 TEST_F(Machine, is_described_by_its_files) {
   const json told = environment(root_);
