@@ -1,6 +1,7 @@
 #include "harness/batch/manifest.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -43,6 +44,10 @@ void check(const Manifest& manifest, const std::filesystem::path& path) {
   };
   check_length("normalisation/scale", manifest.normalisation.scale);
   check_length("normalisation/shift", manifest.normalisation.shift);
+  constexpr float largest_byte = 255;
+  for (const float scale : manifest.normalisation.scale)
+    if (!std::isfinite(scale * largest_byte))
+      reject("normalisation/scale", fmt::format("{:g} makes pixels infinite", scale));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/domain.hpp"
 #include "harness/core/json/fields.hpp"
 #include "harness/core/tensor.hpp"
 #include "harness/core/words.hpp"
@@ -91,7 +92,7 @@ inline Description describe(Of<Manifest>) {
       field("sample_shape", &Manifest::sample_shape, "Shape of one sample.")
           .not_empty()
           .between(1, static_cast<double>(Manifest::max_elements)),
-      field("classes", &Manifest::classes, "Number of classes.").between(1, 1 << 24),
+      field("classes", &Manifest::classes, "Number of classes.").between(1, static_cast<double>(max_classes)),
       field("vocabulary", &Manifest::vocabulary, "For sets of tokens: the number of different tokens.")
           .between(1, max_tokens)
           .left_out_by_default(),

@@ -32,10 +32,17 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
   std::size_t size = 0;
   for (const auto& [descr, bytes] : kinds)
     if (header.descr == descr) size = bytes;
-  if (size == 0 || header.shape.size() != 1)
+  const auto reject = [&](std::string_view remedy) {
     throw IoError("npy", path,
-                  fmt::format("contains '{}' {}, but labels must be whole numbers (N)", header.descr,
-                              to_string(header.shape)));
+                  fmt::format("contains {} {}, but labels must be bool or whole numbers of 8, 32 or 64 bits "
+                              "('|b1', '|i1', '|u1', '<i4', '<i8') of the shape (N); save {}",
+                              npy_type_text(header.descr), to_string(header.shape), remedy));
+  };
+  if (size == 0) reject("labels.astype(np.int32)");
+  if (header.shape.size() != 1)
+    reject(header.shape.size() == 2 && header.shape[1] > 1
+               ? "labels.argmax(axis=1) if each row has a one at its class"
+               : "labels.reshape(-1)");
   const auto data = npy.subspan(header.offset);
   const auto count = static_cast<std::uint64_t>(header.shape[0]);
   if (data.size() % size != 0 || data.size() / size != count)

@@ -1,26 +1,27 @@
 // Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N). If the data set has
 // a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
 // Otherwise i % 10 selects the split of sample i.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/sample_files.hpp"
+#include "harness/core/domain.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
+#include "harness/core/numerics.hpp"
+#include "harness/machine/memory.hpp"
 
 namespace assay {
 namespace {
 
 constexpr std::int64_t min_samples = 10;
-constexpr std::int32_t max_classes = 1 << 24;
 
 template <typename Wanted>
 LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels, Wanted wanted) {
@@ -40,13 +41,20 @@ LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels
 Shape sample_of(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
 
 void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
-  const bool known = header.descr == "|u1" || header.descr == "<f4";
-  if (!known || header.fortran_order || header.shape.size() < 2 || header.shape.size() > 8)
-    throw IoError("npy", path,
-                  fmt::format("contains '{}' {}, but must contain u8 or f32 (N, ...) in C order",
-                              header.descr.substr(0, 40), to_string(header.shape)));
+  const auto reject = [&](std::string_view what, std::string_view remedy) {
+    throw IoError(
+        "npy", path,
+        fmt::format("contains {} {}{}, but must contain u8 ('|u1') or f32 ('<f4') (N, ...) in C order; "
+                    "save {}",
+                    npy_type_text(header.descr), to_string(header.shape), what, remedy));
+  };
+  if (header.descr != "|u1" && header.descr != "<f4") reject("", "x.astype(np.float32)");
+  if (header.fortran_order) reject(" in Fortran order", "np.ascontiguousarray(x)");
+  if (header.shape.size() < 2) reject("", "x.reshape(len(x), -1), or the shape that the network takes");
+  if (header.shape.size() > 8) reject("", "an array of at most 8 dimensions");
   for (const std::int64_t extent : header.shape)
-    if (extent < 1) throw IoError("npy", path, "is empty");
+    if (extent < 1)
+      throw IoError("npy", path, fmt::format("is empty: its shape is {}", to_string(header.shape)));
   if (header.shape[0] < min_samples)
     throw IoError("npy", path,
                   fmt::format("contains {} samples; at least {} are needed for three splits", header.shape[0],
@@ -60,7 +68,7 @@ void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::fi
   if (header.descr != "<i4" || header.fortran_order || header.shape != wanted)
     throw IoError(
         "npy", path,
-        fmt::format("contains '{}' {}; {} needs tokens: i32 {} in C order; {}", header.descr.substr(0, 40),
+        fmt::format("contains {} {}; {} needs tokens: i32 {} in C order; {}", npy_type_text(header.descr),
                     to_string(header.shape), dataset.name, to_string(wanted), dataset.remedy));
 }
 
@@ -85,13 +93,18 @@ NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesyst
   else
     check_inputs(header, inputs);
   const std::uint64_t bytes = bytes_of(header);
-  const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (bytes > memory / copies)
-    throw IoError("npy", inputs,
-                  fmt::format("contains {}: reading it takes {} times its size, and this machine has only {}",
-                              to_string(header.shape), copies, memory));
+  const auto memory = available_memory();
+  if (memory && bytes > static_cast<std::uint64_t>(*memory) / copies)
+    throw IoError(
+        "npy", inputs,
+        fmt::format("contains {}: reading it takes {} times its size, and this machine has only {} bytes "
+                    "available",
+                    to_string(header.shape), copies, *memory));
   reject_larger("npy", inputs, header.offset + bytes);
+  if (file.bytes().size() < header.offset + bytes)
+    throw IoError("npy", inputs,
+                  fmt::format("is truncated: {} needs {} bytes of data, and it has {}",
+                              to_string(header.shape), bytes, file.bytes().size() - header.offset));
   reject_larger("npy", labels,
                 static_cast<std::uint64_t>(header.shape[0]) * max_label_bytes + max_header_bytes);
   return header;
@@ -108,13 +121,43 @@ void check_range(const HostTensor& tokens, std::int64_t vocabulary, const std::f
                             (bad - values.begin()) / length, *bad, vocabulary));
 }
 
+// NaNs hide in some libraries (their ReLU makes zeros of them) and not in others.
+void check_values(const HostTensor& inputs, const std::filesystem::path& path) {
+  if (inputs.type.dtype != DType::f32) return;
+  const std::span<const float> values = inputs.as<float>();
+  const std::size_t bad = find_unusable(values);
+  if (bad == values.size()) return;
+  const std::size_t elements = values.size() / static_cast<std::size_t>(inputs.type.shape[0]);
+  throw IoError("npy", path,
+                fmt::format("sample {} (element {}) is {}", bad / elements, bad % elements,
+                            unusable_text(values[bad])));
+}
+
 std::vector<std::int32_t> read_labels(const std::filesystem::path& path) {
   const MappedFile file(path);
   std::vector<std::int32_t> labels = read_npy_labels(file.bytes(), path);
   for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0 || labels[i] >= max_classes)
-      throw IoError("npy", path, fmt::format("label {} is {}", i, labels[i]));
+    if (labels[i] < 0)
+      throw IoError("npy", path,
+                    fmt::format("label {} is {}; labels are whole numbers from 0", i, labels[i]));
   return labels;
+}
+
+// The largest label makes the network's last layer, so a label that is a mistake could take all memory.
+void check_classes_of(std::span<const std::int32_t> labels, const std::filesystem::path& path) {
+  constexpr std::int64_t never_doubted = 10'000, classes_of_sample = 100;
+  if (labels.empty()) return;
+  const auto largest = std::ranges::max_element(labels);
+  const std::int64_t classes = std::int64_t{*largest} + 1, samples = std::ssize(labels);
+  if (classes <= std::min(max_classes, std::max(never_doubted, classes_of_sample * samples))) return;
+  const std::set<std::int32_t> different(labels.begin(), labels.end());
+  throw IoError(
+      "npy", path,
+      fmt::format("label {} is {}, so the network would have {} classes, of which {} occur in {} samples; at "
+                  "most {} classes are supported, and at most {} for each sample: number the classes from 0 "
+                  "(np.unique(labels, return_inverse=True)[1])",
+                  largest - labels.begin(), *largest, classes, different.size(), samples, max_classes,
+                  classes_of_sample));
 }
 
 std::int64_t classes_of(std::span<const std::int32_t> labels) {
@@ -136,8 +179,9 @@ class OwnArraysFormat : public DatasetFormat {
 
   SampleKind describe(const std::filesystem::path& folder) const override {
     const NpyHeader header = check_headers(folder / "inputs.npy", folder / "labels.npy", nullptr);
-    return {sample_of(header.shape),
-            std::max<std::int64_t>(2, classes_of(read_labels(folder / "labels.npy")))};
+    const std::vector<std::int32_t> labels = read_labels(folder / "labels.npy");
+    check_classes_of(labels, folder / "labels.npy");
+    return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(labels))};
   }
 
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
@@ -148,9 +192,11 @@ class OwnArraysFormat : public DatasetFormat {
     check_headers(files[0], files[1], dataset.vocabulary > 0 ? &dataset : nullptr);
     const HostTensor inputs = read_npy(files[0]);
     const std::vector<std::int32_t> labels = read_labels(files[1]);
+    check_classes_of(labels, files[1]);
     if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
       throw IoError("npy", files[1],
                     fmt::format("contains {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
+    check_values(inputs, files[0]);
     LoadedDataset loaded =
         dataset.vocabulary > 0 ? texts(dataset, inputs, labels, files) : split_by_number(inputs, labels);
     loaded.sample_shape = sample_of(inputs.type.shape);

@@ -19,7 +19,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view version = "assay-prepared/3";  // of the cache's content; part of the key
+constexpr std::string_view version = "assay-prepared/4";  // of the cache's content; part of the key
 constexpr std::int64_t max_synthetic_bytes = std::int64_t{96} << 20;
 constexpr std::int64_t min_synthetic = 1500;
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -84,7 +86,7 @@ TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
   own.write_labels(npy("|i1", "(25,)", std::string(25, '\xff')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is -1"));
   own.write_labels(npy("<f4", "(25,)", std::string(100, '\0')));
-  EXPECT_THAT(own.reason(), HasSubstr("contains '<f4' (25), but labels"));
+  EXPECT_THAT(own.reason(), HasSubstr("contains '<f4' (32-bit real numbers) (25), but labels"));
   own.write_labels(npy("<i8", "(25,)", std::string(200, '\x11')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is 1229782938247303441"));
   own.write_labels(npy("|b1", "(25,)", std::string(24, '\1')));
@@ -93,10 +95,81 @@ TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
   EXPECT_EQ(own.reason(), "read");
   const std::vector<std::int32_t> words(25);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::i32, {25}}, std::span<const std::int32_t>(words));
-  EXPECT_THAT(own.reason(), HasSubstr("contains '<i4' (25)"));
+  EXPECT_THAT(own.reason(), AllOf(HasSubstr("contains '<i4' (32-bit whole numbers) (25)"),
+                                  HasSubstr("x.astype(np.float32)")));
   const std::vector<std::uint8_t> few(9);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::u8, {9, 1}}, std::span<const std::uint8_t>(few));
   EXPECT_THAT(own.reason(), HasSubstr("9 samples; at least 10 are needed"));
+}
+
+TEST(OwnArrays, RefuseValuesThatAreNotFiniteOrTooLarge) {
+  // Sample 8 is of the validation split, and sample 9 of the test split.
+  for (const std::size_t sample : {0, 8, 9, 24})
+    for (const float bad : {NAN, INFINITY, -INFINITY, 1e20F}) {
+      const Own own;
+      std::vector<float> inputs(25 * 6, 0.5F);
+      inputs[sample * 6 + 4] = bad;
+      write_npy(own.folder / "npy" / "inputs.npy", {DType::f32, {25, 1, 2, 3}},
+                std::span<const float>(inputs));
+      EXPECT_THAT(own.reason(), AllOf(HasSubstr("inputs.npy"),
+                                      HasSubstr(fmt::format("sample {} (element 4) is {:g};", sample, bad))));
+      EXPECT_FALSE(std::filesystem::exists(own.folder / "cache" / "datasets"));
+    }
+}
+
+TEST(OwnArrays, NameWhatAFileHasAndTheCallThatFixesIt) {
+  const Own own;
+  const auto with_inputs = [&](const std::string& text) {
+    write_atomically(own.folder / "npy" / "inputs.npy", text, false);
+    return own.reason();
+  };
+  EXPECT_THAT(
+      with_inputs(npy("<f8", "(25, 6)", std::string(1200, '\0'))),
+      AllOf(HasSubstr("'<f8' (64-bit real numbers) (25, 6)"), HasSubstr("save x.astype(np.float32)")));
+  EXPECT_THAT(with_inputs(npy(">f4", "(25, 6)", std::string(600, '\0'))), HasSubstr("big-endian"));
+  EXPECT_THAT(with_inputs(npy("|O", "(25,)", "pickle")), HasSubstr("Python objects"));
+  EXPECT_THAT(with_inputs(npy("|u1", "(150,)", std::string(150, '\0'))), HasSubstr("x.reshape(len(x), -1)"));
+  EXPECT_THAT(with_inputs(npy("|u1", "(25, 0)", "")), HasSubstr("is empty: its shape is (25, 0)"));
+  EXPECT_THAT(with_inputs(npy("|u1", "(25, 6)", std::string(149, '\0'))), HasSubstr("is truncated"));
+  std::string fortran = npy("|u1", "(25, 6)", std::string(150, '\0'));
+  fortran.replace(fortran.find("False"), 5, "True ");
+  EXPECT_THAT(with_inputs(fortran),
+              AllOf(HasSubstr("in Fortran order"), HasSubstr("np.ascontiguousarray(x)")));
+  std::string records = npy("X", "(25,)", std::string(25, '\0'));
+  records.replace(records.find("'X'"), 3, "[('x', '|u1')]");
+  records.erase(records.find(", }") + 3, 11);
+  EXPECT_THAT(with_inputs(records), AllOf(HasSubstr("records"), HasSubstr("np.save(path, x['name'])")));
+  EXPECT_THAT(with_inputs("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
+              HasSubstr("git lfs pull"));
+  EXPECT_THAT(with_inputs(std::string("PK\x03\x04 an archive")), HasSubstr("numpy's .npz"));
+
+  const Own labelled;
+  labelled.write_labels(npy("<i2", "(25,)", std::string(50, '\0')));
+  EXPECT_THAT(labelled.reason(), AllOf(HasSubstr("'<i2' (16-bit whole numbers) (25)"),
+                                       HasSubstr("'<i4', '<i8'"), HasSubstr("save labels.astype(np.int32)")));
+  labelled.write_labels(npy("<i4", "(25, 1)", std::string(100, '\0')));
+  EXPECT_THAT(labelled.reason(), HasSubstr("labels.reshape(-1)"));
+  labelled.write_labels(npy("|u1", "(25, 4)", std::string(100, '\0')));
+  EXPECT_THAT(labelled.reason(), HasSubstr("labels.argmax(axis=1)"));
+}
+
+TEST(OwnArrays, RefuseALabelThatWouldMakeAHugeNetwork) {
+  const Own own;
+  const auto with_label = [&](std::int32_t label) {
+    std::string labels(100, '\0');
+    std::memcpy(labels.data() + 12, &label, sizeof label);
+    own.write_labels(npy("<i4", "(25,)", labels));
+    const std::string described =
+        reason_of([&] { find_dataset("npy").format->describe(own.folder / "npy"); });
+    EXPECT_EQ(described, own.reason());
+    return described;
+  };
+  EXPECT_EQ(with_label(9'999), "read");
+  for (const std::int32_t label : {10'000, 999'999, 1'000'000, 9'999'999, 2'147'483'647})
+    EXPECT_THAT(with_label(label),
+                HasSubstr(fmt::format(
+                    "label 3 is {}, so the network would have {} classes, of which 2 occur in 25 samples",
+                    label, std::int64_t{label} + 1)));
 }
 
 TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
@@ -199,13 +272,13 @@ TEST(ImdbArrays, refuse_arrays_that_no_conversion_writes) {
   const auto path = reviews.folder / "imdb" / "inputs.npy";
   const std::vector<std::int32_t> words(5 * 500);
   write_npy(path, {DType::i32, {5, 500}}, std::span<const std::int32_t>(words));
-  EXPECT_THAT(reviews.reason(), AllOf(HasSubstr("'<i4' (5, 500)"), HasSubstr("i32 (4, 500)"),
-                                      HasSubstr("fetch and convert it")));
+  EXPECT_THAT(reviews.reason(), AllOf(HasSubstr("'<i4' (32-bit whole numbers) (5, 500)"),
+                                      HasSubstr("i32 (4, 500)"), HasSubstr("fetch and convert it")));
   write_npy(path, {DType::i32, {4, 400}}, std::span<const std::int32_t>(words).first(1600));
-  EXPECT_THAT(reviews.reason(), HasSubstr("'<i4' (4, 400)"));
+  EXPECT_THAT(reviews.reason(), HasSubstr("'<i4' (32-bit whole numbers) (4, 400)"));
   const std::vector<float> numbers(4 * 500);
   write_npy(path, {DType::f32, {4, 500}}, std::span<const float>(numbers));
-  EXPECT_THAT(reviews.reason(), HasSubstr("'<f4' (4, 500)"));
+  EXPECT_THAT(reviews.reason(), HasSubstr("'<f4' (32-bit real numbers) (4, 500)"));
   EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache" / "datasets"));
 }
 
