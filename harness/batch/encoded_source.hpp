@@ -25,8 +25,9 @@ RgbImage read_jpeg_size(std::span<const std::byte> bytes, const std::filesystem:
 
 // Decodes with the exact integer transform (JDCT_ISLOW) and smooth upsampling, so that the result does not
 // depend on the processor. Converts grey and CMYK (as Adobe stores it) to RGB. Reuses `image`. Throws IoError
-// naming `path` if the data are not a JPEG, are damaged or truncated (also if libjpeg only warns), or have
-// more than 2^28 pixels.
+// naming `path` if the data are not a JPEG, are damaged or truncated (also if libjpeg only warns, unless no
+// pixel depends on it: up to 64 bytes before a marker, or an unknown version), or have more than 89 million
+// pixels.
 void decode_jpeg(std::span<const std::byte> bytes, const std::filesystem::path& path, RgbImage& image);
 
 // Makes a sample of (3, H, W). Scales the image so that its shorter side is `resize` pixels and its longer

@@ -6,15 +6,21 @@
 #include <string>
 
 #include <jpeglib.h>  // after cstdio
+//
+#include <jerror.h>
 
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 namespace {
 
-constexpr std::int64_t max_pixels = std::int64_t{1} << 28;
+// Above it, Pillow warns of a decompression bomb.
+constexpr std::int64_t max_pixels = 89'478'485;
+// More bytes than that before a marker are not padding: the decoder lost its place.
+constexpr int max_padding = 64;
 
 // An exception must not pass through libjpeg's C code: an error jumps back to its caller.
 struct Errors {
@@ -29,9 +35,21 @@ struct Errors {
   std::longjmp(errors->back, 1);
 }
 
-// A warning means that the data are damaged: treat it as an error.
+// A warning means that the data are damaged: treat it as an error, unless no pixel depends on it.
 void note(j_common_ptr info, int level) {
-  if (level < 0) jump_back(info);
+  if (level >= 0) return;
+  switch (info->err->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+      if (info->err->msg_parm.i[0] <= max_padding) return;
+      break;
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_BOGUS_ICC:
+      return;
+    default:
+      break;
+  }
+  jump_back(info);
 }
 
 class JpegDecoder {
@@ -47,13 +65,14 @@ class JpegDecoder {
   ~JpegDecoder() { jpeg_destroy_decompress(&info_); }
 
   void read(RgbImage& image, bool pixels) {
-    if (bytes_.size() < 4 || bytes_[0] != std::byte{0xff} || bytes_[1] != std::byte{0xd8})
-      throw IoError("jpeg", path_, "does not begin with ff d8: it is not a JPEG; convert it or remove it");
+    if (bytes_.size() < 4 || bytes_[0] != std::byte{0xff} || bytes_[1] != std::byte{0xd8}) throw not_a_jpeg();
     if (!header()) fail();
     image.width = info_.image_width;
     image.height = info_.image_height;
     if (image.width * image.height > max_pixels)
-      throw IoError("jpeg", path_, fmt::format("has {} by {} pixels", image.width, image.height));
+      throw IoError("jpeg", path_,
+                    fmt::format("has {} by {} pixels; at most {} are decoded: make it smaller, or remove it",
+                                image.width, image.height, max_pixels));
     if (!pixels) return;
     const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     const auto width = static_cast<std::size_t>(image.width);
@@ -69,6 +88,12 @@ class JpegDecoder {
   }
 
  private:
+  IoError not_a_jpeg() const {
+    const std::string kind = kind_of_content(bytes_);
+    return {"jpeg", path_,
+            kind.empty() ? "does not begin with ff d8: it is not a JPEG; convert it or remove it"
+                         : "is not a JPEG: " + kind};
+  }
   [[noreturn]] void fail() const {
     throw IoError("jpeg", path_, fmt::format("is damaged: {}", errors_.text.data()));
   }

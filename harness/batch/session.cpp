@@ -7,8 +7,10 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "harness/core/error.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "harness/core/process_tree.hpp"
 #include "harness/protocol/disturbance.hpp"
 
@@ -30,6 +32,29 @@ constexpr double timed_share = 0.0025, warm_up_share = 0.1, between_share = 0.02
   throw CallError(fmt::format("[{}] {}", call, what));
 }
 
+// A label beyond the network's logits would be read from other memory.
+void reject_other_classes(const std::filesystem::path& cell_folder, const Manifest& manifest) {
+  const std::filesystem::path path = cell_folder / "graph.json";
+  if (!std::filesystem::exists(path)) return;
+  const nlohmann::json program = read_strict_json(path);
+  if (!program.is_object()) return;
+  const nlohmann::json graph = program.value("inference", nlohmann::json::object());
+  const auto outputs = graph.find("outputs"), values = graph.find("values");
+  if (outputs == graph.end() || !outputs->is_object() || !outputs->contains("logits") ||
+      values == graph.end())
+    return;
+  for (const nlohmann::json& value : *values) {
+    if (!value.is_object() || !value.contains("name") || value["name"] != (*outputs)["logits"]) continue;
+    const nlohmann::json shape = value.value("shape", nlohmann::json::array());
+    if (shape.empty() || !shape.back().is_number_integer() || shape.back() == manifest.classes) return;
+    throw IoError(
+        "manifest", cell_folder / "data" / "manifest.json",
+        fmt::format("has {} classes, but the logits of graph.json have {}; the data set and the network must "
+                    "agree",
+                    manifest.classes, shape.back().get<std::int64_t>()));
+  }
+}
+
 BlockKind recorded(PlannedBlock::Kind kind) {
   return kind == PlannedBlock::Kind::warm_up ? BlockKind::warm_up : BlockKind::timed;
 }
@@ -48,6 +73,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
       prefills_(request_.task == Task::decode ? max_latencies : 0),
       random_(std::random_device()(), "readings") {
   const Manifest& manifest = opener_->manifest();
+  reject_other_classes(cell_folder_, manifest);
   const bool epochs = clock_.kind == ClockKind::epochs;
   // An epoch reads every sample once: rotating batches are impossible.
   if (epochs && request_.loader.kind == LoaderKind::resident) request_.loader.kind = LoaderKind::harness;

@@ -1,36 +1,76 @@
 // Folders of JPEG files in the layout of ImageNet: train/<class>/*.JPEG and val/<class>/*.JPEG, and an
-// optional test/; or only <class>/*.jpg. Class k is the k-th folder name in byte order.
+// optional test/; or only <class>/*.jpg. Class k is the k-th folder name in byte order. Hidden files and folders are
+// left out; other files that look like images, and folders without JPEG files, are errors.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
+#include <exception>
+#include <iterator>
+#include <limits>
 #include <map>
+#include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/batch/encoded_source.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
+#include "harness/core/domain.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/text.hpp"
+#include "harness/machine/memory.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
-  std::vector<fs::path> entries;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (folders ? entry.is_directory(ignored) : entry.is_regular_file(ignored))
-      entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end());
+constexpr std::size_t named_files = 3;  // in an error
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+// In the order of the names' bytes, without hidden ones.
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (!is_hidden(entry->path())) entries.push_back(*entry);
+  if (error) throw IoError("jpeg", folder, "cannot be listed", error.value());
+  std::ranges::sort(entries, {}, [](const fs::directory_entry& entry) { return entry.path(); });
   return entries;
 }
 
-bool is_jpeg(const fs::path& file) {
-  std::string suffix = file.extension().string();
+enum class Content { folder, jpeg, other_image, other };
+
+Content content_of(const fs::directory_entry& entry) {
+  std::error_code error;
+  const bool is_folder = entry.is_directory(error), is_file = !error && entry.is_regular_file(error);
+  if (error || (!is_folder && !is_file && !entry.exists(error)))
+    throw IoError("jpeg", entry.path(), "is a link to something that does not exist, or cannot be examined");
+  if (is_folder) return Content::folder;
+  if (!is_file) return Content::other;
+  std::string suffix = entry.path().extension().string();
   for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return suffix == ".jpeg" || suffix == ".jpg";
+  constexpr std::array<std::string_view, 4> jpeg{".jpeg", ".jpg", ".jpe", ".jfif"};
+  constexpr std::array<std::string_view, 11> other{".png", ".webp", ".bmp",  ".gif",  ".tif", ".tiff",
+                                                   ".ppm", ".pgm",  ".avif", ".heic", ".jp2"};
+  if (contains(jpeg, suffix)) return Content::jpeg;
+  return contains(other, suffix) ? Content::other_image : Content::other;
+}
+
+// "a.png, b.png, c.png and 7 more"
+std::string listed(const std::vector<fs::path>& files) {
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(file.filename().string());
+  const std::size_t shown = std::min(names.size(), named_files);
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
 }
 
 bool has_parts(const fs::path& folder) {
@@ -38,19 +78,151 @@ bool has_parts(const fs::path& folder) {
   return fs::is_directory(folder / "train", ignored) && fs::is_directory(folder / "val", ignored);
 }
 
-std::vector<fs::path> images_in(const fs::path& part) {
-  std::vector<fs::path> images;
-  for (const fs::path& label : sorted_entries(part, true))
-    for (fs::path& file : sorted_entries(label, false))
-      if (is_jpeg(file)) images.push_back(std::move(file));
+// The JPEG files of one class. Whatever would be left out without a word is an error.
+std::vector<fs::path> images_of_class(const fs::path& label) {
+  std::vector<fs::path> images, others;
+  for (const fs::directory_entry& entry : entries_of(label)) {
+    switch (content_of(entry)) {
+      case Content::jpeg:
+        images.push_back(entry.path());
+        break;
+      case Content::other_image:
+        others.push_back(entry.path());
+        break;
+      case Content::folder:
+        throw IoError("jpeg", entry.path(),
+                      "is a folder in the folder of a class, and its files would be left out; the layout is "
+                      "train/<class>/*.jpg and val/<class>/*.jpg, or only <class>/*.jpg");
+      case Content::other:
+        break;
+    }
+  }
+  if (!others.empty())
+    throw IoError(
+        "jpeg", label,
+        fmt::format("has images of other formats, which would be left out: {}; convert them to JPEG, or "
+                    "move them elsewhere",
+                    listed(others)));
+  if (images.empty())
+    throw IoError(
+        "jpeg", label,
+        "has no JPEG file (.jpg, .jpeg, .jpe or .jfif), so its class would be empty; remove the folder, "
+        "or add images");
   return images;
 }
 
-std::vector<std::string> classes_in(const fs::path& part) {
+struct ClassFolder {
+  std::string name;
+  std::vector<fs::path> images;
+};
+
+std::vector<ClassFolder> classes_in(const fs::path& part) {
+  std::vector<ClassFolder> classes;
+  std::vector<fs::path> loose;
+  for (const fs::directory_entry& entry : entries_of(part)) {
+    const Content content = content_of(entry);
+    if (content == Content::folder)
+      classes.push_back({entry.path().filename().string(), images_of_class(entry.path())});
+    else if (content != Content::other)
+      loose.push_back(entry.path());
+  }
+  if (!loose.empty())
+    throw IoError(
+        "jpeg", part,
+        fmt::format("has images outside of the folders of its classes: {}; move each into the folder of "
+                    "its class",
+                    listed(loose)));
+  return classes;
+}
+
+std::vector<fs::path> images_in(const fs::path& part) {
+  std::vector<fs::path> images;
+  std::error_code ignored;
+  if (!fs::is_directory(part, ignored)) return images;
+  for (ClassFolder& label : classes_in(part)) std::ranges::move(label.images, std::back_inserter(images));
+  return images;
+}
+
+std::vector<std::string> names_in(const fs::path& part) {
   std::vector<std::string> names;
-  for (const fs::path& label : sorted_entries(part, true)) names.push_back(label.filename().string());
+  for (const ClassFolder& label : classes_in(part)) names.push_back(label.name);
   return names;
 }
+
+// Decodes the images of a set of up to max_decoded_bytes, in threads. Of a larger set, it decodes only files
+// without an end marker near their end, because decoding ImageNet takes an hour. Throws IoError for the first
+// damaged file.
+class ImageCheck {
+ public:
+  explicit ImageCheck(std::span<const fs::path> files) : files_(files), first_bad_(files.size()) {
+    std::uint64_t bytes = 0;
+    for (const fs::path& file : files) {
+      std::error_code ignored;
+      if (const std::uintmax_t size = fs::file_size(file, ignored); !ignored) bytes += size;
+    }
+    decodes_all_ = bytes <= max_decoded_bytes;
+    memory_ = available_memory().value_or(std::numeric_limits<std::int64_t>::max());
+  }
+
+  void run() {
+    const std::size_t threads =
+        std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::min(max_threads, files_.size()));
+    std::vector<std::jthread> pool;
+    for (std::size_t i = 1; i < threads; ++i) pool.emplace_back([this] { check_some(); });
+    check_some();
+    pool.clear();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static constexpr std::uint64_t max_decoded_bytes = std::uint64_t{1} << 30;
+  static constexpr std::size_t max_threads = 8;
+
+  void check_some() {
+    RgbImage image;
+    for (std::size_t i; (i = next_++) < files_.size();) {
+      try {
+        check(files_[i], image);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (i >= first_bad_) return;
+        first_bad_ = i;
+        error_ = std::current_exception();
+        return;  // files with smaller numbers are already taken
+      }
+    }
+  }
+
+  void check(const fs::path& file, RgbImage& image) const {
+    constexpr std::int64_t bytes_of_pixel =
+        9;  // three of the image, six of a progressive JPEG's coefficients
+    const MappedFile mapped(file);
+    const RgbImage size = read_jpeg_size(mapped.bytes(), file);
+    if (const std::int64_t needed = bytes_of_pixel * size.width * size.height; needed > memory_)
+      throw IoError(
+          "jpeg", file,
+          fmt::format("has {} by {} pixels: decoding them takes up to {} bytes, and this machine has {} "
+                      "available",
+                      size.width, size.height, needed, memory_));
+    if (decodes_all_ || !has_end(mapped.bytes())) decode_jpeg(mapped.bytes(), file, image);
+  }
+
+  // Some cameras write more after the end marker.
+  static bool has_end(std::span<const std::byte> bytes) {
+    constexpr std::size_t looked_at = 4096;
+    constexpr std::array end{std::byte{0xff}, std::byte{0xd9}};
+    const auto last = bytes.last(std::min(bytes.size(), looked_at));
+    return !std::ranges::search(last, end).empty();
+  }
+
+  std::span<const fs::path> files_;
+  bool decodes_all_ = false;
+  std::int64_t memory_ = 0;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  std::size_t first_bad_;
+  std::exception_ptr error_;
+};
 
 // The files of a split and their labels, which come from their folders.
 struct Images {
@@ -66,7 +238,10 @@ class JpegFolderFormat : public DatasetFormat {
   }
 
   bool here(const fs::path& folder) const override {
-    return has_parts(folder) || !sorted_entries(folder, true).empty();
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+      if (std::error_code ignored; !is_hidden(entry->path()) && entry->is_directory(ignored)) return true;
+    return false;
   }
 
   std::vector<fs::path> find(const fs::path& folder) const override {
@@ -85,7 +260,7 @@ class JpegFolderFormat : public DatasetFormat {
   bool any_image_size() const override { return true; }
 
   SampleKind describe(const fs::path& folder) const override {
-    return {{}, std::max<std::int64_t>(2, static_cast<std::int64_t>(classes(folder).size()))};
+    return {{}, std::max<std::int64_t>(2, std::ssize(classes(folder)))};
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {
@@ -95,7 +270,7 @@ class JpegFolderFormat : public DatasetFormat {
       throw IoError("jpeg", folder,
                     fmt::format("contains images (3, H, W), but the workload takes {}",
                                 to_string(dataset.sample_shape)));
-    for (const fs::path& file : files) read_jpeg_size(MappedFile(file).bytes(), file);
+    ImageCheck(files).run();
     std::map<std::string, Images> splits;
     if (has_parts(folder)) {
       for (const auto& [split, part] : {std::pair{"train", "train"}, {"validation", "val"}, {"test", "test"}})
@@ -129,8 +304,15 @@ class JpegFolderFormat : public DatasetFormat {
   }
 
  private:
+  // Throws IoError if there are too many.
   static std::vector<std::string> classes(const fs::path& folder) {
-    return classes_in(has_parts(folder) ? folder / "train" : folder);
+    const fs::path part = has_parts(folder) ? folder / "train" : folder;
+    std::vector<std::string> names = names_in(part);
+    if (std::ssize(names) > max_classes)
+      throw IoError(
+          "jpeg", part,
+          fmt::format("has {} folders of classes, and at most {} are supported", names.size(), max_classes));
+    return names;
   }
 
   static fs::path common_folder(std::span<const fs::path> files) {

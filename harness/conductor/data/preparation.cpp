@@ -196,8 +196,10 @@ PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOpti
   Provenance provenance = provenance_of(dataset, *found, options.cache);
   Dataset wanted = dataset;
   if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;
-  const std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(),
-                                      provenance.checksum.value(), to_string(wanted.sample_shape));
+  std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(), provenance.checksum.value(),
+                                to_string(wanted.sample_shape));
+  // The prepared set has only a list of these files.
+  if (!dataset.format->sums_contents()) key += " " + stamp_of(*found);
   PreparedDataset prepared =
       prepare(dataset.name, options, key, [&] { return dataset.format->read(wanted, found->files); });
   prepared.provenance = std::move(provenance);

@@ -38,10 +38,10 @@ struct PrepareOptions {
   bool next_token = false;      // a label for each position: the next token
 };
 
-// Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files;
-// the cached set is complete or absent, even if two processes prepare it at once. Throws DataError (unknown
-// set), DatasetMissing (not found, with the remedy) or IoError (damaged files, cache not writable). About 1 s
-// the first time, 0.1 s later.
+// Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files, and their
+// folder and times of change if they are read in place; the cached set is complete or absent, even if two
+// processes prepare it at once. Throws DataError (unknown set), DatasetMissing (not found, with the remedy) or
+// IoError (damaged files, cache not writable). About 1 s the first time, 0.1 s later.
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options);
 
 // The same for a set of a publisher's files, which need not be in datasets().

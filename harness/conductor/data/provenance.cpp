@@ -115,4 +115,12 @@ Provenance provenance_of(const Dataset& dataset, const DatasetFiles& files, cons
   return found;
 }
 
+std::string stamp_of(const DatasetFiles& files) {
+  Sha256 all;
+  all.add(fs::absolute(files.folder).lexically_normal().string() + '\n');
+  for (const fs::path& file : files.files)
+    all.add(fmt::format("{} {}\n", file.lexically_relative(files.folder).string(), stamp_of(look_at(file))));
+  return all.finish();
+}
+
 }  // namespace assay

@@ -16,4 +16,8 @@ constexpr std::size_t max_named_files = 64;  // Provenance::files is empty if th
 Provenance provenance_of(const Dataset& dataset, const DatasetFiles& files,
                          const std::filesystem::path& cache, bool compute = true);
 
+// A digest that changes if a file is changed or replaced, or if the folder is another one, without reading the
+// files. Throws IoError.
+std::string stamp_of(const DatasetFiles& files);
+
 }  // namespace assay

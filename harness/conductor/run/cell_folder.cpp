@@ -115,11 +115,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
   PrepareOptions options = options_;
   std::string key = cell.axes.dataset;
   const Dataset& dataset = find_dataset(key);
+  const Graph& graph = program.inference;
+  const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
   if (dataset.made_here() || dataset.sample_shape.empty()) {
-    const Graph& graph = program.inference;
     const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
     options.sample_shape.assign(inputs.begin() + 1, inputs.end());
-    options.classes = graph.value(graph.output("logits")).type.shape.back();
+    options.classes = classes;
     const Workload& workload = find_workload(cell.axes.workload);
     options.next_token = workload.next_token;
     options.vocabulary = workload.next_token ? options.classes : workload.vocabulary;
@@ -128,6 +129,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
   }
   auto found = sets_.find(key);
   if (found == sets_.end()) found = sets_.emplace(key, prepare_dataset(cell.axes.dataset, options)).first;
+  const Manifest& manifest = found->second.manifest;
+  if (manifest.classes != classes)
+    throw ConfigError(fmt::format(
+        "[data] {} has {} classes, but the network of {} has {}; if the files of the set have just been "
+        "changed, start the run again",
+        manifest.name, manifest.classes, cell.axes.workload, classes));
   return found->second;
 }
 

@@ -382,6 +382,8 @@ TEST(Session, says_which_field_of_the_manifest_is_wrong) {
   EXPECT_THAT(with({{"normalisation", {{"scale", {1, 2, 3}}}}}),
               HasSubstr("/normalisation/scale: has 3 numbers, should have 1 or 2"));
   EXPECT_THAT(with({{"normalisation", {{"shift", {1e39}}}}}), HasSubstr("/normalisation/shift/0"));
+  EXPECT_THAT(with({{"normalisation", {{"scale", {1, 1e38}}}}}),
+              HasSubstr("/normalisation/scale: 1e+38 makes pixels infinite"));
   EXPECT_THAT(with({{"splits", {{"train", {{"inputs", ""}}}}}}), HasSubstr("/splits/train/inputs: is empty"));
   EXPECT_THAT(with({{"splits", {{"train", {{"count", nullptr}}}}}}),
               HasSubstr("/splits/train: the field \"count\" is missing"));
@@ -396,6 +398,23 @@ TEST(Session, says_which_file_of_the_cell_is_missing_or_damaged) {
     std::filesystem::remove(cell.folder / name);
     EXPECT_THAT(refusal(cell), HasSubstr(name));
   }
+}
+
+TEST(Session, RefusesClassesThatTheNetworkDoesNotHave) {
+  const auto with_logits = [](std::int64_t classes) {
+    const Cell cell;
+    const nlohmann::json program = {
+        {"inference",
+         {{"outputs", {{"logits", "fc"}}},
+          {"values", {{{"name", "x"}, {"shape", {4, 12}}}, {{"name", "fc"}, {"shape", {4, classes}}}}}}}};
+    write_atomically(cell.folder / "graph.json", program.dump(), false);
+    return refusal(cell);
+  };
+  EXPECT_EQ(with_logits(Cell::classes), "opened");
+  for (const std::int64_t classes : {Cell::classes - 1, Cell::classes + 1})
+    EXPECT_THAT(with_logits(classes),
+                HasSubstr("manifest.json: has 5 classes, but the logits of graph.json have " +
+                          std::to_string(classes)));
 }
 
 TEST(Session, refuses_data_that_disagree_with_the_manifest) {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/philox.hpp"
 #include "tests/jpeg_file.hpp"
 #include "tests/temporary_folder.hpp"
@@ -42,8 +44,9 @@ struct Folders {
     const auto level = static_cast<std::uint8_t>(10 * i + 5);
     return plain_jpeg(static_cast<unsigned>(24 + i), 20, label == 0 ? 200 : 0, level, label == 2 ? 200 : 0);
   }
+  std::filesystem::path home() const { return folder / "data" / "images"; }
   void write(const std::string& file, const std::string& text) const {
-    const std::filesystem::path path = folder / "data" / "images" / file;
+    const std::filesystem::path path = home() / file;
     std::filesystem::create_directories(path.parent_path());
     write_atomically(path, text, false);
   }
@@ -97,11 +100,123 @@ TEST(JpegFolder, refuses_a_file_that_is_not_a_jpeg_before_work_begins) {
   EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("other: is a class without training images"));
 }
 
-TEST(JpegFolder, loader_names_an_image_that_is_damaged_after_its_header) {
+TEST(JpegFolder, LeavesOutHiddenFilesAndFolders) {
+  const Folders folders;
+  const Manifest before = folders.prepare();
+  folders.write("train/.ipynb_checkpoints/100-checkpoint.JPEG", Folders::plain(0, 0));
+  folders.write("train/Z/._100.JPEG", "resource fork");
+  folders.write("train/Z/Thumbs.db", "not an image");
+  folders.write("val/.cache/0.jpg", Folders::plain(0, 0));
+  const Manifest manifest = folders.prepare();
+  EXPECT_EQ(manifest.classes, 3);
+  for (const char* split : {"train", "validation"})
+    EXPECT_EQ(manifest.splits.at(split).count, before.splits.at(split).count);
+  EXPECT_EQ(jpeg_folder_format().describe(folders.home()).classes, 3);
+}
+
+TEST(JpegFolder, RefusesWhatItWouldLeaveOut) {
+  const auto reason = [](const std::function<void(const Folders&)>& change) {
+    const Folders folders;
+    change(folders);
+    const std::string described = reason_of([&] { jpeg_folder_format().describe(folders.home()); });
+    EXPECT_EQ(described, reason_of([&] { folders.prepare(); })) << "both look at the same";
+    return described;
+  };
+  EXPECT_THAT(reason([](const Folders& f) { f.write("train/c/0.png", "PNG"); }),
+              AllOf(HasSubstr("train/c: has images of other formats"), HasSubstr("0.png;")));
+  EXPECT_THAT(reason([](const Folders& f) {
+                for (const char* name : {"a.PNG", "b.webp", "c.bmp", "d.tiff", "e.gif"})
+                  f.write(std::string("train/Z/") + name, "");
+              }),
+              HasSubstr("a.PNG, b.webp, c.bmp and 2 more"));
+  EXPECT_THAT(reason([](const Folders& f) { f.write("train/c/readme.txt", ""); }),
+              HasSubstr("train/c: has no JPEG file"));
+  EXPECT_THAT(reason([](const Folders& f) { f.write("train/Z/more/0.jpg", Folders::plain(0, 0)); }),
+              HasSubstr("train/Z/more: is a folder in the folder of a class"));
+  EXPECT_THAT(reason([](const Folders& f) { f.write("train/0.jpg", Folders::plain(0, 0)); }),
+              HasSubstr("outside of the folders of its classes: 0.jpg;"));
+  for (const char* link : {"train/gone", "train/Z/gone.jpg"})
+    EXPECT_THAT(
+        reason([&](const Folders& f) { std::filesystem::create_symlink("nowhere", f.home() / link); }),
+        AllOf(HasSubstr(link), HasSubstr("does not exist")));
+}
+
+TEST(JpegFolder, RefusesWhatItWouldLeaveOutOfTheValidationImages) {
+  const Folders folders;
+  folders.write("val/Z/0.png", "PNG");
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("val/Z: has images of other formats"));
+}
+
+TEST(JpegFolder, ReadsEverySuffixOfJpeg) {
+  const Folders folders;
+  for (const char* suffix : {"jpg", "JPEG", "jpe", "jfif"})
+    folders.write(std::string("train/other/0.") + suffix, Folders::plain(0, 0));
+  EXPECT_EQ(folders.prepare().splits.at("train").count, 40);
+}
+
+// The first pixel of the first training image.
+float first_pixel(const Manifest& manifest) {
+  SourceOpener opener(manifest);
+  std::vector<float> sample(3 * 16 * 16);
+  opener.open("train")->read({0}, sample.data());
+  return sample[0];
+}
+
+TEST(JpegFolder, ReadsTheNamedFolderAndNotALikeOneInTheCache) {
+  Folders folders;
+  const std::filesystem::path other = folders.folder / "other" / "images";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folders.home())) {
+    if (!entry.is_regular_file()) continue;
+    const std::filesystem::path name = entry.path().lexically_relative(folders.home());
+    std::string image = read_text(entry.path()), white = plain_jpeg(24, 20, 250, 250, 250);
+    image.resize(2000);  // nothing is read after the end marker
+    white.resize(2000);
+    folders.write(name.string(), image);
+    std::filesystem::create_directories((other / name).parent_path());
+    write_atomically(other / name, white, false);
+  }
+  const Manifest first = folders.prepare();
+  folders.options.folders = {folders.folder / "other"};
+  const Manifest second = folders.prepare();
+  EXPECT_LT(first_pixel(first), 0);
+  EXPECT_GT(first_pixel(second), 1);
+  EXPECT_THAT(read_text(second.splits.at("train").inputs), HasSubstr((folders.folder / "other").string()));
+}
+
+TEST(JpegFolder, ReadsFilesAgainThatWereReplacedByOthersOfTheirLength) {
+  const Folders folders;
+  const Manifest first = folders.prepare();
+  const auto prepared = first.splits.at("train").inputs;
+  EXPECT_EQ(folders.prepare().splits.at("train").inputs, prepared);
+  const std::filesystem::path file = folders.home() / "train" / "Z" / "100.JPEG";
+  std::string text = read_text(file);
+  text[0] = 'x';
+  folders.write("train/Z/100.JPEG", text);
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("train/Z/100.JPEG"));
+}
+
+TEST(JpegFolder, FindsDamageBeforeWorkBegins) {
   const Folders folders;
   const std::string whole = Folders::plain(0, 5);
+  folders.write("train/n2/105.JPEG", whole.substr(0, whole.size() - 8));
+  folders.write("train/n2/107.JPEG", whole.substr(0, whole.size() - 8));
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }),
+              AllOf(HasSubstr("train/n2/105.JPEG"), HasSubstr("damaged")));
+  EXPECT_FALSE(std::filesystem::exists(folders.folder / "cache" / "datasets"));
+}
+
+TEST(JpegFolder, RefusesAPointerOfGitLfs) {
+  const Folders folders;
+  folders.write("train/Z/105.JPEG", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n");
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("git lfs pull"));
+}
+
+TEST(JpegFolder, loader_names_an_image_that_is_damaged_after_its_header) {
+  const Folders folders;
+  const Manifest manifest = folders.prepare();
+  const std::string whole = Folders::plain(0, 5);
   folders.write("train/Z/105.JPEG", whole.substr(0, whole.size() - 8));
-  SourceOpener opener(folders.prepare());
+  SourceOpener opener(manifest);
   const auto train = opener.open("train");
   for (const int workers : {0, 2}) {
     Loader loader(workers, 2, 4, 3 * 16 * 16);
@@ -180,6 +295,31 @@ TEST(Jpeg, grey_and_cmyk_become_rgb_and_every_truncation_is_refused) {
   const std::string good = plain_jpeg(9, 9, 10, 20, 30);
   for (std::size_t size = 0; size < good.size(); ++size)
     EXPECT_THAT(reason_of([&] { decode(good.substr(0, size)); }), HasSubstr("x.jpg")) << size;
+}
+
+TEST(Jpeg, BytesBeforeTheEndMarkerDoNotDamageAnImage) {
+  const std::string good = plain_jpeg(9, 9, 10, 20, 30);
+  RgbImage image, expected;
+  const auto decode = [](const std::string& text, RgbImage& into) {
+    decode_jpeg(std::as_bytes(std::span(text)), "x.jpg", into);
+  };
+  decode(good, expected);
+  ASSERT_EQ(good.substr(good.size() - 2), "\xff\xd9");
+  const auto padded = [&](std::size_t bytes) {
+    return good.substr(0, good.size() - 2) + std::string(bytes, '\0') + "\xff\xd9";
+  };
+  decode(padded(7), image);
+  EXPECT_EQ(image.pixels, expected.pixels);
+  EXPECT_THAT(reason_of([&] { decode(padded(500), image); }), HasSubstr("damaged"));
+}
+
+TEST(Jpeg, RefusesAnImageThatIsTooLargeForMemory) {
+  std::string large = plain_jpeg(8, 8, 1, 2, 3);
+  const std::size_t frame = large.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  large.replace(frame + 5, 4, "\xfe\xfe\xfe\xfe");  // height and width
+  EXPECT_THAT(reason_of([&] { read_jpeg_size(std::as_bytes(std::span(large)), "x.jpg"); }),
+              HasSubstr("65278 by 65278 pixels"));
 }
 
 }  // namespace
