@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* parts[] = {"train/neg", "train/pos", "test/neg", "test/pos"};
 constexpr std::uint64_t max_text_bytes = 1 << 20;
+constexpr std::uint64_t max_all_bytes = std::uint64_t{1} << 30;  // the published texts have 66 MB
 
 fs::path home(const fs::path& folder) {
   std::error_code ignored;
@@ -38,17 +39,7 @@ bool is_part(const fs::path& file, std::string_view part) {
   return (file.parent_path().parent_path().filename() / file.parent_path().filename()).string() == part;
 }
 
-std::string read_review(const fs::path& file) {
-  std::string text = read_text(file, max_text_bytes);
-  const std::size_t bad = find_bad_utf8(text);
-  if (bad != std::string::npos)
-    throw IoError(
-        "aclimdb", file,
-        fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8",
-                    1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
-                    static_cast<unsigned char>(text[bad])));
-  return text;
-}
+std::string read_review(const fs::path& file) { return read_utf8("aclimdb", file, max_text_bytes); }
 
 // The samples of `arrays` in another order.
 LoadedArrays in_order(const LoadedArrays& arrays, std::span<const std::size_t> order) {
@@ -107,8 +98,18 @@ class AclImdbFormat : public DatasetFormat {
     return files;
   }
 
-  void check_sizes(const Dataset&, std::span<const fs::path> files) const override {
-    for (const fs::path& file : files) reject_larger("aclimdb", file, max_text_bytes);
+  void check_sizes(const Dataset& dataset, std::span<const fs::path> files) const override {
+    require_texts(files, parts[0], parts[1], dataset.train);
+    require_texts(files, parts[2], parts[3], dataset.validation + dataset.test);
+    std::uint64_t bytes = 0;
+    for (const fs::path& file : files) {
+      reject_larger("aclimdb", file, max_text_bytes);
+      std::error_code ignored;
+      if (const std::uintmax_t size = fs::file_size(file, ignored); !ignored) bytes += size;
+    }
+    if (bytes > max_all_bytes)
+      throw IoError("aclimdb", folder_of(files),
+                    fmt::format("has {} bytes of texts, and at most {} are read", bytes, max_all_bytes));
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {
@@ -125,6 +126,20 @@ class AclImdbFormat : public DatasetFormat {
   }
 
  private:
+  static fs::path folder_of(std::span<const fs::path> files) {
+    return files.front().parent_path().parent_path().parent_path();
+  }
+
+  static void require_texts(std::span<const fs::path> files, std::string_view negative,
+                            std::string_view positive, std::int64_t samples) {
+    const auto found = std::ranges::count_if(
+        files, [&](const fs::path& file) { return is_part(file, negative) || is_part(file, positive); });
+    if (found != samples)
+      throw IoError(
+          "aclimdb", folder_of(files),
+          fmt::format("has {} texts in {} and {}, but must have {}", found, negative, positive, samples));
+  }
+
   static LoadedArrays read_half(std::span<const fs::path> files, std::string_view negative,
                                 std::string_view positive, const Vocabulary& vocabulary,
                                 std::int64_t samples) {
@@ -139,10 +154,6 @@ class AclImdbFormat : public DatasetFormat {
       write_tokens(ranks, std::span(tokens).last(token_length));
       arrays.labels.push_back(good ? 1 : 0);
     }
-    if (static_cast<std::int64_t>(arrays.labels.size()) != samples)
-      throw IoError("aclimdb", files.front().parent_path().parent_path().parent_path(),
-                    fmt::format("has {} texts in {} and {}, but must have {}", arrays.labels.size(), negative,
-                                positive, samples));
     arrays.set_inputs<std::int32_t>({DType::i32, {samples, token_length}}, tokens);
     return arrays;
   }

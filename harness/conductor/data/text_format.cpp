@@ -10,8 +10,9 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
+#include "harness/core/domain.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/io/file.hpp"
+#include "harness/machine/memory.hpp"
 
 namespace assay {
 namespace {
@@ -19,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t max_corpus_bytes = std::uint64_t{256} << 20;
+// While it is read: the text, its code points as numbers, and inputs and labels of all sequences, twice.
+constexpr std::uint64_t bytes_of_character = 1 + 4 + 2 * 8;
 constexpr std::size_t held_out_one_in = 10;
 
 // The code points of valid UTF-8.
@@ -38,16 +41,21 @@ std::vector<std::int32_t> characters_of(std::string_view text) {
   return characters;
 }
 
-std::vector<std::int32_t> read_characters(const fs::path& file) {
+void check_corpus_size(const fs::path& file) {
   reject_larger("text", file, max_corpus_bytes);
-  const std::string text = read_text(file, max_corpus_bytes);
-  if (const std::size_t bad = find_bad_utf8(text); bad != std::string::npos)
+  std::error_code ignored;
+  const std::uintmax_t bytes = fs::file_size(file, ignored);
+  const auto available = available_memory();
+  if (!ignored && available && bytes > static_cast<std::uint64_t>(*available) / bytes_of_character)
     throw IoError(
         "text", file,
-        fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8",
-                    1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
-                    static_cast<unsigned char>(text[bad])));
-  return characters_of(text);
+        fmt::format("has {} bytes: reading it takes {} bytes for each, and this machine has {} available",
+                    bytes, bytes_of_character, *available));
+}
+
+std::vector<std::int32_t> read_characters(const fs::path& file) {
+  check_corpus_size(file);
+  return characters_of(read_utf8("text", file, max_corpus_bytes));
 }
 
 // The different characters, ascending.
@@ -56,6 +64,10 @@ std::vector<std::int32_t> vocabulary_of(const std::vector<std::int32_t>& charact
   if (different.size() < 2)
     throw IoError("text", file,
                   fmt::format("has {} different characters; at least 2 are needed", different.size()));
+  if (std::ssize(different) > max_classes)
+    throw IoError("text", file,
+                  fmt::format("has {} different characters, and at most {} are supported", different.size(),
+                              max_classes));
   return {different.begin(), different.end()};
 }
 
@@ -96,7 +108,7 @@ class TextFormat : public DatasetFormat {
   }
 
   void check_sizes(const Dataset&, std::span<const fs::path> files) const override {
-    reject_larger("text", files[0], max_corpus_bytes);
+    check_corpus_size(files[0]);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
+
 namespace assay {
 namespace {
 
@@ -53,6 +58,28 @@ std::vector<std::string_view> split_words(std::string& text) {
     begin = end;
   }
   return words;
+}
+
+std::string read_utf8(std::string_view format, const std::filesystem::path& file, std::uint64_t limit) {
+  std::string text = read_text(file, limit);
+  if (const std::string_view encoding = wide_encoding(text); !encoding.empty())
+    throw IoError(format, file, fmt::format("is a text in {}; save it as UTF-8", encoding));
+  if (text.starts_with(utf8_mark)) text.erase(0, utf8_mark.size());
+  if (const std::size_t bad = find_bad_utf8(text); bad != std::string::npos)
+    throw IoError(
+        format, file,
+        fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8",
+                    1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
+                    static_cast<unsigned char>(text[bad])));
+  if (text.starts_with("version https://git-lfs."))
+    throw IoError(format, file, kind_of_content(std::as_bytes(std::span(text))));
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    text[kept++] = text[i] == '\r' ? '\n' : text[i];
+  }
+  text.resize(kept);
+  return text;
 }
 
 std::size_t find_bad_utf8(std::string_view text) {

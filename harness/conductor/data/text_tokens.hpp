@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,11 @@ void write_tokens(std::span<const std::int32_t> ranks, std::span<std::int32_t> r
 // other scripts); A-Z become lower case. "<br />" and all other characters separate words. The results are
 // views into `text`, which is changed.
 std::vector<std::string_view> split_words(std::string& text);
+
+// The text of a file, as Python's text mode reads it: UTF-8 without a mark at its beginning, and with "\n" for
+// "\r\n" and "\r". Throws IoError, led by `format`, with the line of a byte that is not UTF-8, or if the file is
+// in UTF-16 or UTF-32, a pointer of Git LFS, or larger than `limit` bytes.
+std::string read_utf8(std::string_view format, const std::filesystem::path& file, std::uint64_t limit);
 
 // The position of the first byte that is not UTF-8 (RFC 3629); std::string_view::npos if not found.
 std::size_t find_bad_utf8(std::string_view text);

@@ -148,5 +148,18 @@ TEST(AclImdb, refuses_another_number_of_reviews) {
   EXPECT_THROW(reviews.prepare(), DatasetMissing);
 }
 
+TEST(AclImdb, ReadsTextsWithAMarkAndOtherLineEnds) {
+  const Reviews plain, marked;
+  marked.write("train/neg/0_1.txt",
+               "\xef\xbb\xbf"
+               "bad bad bad film");
+  marked.write("train/neg/1_1.txt", "bad film\r\nand long");
+  const auto tokens = [](const Reviews& reviews) {
+    const MappedNpy inputs(reviews.prepare().splits.at("train").inputs);
+    return std::vector(inputs.as<std::int32_t>().begin(), inputs.as<std::int32_t>().end());
+  };
+  EXPECT_EQ(tokens(marked), tokens(plain));
+}
+
 }  // namespace
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/unit/conductor/data/reason_of.hpp"
@@ -101,6 +102,38 @@ TEST(TextFormat, RefusesWhatIsNoTextOrTooShort) {
   LittleText missing("abc");
   std::filesystem::remove(missing.file());
   EXPECT_THAT(missing.reason(), HasSubstr("--data FILE"));
+}
+
+TEST(TextFormat, ReadsMarksAndLineEndsAsPythonDoes) {
+  std::string plain, windows, old_mac;
+  for (int i = 0; i < 30; ++i) {
+    const std::string line = "line " + std::to_string(i * i % 10);
+    plain += line + "\n";
+    windows += line + "\r\n";
+    old_mac += line + "\r";
+  }
+  const LittleText expected(plain);
+  const Split train = expected.prepared().manifest.splits.at("train");
+  for (const std::string& text :
+       {std::string(utf8_mark) + plain, windows, old_mac, std::string(utf8_mark) + windows}) {
+    const LittleText little(text);
+    const Manifest manifest = little.prepared().manifest;
+    EXPECT_EQ(manifest.classes, expected.prepared().manifest.classes);
+    EXPECT_EQ(text_format().describe(little.folder / "text").classes, manifest.classes);
+    EXPECT_EQ(values(manifest.splits.at("train").inputs), values(train.inputs));
+  }
+  // A mark elsewhere is a character of the text.
+  EXPECT_EQ(LittleText(plain + std::string(utf8_mark)).prepared().manifest.classes,
+            expected.prepared().manifest.classes + 1);
+}
+
+TEST(TextFormat, NamesAnotherEncodingOrAPointerOfGitLfs) {
+  std::string wide("\xff\xfe", 2);
+  for (const char c : std::string("to be or not to be")) wide += std::string{c, '\0'};
+  EXPECT_THAT(LittleText(wide).reason(), HasSubstr("is a text in UTF-16; save it as UTF-8"));
+  EXPECT_THAT(LittleText(wide.substr(2)).reason(), HasSubstr("UTF-16"));
+  EXPECT_THAT(LittleText("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n").reason(),
+              HasSubstr("git lfs pull"));
 }
 
 TEST(TextFormat, ReadsTheCorpusOfTheTests) {
