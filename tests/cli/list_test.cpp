@@ -160,6 +160,24 @@ TEST(CliList, prints_place_size_and_checksum_of_a_data_set) {
                         "have: scripts/fetch-data --convert imdb.npz"));
 }
 
+TEST(CliList, FilesThatAreNotDataAreDamagedAndNotHere) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "mnist");
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                           "t10k-labels-idx1-ubyte"})
+    folder.file("mnist/" + std::string(name) + ".gz",
+                "<html><head><title>404 Not Found</title></head></html>");
+  std::vector<std::string> command{"list", "datasets", "--data", folder.path().string()};
+  const Outcome text = run(command);
+  EXPECT_THAT(text.out, ::testing::ContainsRegex("mnist +48000 +12000 +10000 +damaged"));
+  EXPECT_THAT(text.out, HasSubstr("train-images-idx3-ubyte.gz: is not an IDX file: it is a web page"));
+  command.emplace_back("--json");
+  const json sets = json::parse(run(command).out);
+  EXPECT_EQ(sets[0]["name"], "mnist");
+  EXPECT_EQ(sets[0]["available"], false);
+  EXPECT_EQ(sets[0]["remedy"], "scripts/fetch-data mnist");
+}
+
 TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "ghost");

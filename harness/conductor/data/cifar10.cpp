@@ -17,6 +17,14 @@ constexpr std::int64_t batches = 5;
 constexpr std::size_t max_name_bytes = 64;
 constexpr std::uint64_t max_names_bytes = 1 << 16;
 
+void require_length(const std::filesystem::path& path, std::size_t bytes, std::int64_t samples) {
+  const std::size_t wanted = static_cast<std::size_t>(samples) * record;
+  if (bytes != wanted)
+    throw IoError("cifar10", path,
+                  fmt::format("is {}: {} samples of {} bytes are {} bytes, but it has {}",
+                              bytes < wanted ? "truncated" : "too long", samples, record, wanted, bytes));
+}
+
 LoadedArrays read_files(std::span<const std::filesystem::path> files, std::int64_t samples) {
   LoadedArrays arrays;
   const auto each = samples / static_cast<std::int64_t>(files.size());
@@ -51,9 +59,15 @@ class Cifar10Format : public DatasetFormat {
 
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     const auto bytes = [](std::int64_t samples) { return static_cast<std::uint64_t>(samples) * record; };
+    const auto require = [&](const std::filesystem::path& file, std::int64_t samples) {
+      reject_larger("cifar10", file, bytes(samples));
+      std::error_code error;
+      if (const std::uintmax_t found = std::filesystem::file_size(file, error); !error)
+        require_length(file, found, samples);
+    };
     for (const auto& file : files.first(batches))
-      reject_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
-    reject_larger("cifar10", files[5], bytes(dataset.test));
+      require(file, (dataset.train + dataset.validation) / batches);
+    require(files[5], dataset.test);
     reject_larger("cifar10", files[6], max_names_bytes);
   }
 
@@ -78,12 +92,7 @@ class Cifar10Format : public DatasetFormat {
 
 void parse_cifar10(std::span<const std::byte> bytes, const std::filesystem::path& path, std::int64_t samples,
                    std::vector<std::byte>& images, std::vector<std::int32_t>& labels) {
-  const std::size_t wanted = static_cast<std::size_t>(samples) * record;
-  if (bytes.size() != wanted)
-    throw IoError(
-        "cifar10", path,
-        fmt::format("is {}: {} samples of {} bytes are {} bytes, but it has {}",
-                    bytes.size() < wanted ? "truncated" : "too long", samples, record, wanted, bytes.size()));
+  require_length(path, bytes.size(), samples);
   images.reserve(images.size() + bytes.size());
   for (std::int64_t i = 0; i < samples; ++i, bytes = bytes.subspan(record)) {
     const auto label = std::to_integer<std::int32_t>(bytes[0]);
@@ -98,6 +107,7 @@ void parse_cifar10(std::span<const std::byte> bytes, const std::filesystem::path
 
 std::vector<std::string_view> parse_cifar10_names(std::string_view text, const std::filesystem::path& path) {
   std::vector<std::string_view> names;
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view name = text.substr(0, end);

@@ -15,11 +15,13 @@ namespace {
 
 constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
 
-// The place of a set under one of the searched folders, or the named file itself.
-std::filesystem::path place_in(const Dataset& dataset, const std::filesystem::path& parent) {
+// The places of a set under one of the searched folders, or the named file itself.
+std::vector<std::filesystem::path> places_in(const Dataset& dataset, const std::filesystem::path& parent) {
   std::error_code ignored;
-  const bool file = dataset.format->one_file() && std::filesystem::is_regular_file(parent, ignored);
-  return file ? parent : parent / dataset.name;
+  if (dataset.format->one_file() && std::filesystem::is_regular_file(parent, ignored)) return {parent};
+  std::vector<std::filesystem::path> places{parent / dataset.name};
+  if (!dataset.other_place.empty()) places.push_back(parent / dataset.other_place);
+  return places;
 }
 
 }  // namespace
@@ -34,7 +36,10 @@ std::span<const Dataset> datasets() {
        validation_samples,
        test_samples,
        "scripts/fetch-data mnist",
-       &idx_format()},
+       &idx_format(),
+       0,
+       false,
+       "MNIST/raw"},
       {"fashion-mnist",
        "Pictures of clothing (Xiao, Rasul & Vollgraf 2017)",
        {1, 28, 28},
@@ -43,7 +48,10 @@ std::span<const Dataset> datasets() {
        validation_samples,
        test_samples,
        "apt-get install dataset-fashion-mnist",
-       &idx_format()},
+       &idx_format(),
+       0,
+       false,
+       "FashionMNIST/raw"},
       {"cifar10",
        "Small photographs (Krizhevsky 2009), the binary version",
        {3, 32, 32},
@@ -158,22 +166,22 @@ std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesyst
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in) {
-  for (const std::filesystem::path& parent : folders) {
-    const std::filesystem::path place = place_in(dataset, parent);
-    if (looked_in != nullptr) looked_in->push_back(place);
-    DatasetFiles found{place, dataset.format->find(place)};
-    if (found.files.empty()) continue;
-    if (found.files.front() == place) found.folder = place.parent_path();
-    return found;
-  }
+  for (const std::filesystem::path& parent : folders)
+    for (const std::filesystem::path& place : places_in(dataset, parent)) {
+      if (looked_in != nullptr) looked_in->push_back(place);
+      DatasetFiles found{place, dataset.format->find(place)};
+      if (found.files.empty()) continue;
+      if (found.files.front() == place) found.folder = place.parent_path();
+      return found;
+    }
   return std::nullopt;
 }
 
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
   if (dataset.made_here()) return {true, "", ""};
   for (const std::filesystem::path& parent : folders)
-    if (const std::filesystem::path place = place_in(dataset, parent); dataset.format->here(place))
-      return {true, place.string(), ""};
+    for (const std::filesystem::path& place : places_in(dataset, parent))
+      if (dataset.format->here(place)) return {true, place.string(), ""};
   return {false, "", dataset.remedy};
 }
 

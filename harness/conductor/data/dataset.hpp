@@ -32,6 +32,7 @@ struct Dataset {
   const DatasetFormat* format = nullptr;             // of its files; null for synthetic sets
   std::int64_t vocabulary = 0;                       // above 0: samples are i32 tokens below it
   bool next_token = false;  // each position of a sample has a label: the next token; classes are tokens
+  std::filesystem::path other_place = {};  // where torchvision puts it: "MNIST/raw"
 
   bool made_here() const { return format == nullptr; }
   // Whether images can have any requested size, because they are synthetic, or decoded and scaled.
@@ -54,7 +55,8 @@ struct DatasetFiles {
   std::filesystem::path folder;              // DIR/<name>
   std::vector<std::filesystem::path> files;  // all of them, in the order of the format
 };
-// Searches DIR/<name>/ for each folder in order. `looked_in` (may be null) gets all searched folders.
+// Searches DIR/<name>/, then DIR/<other_place>/, for each folder in order. `looked_in` (may be null) gets all
+// searched folders.
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in = nullptr);

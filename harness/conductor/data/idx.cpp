@@ -5,6 +5,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/io/gzip.hpp"
 
 namespace assay {
 namespace {
@@ -18,8 +19,27 @@ struct IdxHeader {
   Shape shape{};
 };
 
+std::string_view element_name(unsigned type) {
+  switch (type) {
+    case 0x09:
+      return "signed bytes";
+    case 0x0b:
+      return "16-bit whole numbers";
+    case 0x0c:
+      return "32-bit whole numbers";
+    case 0x0d:
+      return "32-bit real numbers";
+    case 0x0e:
+      return "64-bit real numbers";
+    default:
+      return "unknown";
+  }
+}
+
 IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const auto fail = [&](std::string_view what) { return IoError("idx", path, what); };
+  if (const std::string kind = kind_of_content(bytes); !kind.empty())
+    throw fail("is not an IDX file: " + kind);
   if (bytes.size() < 4)
     throw fail(fmt::format("is truncated: {} bytes are too few for the magic number", bytes.size()));
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
@@ -28,8 +48,8 @@ IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesyst
         "is not an IDX file: it begins with {:02x}{:02x}{:02x}{:02x}, and the first two bytes must be zero",
         byte(0), byte(1), byte(2), byte(3)));
   if (byte(2) != unsigned_byte)
-    throw fail(
-        fmt::format("has elements of type 0x{:02x}; only 0x08 (unsigned bytes) is supported", byte(2)));
+    throw fail(fmt::format("has elements of type 0x{:02x} ({}); only 0x08 (unsigned bytes) is supported",
+                           byte(2), element_name(byte(2))));
   const std::size_t rank = byte(3);
   if (rank < 1 || rank > 4) throw fail(fmt::format("has {} dimensions; only 1 to 4 are supported", rank));
   IdxHeader header{.bytes = 4 + 4 * rank};
@@ -40,11 +60,22 @@ IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesyst
     std::uint64_t extent = 0;
     for (std::size_t i = 0; i < 4; ++i) extent = extent << 8 | byte(4 + 4 * d + i);
     header.shape.push_back(static_cast<std::int64_t>(extent));
-    if (__builtin_mul_overflow(header.elements, extent, &header.elements) || header.elements > longest ||
-        extent == 0)
+    if (extent == 0)
+      throw fail(d == 0 ? "has no samples: the first dimension in its header is 0"
+                        : fmt::format("has empty samples: dimension {} in its header is 0", d));
+    if (__builtin_mul_overflow(header.elements, extent, &header.elements) || header.elements > longest)
       throw fail(fmt::format("dimension {} is {}, which is too large", d, extent));
   }
   return header;
+}
+
+void check_length(const IdxHeader& header, std::size_t bytes, const std::filesystem::path& path) {
+  const std::uint64_t there = bytes - header.bytes;
+  if (there != header.elements)
+    throw IoError("idx", path,
+                  fmt::format("is {}: {} needs {} bytes of data, and it has {}",
+                              there < header.elements ? "truncated" : "too long", to_string(header.shape),
+                              header.elements, there));
 }
 
 }  // namespace
@@ -61,14 +92,19 @@ IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes) {
   return parse_idx(read_gzip_or_plain(path, max_bytes, whole), path);
 }
 
+Shape read_idx_shape(const std::filesystem::path& path) {
+  constexpr std::size_t looked_at = 512;
+  const MappedFile file(path);
+  const std::span<const std::byte> bytes = file.bytes();
+  if (is_gzip(bytes)) return parse_idx_header(inflated_start(bytes, path, looked_at), path).shape;
+  const IdxHeader header = parse_idx_header(bytes, path);
+  check_length(header, bytes.size(), path);
+  return header.shape;
+}
+
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
   const IdxHeader header = parse_idx_header(content, path);
-  const std::uint64_t there = content.size() - header.bytes;
-  if (there != header.elements)
-    throw IoError("idx", path,
-                  fmt::format("is {}: {} needs {} bytes of data, and it has {}",
-                              there < header.elements ? "truncated" : "too long", to_string(header.shape),
-                              header.elements, there));
+  check_length(header, content.size(), path);
   IdxArray array;
   array.shape = header.shape;
   array.bytes = std::move(content);

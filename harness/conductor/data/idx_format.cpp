@@ -29,19 +29,28 @@ std::uint64_t max_file_bytes(std::int64_t elements) {
   return static_cast<std::uint64_t>(elements) + static_cast<std::uint64_t>(elements) / 1000 + around;
 }
 
+// Each throws IoError if the file of a pair has another number of samples or another shape.
+void check_image_shape(const Shape& found, const std::filesystem::path& path, const Dataset& dataset,
+                       std::int64_t samples) {
+  const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
+  if (found != wanted)
+    throw IoError(
+        "idx", path,
+        fmt::format("contains {}, but {} has {}", to_string(found), dataset.name, to_string(wanted)));
+}
+void check_label_shape(const Shape& found, const std::filesystem::path& path, std::int64_t samples) {
+  if (found != Shape{samples})
+    throw IoError("idx", path, fmt::format("contains {} labels for {} images", to_string(found), samples));
+}
+
 LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,
                        const Dataset& dataset, std::int64_t samples) {
   IdxArray images = read_idx(images_path, max_file_bytes(samples * element_count(dataset.sample_shape)));
-  const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
-  if (images.shape != wanted)
-    throw IoError(
-        "idx", images_path,
-        fmt::format("contains {}, but {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
+  check_image_shape(images.shape, images_path, dataset, samples);
   const IdxArray labels = read_idx(labels_path, max_file_bytes(samples));
-  if (labels.shape != Shape{samples})
-    throw IoError("idx", labels_path,
-                  fmt::format("contains {} labels for {} images", to_string(labels.shape), samples));
-  LoadedArrays arrays{{DType::u8, {samples, 1, wanted[1], wanted[2]}}, std::move(images.bytes), {}};
+  check_label_shape(labels.shape, labels_path, samples);
+  LoadedArrays arrays{
+      {DType::u8, {samples, 1, images.shape[1], images.shape[2]}}, std::move(images.bytes), {}};
   for (const std::byte byte : labels.bytes) {
     const auto label = std::to_integer<std::int32_t>(byte);
     if (label >= dataset.classes)
@@ -74,6 +83,11 @@ class IdxFormat : public DatasetFormat {
       const std::int64_t samples = i < 2 ? dataset.train + dataset.validation : dataset.test;
       reject_larger("idx", files[i],
                     max_file_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
+      const Shape shape = read_idx_shape(files[i]);
+      if (i % 2 == 0)
+        check_image_shape(shape, files[i], dataset, samples);
+      else
+        check_label_shape(shape, files[i], samples);
     }
   }
 

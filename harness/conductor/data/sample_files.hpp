@@ -23,7 +23,9 @@ struct IdxArray {
 // length. Rejects a file or a header with more than `max_bytes` bytes (header and elements) before it is
 // inflated. Throws IoError.
 IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes);
-// The same for bytes that were read from `path` and inflated.
+// The shape in its header; reads only the beginning, and checks the length of a plain file. Throws IoError.
+Shape read_idx_shape(const std::filesystem::path& path);
+// read_idx() of bytes that were read from `path` and inflated.
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path);
 
 // Writes a plain file, for fixtures.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -219,6 +220,19 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
   folders = dataset_folders(folders);
   for (const Dataset& dataset : datasets()) {
     const DatasetPlace place = locate_dataset(dataset, folders);
+    std::string fault, size, checksum;
+    std::optional<Provenance> provenance;
+    if (place.here && !dataset.made_here() && checksums) {
+      try {
+        if (const auto files = find_dataset_files(dataset, folders)) {
+          dataset.format->check_sizes(dataset, files->files);
+          provenance = provenance_of(dataset, *files, cache_folder());
+        }
+      } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
+        fault = error.what();
+        out.table.notes.push_back(fault);
+      }
+    }
     Json item = {{"name", dataset.name},
                  {"description", dataset.description},
                  {"sample_shape", dataset.sample_shape},
@@ -226,30 +240,23 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
                  {"train", dataset.train},
                  {"validation", dataset.validation},
                  {"test", dataset.test},
-                 {"available", place.here},
+                 {"available", place.here && fault.empty()},
                  {"folder", place.folder},
-                 {"remedy", place.here ? "" : place.remedy}};
-    std::string size, checksum;
-    if (checksums && place.here && !dataset.made_here()) {
-      try {
-        if (const auto files = find_dataset_files(dataset, folders)) {
-          dataset.format->check_sizes(dataset, files->files);
-          const Provenance provenance = provenance_of(dataset, *files, cache_folder());
-          item["provenance"] = encode(provenance);
-          size = size_text(provenance.bytes);
-          checksum = provenance.checksum.value().substr(0, 16);
-        }
-      } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
-        item["fault"] = error.what();
-        out.table.notes.push_back(error.what());
-      }
+                 {"remedy", place.here && fault.empty() ? "" : dataset.remedy}};
+    if (!fault.empty()) item["fault"] = fault;
+    if (provenance) {
+      item["provenance"] = encode(*provenance);
+      size = size_text(provenance->bytes);
+      checksum = provenance->checksum.value().substr(0, 16);
     }
     out.items.push_back(std::move(item));
     out.table.rows.push_back({{dataset.name},
                               {count_text(dataset.train)},
                               {count_text(dataset.validation)},
                               {count_text(dataset.test)},
-                              place.here ? Entry{"here", Tone::good} : Entry{"missing", Tone::doubtful},
+                              !place.here     ? Entry{"missing", Tone::doubtful}
+                              : fault.empty() ? Entry{"here", Tone::good}
+                                              : Entry{"damaged", Tone::bad},
                               {size},
                               {checksum},
                               {dataset.description}});

@@ -62,14 +62,30 @@ TEST(Idx, checks_every_field_of_the_header) {
   EXPECT_EQ(reason(good), "read");
   EXPECT_THAT(with(0, 1), HasSubstr("not an IDX file"));
   EXPECT_THAT(with(1, 1), HasSubstr("not an IDX file"));
-  EXPECT_THAT(with(2, 0x0d), HasSubstr("type 0x0d"));
+  EXPECT_THAT(with(2, 0x0d), HasSubstr("type 0x0d (32-bit real numbers)"));
   EXPECT_THAT(with(3, 0), HasSubstr("0 dimensions"));
   EXPECT_THAT(with(3, 9), HasSubstr("9 dimensions"));
   EXPECT_THAT(with(3, 2), HasSubstr("too long"));
   EXPECT_THAT(with(7, 4), HasSubstr("truncated"));
   EXPECT_THAT(with(7, 2), HasSubstr("too long"));
-  EXPECT_THAT(with(7, 0), HasSubstr("dimension 0 is 0"));
+  EXPECT_THAT(with(7, 0), HasSubstr("has no samples"));
+  EXPECT_THAT(with(11, 0), HasSubstr("has empty samples: dimension 1 in its header is 0"));
   EXPECT_THAT(with(4, '\xff'), HasSubstr("is too large"));
+}
+
+TEST(Idx, ReadsOnlyTheShape) {
+  const TemporaryFolder folder;
+  write_idx(folder / "x", images());
+  EXPECT_EQ(read_idx_shape(folder / "x"), (Shape{3, 2, 2}));
+  write_gzip(folder / "x.gz", content());
+  EXPECT_EQ(read_idx_shape(folder / "x.gz"), (Shape{3, 2, 2}));
+  const std::string packed = read_text(folder / "x.gz");
+  write_atomically(folder / "x", content().substr(0, 20), false);
+  EXPECT_THAT(reason_of([&] { read_idx_shape(folder / "x"); }), HasSubstr("truncated"));
+  write_atomically(folder / "x.gz", packed.substr(0, 11), false);
+  EXPECT_THAT(reason_of([&] { read_idx_shape(folder / "x.gz"); }), HasSubstr("truncated"));
+  write_atomically(folder / "x", "<html><head><title>404 Not Found</title></head></html>", false);
+  EXPECT_THAT(reason_of([&] { read_idx_shape(folder / "x"); }), HasSubstr("a web page"));
 }
 
 TEST(Idx, names_a_file_that_is_truncated_wherever_it_ends) {

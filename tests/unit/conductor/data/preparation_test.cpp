@@ -123,6 +123,18 @@ TEST(Preparation, finds_the_publishers_names_in_all_their_spellings) {
   EXPECT_TRUE(locate_dataset(little.dataset, little.options.folders).here);
 }
 
+TEST(Preparation, FindsTheFoldersOfTorchvision) {
+  Little little;
+  little.dataset.other_place = "Little/raw";
+  std::filesystem::create_directories(little.folder / "data" / "Little");
+  std::filesystem::rename(little.home(), little.folder / "data" / "Little" / "raw");
+  EXPECT_EQ(little.prepare().provenance.folder, little.folder / "data" / "Little" / "raw");
+  EXPECT_EQ(locate_dataset(little.dataset, little.options.folders).folder,
+            (little.folder / "data" / "Little" / "raw").string());
+  EXPECT_EQ(find_dataset("mnist").other_place, "MNIST/raw");
+  EXPECT_EQ(find_dataset("fashion-mnist").other_place, "FashionMNIST/raw");
+}
+
 TEST(Preparation, reports_where_it_searched_and_how_to_get_the_set) {
   const Little little;
   std::filesystem::remove(little.home() / "t10k-labels-idx1-ubyte");
