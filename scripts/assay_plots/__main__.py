@@ -76,10 +76,7 @@ def read(paths: Sequence[Path], text: str, program: Path | None = None) -> Study
         path.open("rb").close()
     study = read_study(paths, text, program)
     if not study.cells:
-        where = ", ".join(str(path) for path in paths)
-        raise ReportError(
-            f"{where}: no cell's id contains {text!r}" if text else f"{where}: contains no cells"
-        )
+        raise ReportError(f"{', '.join(str(path) for path in paths)}: contains no cells")
     return study
 
 

@@ -78,6 +78,14 @@ std::string golden_of_today(const TemporaryFolder& folder, const char* commit = 
   return file;
 }
 
+TEST(CliShow, RefusesAFilterOfWhichATextMatchesNothing) {
+  for (const char* filter : {"mxnt", "onednn,mxnt"}) {
+    const Outcome outcome = run({"show", golden(), "--filter", filter});
+    EXPECT_EQ(outcome.code, 2) << filter;
+    EXPECT_THAT(outcome.err, HasSubstr("--filter got 'mxnt': no cell has it in its id"));
+  }
+}
+
 TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
   const TemporaryFolder folder;
   const std::string report = golden_of_today(folder), file = folder / "c.json";

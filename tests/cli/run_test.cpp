@@ -88,6 +88,8 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batchs", "3"}}, "did you mean '--batch'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--check", "false"}}, "--check=false");
   expect_refused({.arguments = with({"run", "--filter", "resnet"}, small)}, "no cell has it in its id");
+  expect_refused({.arguments = with({"run", "--filter", "mlp,refrence"}, small)},
+                 "--filter got 'refrence': no cell has it in its id; did you mean 'reference'?");
   expect_refused({.arguments = with({"run", "--resume", "/no/such.json"}, small)}, "/no/such.json");
 }
 

@@ -79,7 +79,7 @@ def test_files_are_named_and_the_same_report_gives_the_same_bytes(tmp_path: Path
     [
         (["nothing.json"], "nothing.json: No such file"),
         ([str(GOLDEN), "--only", "nonsense"], "no nonsense: there are throughput"),
-        ([str(GOLDEN), "--filter", "nonsense"], "no cell's id contains 'nonsense'"),
+        ([str(GOLDEN), "--filter", "nonsense"], "--filter got 'nonsense': no cell has it in its id"),
         ([str(GOLDEN), str(GOLDEN)], "the same report is given twice"),
     ],
 )

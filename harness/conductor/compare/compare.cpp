@@ -28,6 +28,10 @@ struct Pair {
 
 std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
   std::map<std::string, Pair> pairs;
+  std::vector<std::string> ids;
+  for (const Report* report : {&base, &current})
+    for (const CellReport& cell : report->cells) ids.push_back(cell.id);
+  check_filter(filter, ids, "compare");
   const auto wanted = [&](const CellReport& cell) { return is_wanted(cell.id, filter); };
   const auto take = [&](const Report& report, const CellReport* Pair::* side, const char* name) {
     for (const CellReport& cell : report.cells) {
@@ -39,11 +43,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
   };
   take(base, &Pair::base, "the baseline");
   take(current, &Pair::current, "the new report");
-  if (pairs.empty())
-    throw ConfigError(
-        filter.empty()
-            ? "[compare] neither report has a cell"
-            : fmt::format("[compare] --filter got '{}': no cell id of either report contains it", filter));
+  if (pairs.empty()) throw ConfigError("[compare] neither report has a cell");
   return pairs;
 }
 

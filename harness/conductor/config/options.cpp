@@ -62,6 +62,24 @@ bool is_wanted(std::string_view id, std::string_view filter) {
          });
 }
 
+void check_filter(std::string_view filter, const std::vector<std::string>& ids, std::string_view where) {
+  if (filter.empty()) return;
+  const auto reject = [&](std::string_view text, std::string_view hint) {
+    throw ConfigError(fmt::format("[{}] --filter got '{}': no cell has it in its id{}", where, text, hint));
+  };
+  std::vector<std::string> parts = split(filter, ',');
+  std::erase(parts, "");
+  if (parts.empty()) reject(filter, "");
+  for (const std::string& part : parts) {
+    if (std::ranges::any_of(ids, [&](const std::string& id) { return id.find(part) != id.npos; })) continue;
+    std::vector<std::string> words;
+    for (const std::string& id : ids)
+      for (std::string& word : split(id, '/'))
+        if (!contains(words, word)) words.push_back(std::move(word));
+    reject(part, nearest(part, words));
+  }
+}
+
 const Option& require_option(std::string_view name, std::string_view where) {
   if (const Option* option = find_option(name)) return *option;
   std::vector<std::string> known;

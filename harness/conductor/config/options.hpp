@@ -26,6 +26,8 @@ using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>
 // For --filter: whether `id` contains one of the texts between the commas of `filter`. True for an empty
 // filter.
 bool is_wanted(std::string_view id, std::string_view filter);
+// Throws ConfigError, led by `where`, if one of these texts is in none of the ids, or if there is no text.
+void check_filter(std::string_view filter, const std::vector<std::string>& ids, std::string_view where);
 // Splits at commas if the option is an axis, checks each value and replaces earlier values (a repeatable
 // option adds to them). Throws ConfigError prefixed with `where`.
 void set_option(OptionValues& values, const Option& option, std::string_view text, std::string_view where);

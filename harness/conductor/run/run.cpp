@@ -41,6 +41,10 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
 }
 
 void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
+  std::vector<std::string> ids;
+  for (const Cell& cell : cells) ids.push_back(cell.id);
+  // The search of --mode best was for all of its texts; the modes that it left out match nothing any more.
+  if (request.best.empty()) check_filter(request.filter, ids, "run");
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty())
     throw ConfigError(fmt::format(

@@ -92,14 +92,17 @@ int show(const ShowOptions& options) {
   if (options.accuracy && (options.format == "csv" || options.format == "gbench"))
     throw UsageError("show: --time-to-accuracy adds to the formats console, markdown and json only");
   std::vector<Report> reports;
+  std::vector<std::string> ids;
   for (const std::string& file : options.files) {
     reports.push_back(load_report(file, Contradictions::shown));
     if (options.format == "gbench" && reports.back().environments.size() > 1)
       throw UsageError(
           "show: --format gbench takes only the report of one machine, because the format has one context");
-    std::erase_if(reports.back().cells,
-                  [&](const CellReport& cell) { return !is_wanted(cell.id, options.filter); });
+    for (const CellReport& cell : reports.back().cells) ids.push_back(cell.id);
   }
+  check_filter(options.filter, ids, "show");
+  for (Report& report : reports)
+    std::erase_if(report.cells, [&](const CellReport& cell) { return !is_wanted(cell.id, options.filter); });
 
   if (options.format == "markdown")
     print(markdown(tables_of(reports, options)));

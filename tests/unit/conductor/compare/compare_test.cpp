@@ -345,8 +345,13 @@ TEST(Compare, judges_the_metric_that_is_asked_for_and_refuses_another) {
   settings.metric = "step_tme";
   EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings), ConfigError);
   settings = {};
-  settings.filter = "resnet";
-  EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings), ConfigError);
+  for (const char* filter : {"resnet", "lenet5,resnet", ","}) {
+    settings.filter = filter;
+    EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings), ConfigError)
+        << filter;
+  }
+  settings.filter = "lenet5,";
+  EXPECT_EQ(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings).cells.size(), 1U);
 }
 
 }  // namespace
