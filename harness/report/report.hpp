@@ -139,6 +139,8 @@ struct Equivalence {
   std::vector<TensorVerdict> tensors{};
   std::vector<Ties> ties{};
   std::optional<CheckSettings> settings{};
+  // The first parameter that the timed steps left with values that are not finite; not in the report.
+  std::string not_finite{};
 };
 
 // If the bound of a gradient in an exam is wider than this, as relative L2, a wrong gradient may pass: then

@@ -45,6 +45,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(epochs_of_inference, unsupported, "inference is measured in steps")                                     \
   X(epochs_of_resident_batches, unsupported, "epochs need a loader")                                        \
   X(operands_stay_in_cache, unsupported, "a cold cell whose operands are too small to leave the cache")     \
+  X(not_enough_memory, unsupported, "its parameters or a tensor of it need more memory than is available")  \
   X(no_gradient, unsupported, "the op has no gradient")                                                     \
   X(ranks_not_supported, unsupported,                                                                       \
     "several ranks of a cell that they cannot train together; the text has the reason")                     \
@@ -74,6 +75,8 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(launcher_failed, failed, "the launcher of the ranks failed or ended too early: see the text")           \
   X(other_rank_failed, failed, "this rank was ended because another one failed")                            \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
+  X(parameters_not_finite, failed,                                                                          \
+    "the timed steps left a parameter that is infinite or NaN; the exam itself was passed")                 \
   X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \
   X(library_changed, failed, "a library version differs from that of the cell's earlier forks")             \

@@ -160,7 +160,7 @@ class Mutant:
         if self.cheats:
             excused = self.codes == CLOCK_REFUSED and row.get("excused", False)
             return row["code"] in self.codes or excused
-        if row["code"] == "loss_not_finite":
+        if row["code"] in ("loss_not_finite", "parameters_not_finite"):
             return True
         return row["code"] == "differs_from_oracle" and any(
             tensor.startswith(self.shows) for tensor in row["wrong"]

@@ -271,8 +271,10 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     add(judge_draws(worker, asked.program, asked.exam.task));
     add(judge_timed_dropout(worker, asked.oracle, asked.program, asked.exam.task, asked.precision,
                             asked.batches.repeats()));
-    if (fs::exists(asked.exam.folder / "continuation.json"))
+    if (fs::exists(asked.exam.folder / "continuation.json")) {
       add(judge_continuation(worker, asked.program, asked.precision, asked.noisy, audit.deterministic));
+      result.not_finite = first_not_finite(worker, asked.program);
+    }
     if (!audit.state.empty())
       add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
     add(judge_audit(worker, audit));

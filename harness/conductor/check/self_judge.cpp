@@ -101,4 +101,23 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
   return verdicts;
 }
 
+std::string first_not_finite(const TensorFile& worker, const Program& program) {
+  const Graph& graph = program.training;
+  for (const ValueId id : graph.with_role(Role::parameter)) {
+    const std::string& name = graph.value(id).name;
+    const HostTensor* found = worker.find("continuation/" + name);
+    if (found == nullptr || found->type.elements() != 5) continue;
+    if (!std::isfinite(to_doubles(*found)[3])) return name;
+  }
+  return {};
+}
+
+bool differs_only_after_run(const Equivalence& verified) {
+  return std::ranges::none_of(verified.tensors, [](const TensorVerdict& tensor) {
+    const bool after_run = tensor.name.starts_with("continuation/") || tensor.name.starts_with("replay/") ||
+                           tensor.name.starts_with("loader/");
+    return tensor.ratio > 1 && !after_run;
+  });
+}
+
 }  // namespace assay

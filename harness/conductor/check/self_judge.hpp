@@ -32,4 +32,10 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
                                               const Precision& precision, const std::set<std::string>& noisy,
                                               bool deterministic = false);
 
+// The first parameter that is not finite after the timed steps, as the norms of an exam's continuation show; empty if
+// there is none.
+std::string first_not_finite(const TensorFile& worker, const Program& program);
+// Whether only what began from the state that the timed steps left exceeds its bound, and not the exam itself.
+bool differs_only_after_run(const Equivalence& verified);
+
 }  // namespace assay

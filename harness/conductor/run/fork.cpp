@@ -13,6 +13,7 @@
 #include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
@@ -225,6 +226,20 @@ void add_spent(TimeSpent& spent, const ConversationResult& result) {
     if (verb == Verb::verify) spent.check += seconds;
     if (verb == Verb::exchange) spent.exchange += seconds;
   }
+}
+
+// Values that are not finite spread in each library in its own way, so a run that ended with them says nothing about
+// the library.
+void reject_infinite_parameters(Fork& fork, Equivalence& verified) {
+  if (verified.not_finite.empty() || !differs_only_after_run(verified)) return;
+  end_with(
+      fork, ReasonCode::parameters_not_finite,
+      fmt::format(
+          "the timed steps left {} with values that are not finite; the learning rate, the samples or the "
+          "initial values may be too large; assay check examines the backend without them",
+          verified.not_finite));
+  verified.checked = verified.passed = false;
+  verified.reason = fork.reason;
 }
 
 // Sets the status of a fork from the exam and from changed files.
@@ -605,6 +620,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       begin = Clock::now();
       if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
       outcome.verified = judged(cell, *set, program, answers_of(members, audit));
+      reject_infinite_parameters(fork, outcome.verified);
       resolve_exam(fork, outcome.verified, changed_file(members));
       spent.judge += seconds_since(begin);
     }

@@ -118,5 +118,40 @@ TEST(ContinuationJudge, a_parameter_that_only_rounding_moves_may_end_elsewhere_a
   EXPECT_GT(continuation_ratio({1e-5f, 1e-5f, 1e-6f, 1}, {"w"}), 1);
 }
 
+TEST(ContinuationJudge, NamesTheFirstParameterThatIsNotFinite) {
+  Graph graph("continued");
+  GraphBuilder b(graph);
+  b.parameter("a", {2}, "zeros");
+  b.parameter("w", {2}, "zeros");
+  const TemporaryFolder folder;
+  const auto named = [&](float size) {
+    std::vector<HostTensor> tensors;
+    for (const char* name : {"continuation/a", "continuation/w"}) {
+      tensors.push_back(HostTensor::zeros(name, {DType::f32, {5}}));
+      tensors.back().as<float>()[3] = 1;
+    }
+    tensors.back().as<float>()[3] = size;
+    write_safetensors(folder.path() / "verify.safetensors", tensors);
+    return first_not_finite(TensorFile::read(folder.path() / "verify.safetensors"),
+                            {graph, Graph("none"), {}});
+  };
+  EXPECT_EQ(named(NAN), "w");
+  EXPECT_EQ(named(INFINITY), "w");
+  EXPECT_EQ(named(3e38F), "");
+}
+
+TEST(ContinuationJudge, BlamesTheRunOnlyIfTheExamWasPassed) {
+  Equivalence verified;
+  const auto add = [&](const char* name, double ratio) {
+    verified.tensors.push_back({name, 0, 0, 0, 0, ratio});
+  };
+  add("gradient/w", 1);
+  add("continuation/w", beyond_measure);
+  add("replay/7", beyond_measure);
+  EXPECT_TRUE(differs_only_after_run(verified));
+  add("loss", 1.1);
+  EXPECT_FALSE(differs_only_after_run(verified));
+}
+
 }  // namespace
 }  // namespace assay
