@@ -112,6 +112,19 @@ nlohmann::json Cell::hyper_parameters() const {
   return std::visit([&](const auto& one) { return one.hyper_parameters(axes); }, subject);
 }
 
+std::int64_t least_memory(const Program& program, Task task) {
+  std::int64_t kept = 0, largest = 0;
+  for (const Value& value : program.graph(task).values()) {
+    if (value.role == Role::parameter || value.role == Role::state)
+      kept += value.type.bytes();
+    else
+      largest = std::max(largest, value.type.bytes());
+  }
+  const bool trains = task == Task::train && !program.is_op();
+  const std::int64_t copies = 2 + (trains ? 1 + std::ssize(program.optimizer.moments()) : 0);
+  return copies * kept + largest;
+}
+
 namespace {
 
 template <typename T>

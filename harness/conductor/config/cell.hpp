@@ -122,6 +122,10 @@ struct Cell {
   std::string reproduce(std::uint64_t seed) const;
 };
 
+// Bytes without which the cell cannot be run on any backend: parameters and state in the conductor and in the worker,
+// gradients and moments (task train), and the largest other tensor.
+std::int64_t least_memory(const Program& program, Task task);
+
 // The schedule: one row per step with learning rate and step count, float64.
 
 // Maximum number of steps of a fork: exact for epochs; for blocks sized by time, the number of the shortest

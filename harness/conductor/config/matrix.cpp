@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/memory.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -306,7 +308,9 @@ class Expander {
         throw ConfigError(fmt::format("{}: [rendezvous] got '{}': must be an IPv4 address, such as 10.0.0.1",
                                       row.where, cell.rendezvous));
       cell.id = cell_id(cell.axes);
-      judge(cell, cell.program());  // reports a graph that cannot be built before the run
+      const Program program = cell.program();  // reports a graph that cannot be built before the run
+      judge(cell, program);
+      if (cell.runnable()) reject_larger_than_memory(cell, program);
       return cell;
     } catch (const ConfigError&) {
       throw;
@@ -358,7 +362,10 @@ class Expander {
     if (dataset.made_here() || dataset.classes > 0) return;
     const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
     if (!place.here) return;  // the run reports it with the remedy
-    const SampleKind kind = dataset.format->describe(place.folder);
+    auto found = sample_kinds_.find(dataset.name);
+    if (found == sample_kinds_.end())
+      found = sample_kinds_.emplace(dataset.name, dataset.format->describe(place.folder)).first;
+    const SampleKind& kind = found->second;
     cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
     cell.network().own_classes = kind.classes;
   }
@@ -400,6 +407,18 @@ class Expander {
     for (const Workload& workload : all_workloads())
       if (workload.decodes) names.push_back(workload.name);
     return names;
+  }
+
+  // A number in a file of samples, a config or an option may make a network that no machine holds.
+  void reject_larger_than_memory(Cell& cell, const Program& program) const {
+    const std::int64_t needed = least_memory(program, cell.axes.task);
+    if (cell.axes.device != DeviceKind::cpu || !available_memory_ || needed <= *available_memory_) return;
+    end_with(
+        cell, ReasonCode::not_enough_memory,
+        fmt::format(
+            "it takes at least {:.1f} GiB (parameters, their gradients and moments, and the largest other "
+            "tensor), and {:.1f} GiB are available; use fewer classes, smaller samples or a smaller batch",
+            static_cast<double>(needed) * 0x1p-30, static_cast<double>(*available_memory_) * 0x1p-30));
   }
 
   static void judge(Cell& cell, const Program& program) {
@@ -501,6 +520,9 @@ class Expander {
   const RunConfig& config_;
   const BackendRegistry& registry_;
   RunSettings settings_;
+  const std::optional<std::int64_t> available_memory_ = available_memory();
+  mutable std::map<std::string, SampleKind>
+      sample_kinds_;  // of the own data sets, which may have a million files
   Expansion expansion_;
   std::map<std::string, std::size_t> rows_;  // of each cell, by its id
   std::size_t row_ = 0;                      // the one that is being expanded

@@ -906,5 +906,24 @@ TEST_F(MatrixTest, refuses_size_and_classes_that_the_data_set_fixes) {
       AllOf(HasSubstr("[classes] got 10"), HasSubstr("imagenet")));
 }
 
+TEST_F(MatrixTest, RefusesANetworkThatNeedsMoreMemoryThanThereIs) {
+  const Cell huge = cells(
+      R"({"workload": "mlp", "dataset": "synthetic", "backend": "fast", "mode": "graph", "batch": 16777216,
+          "classes": 1000000})")[0];
+  EXPECT_EQ(huge.reason_code, ReasonCode::not_enough_memory);
+  EXPECT_THAT(huge.reason, AllOf(HasSubstr("it takes at least 62502."), HasSubstr("GiB are available")));
+  const Cell usual =
+      cells(R"({"workload": "mlp", "dataset": "synthetic", "backend": "fast", "mode": "graph"})")[0];
+  EXPECT_TRUE(usual.runnable());
+  // 3 layers in the conductor and the worker, and gradients and two moments of Adam.
+  const Program program = usual.program();
+  std::int64_t parameters = 0;
+  for (const ValueId id : program.training.with_role(Role::parameter))
+    parameters += program.training.value(id).type.bytes();
+  EXPECT_GE(least_memory(program, Task::train), 5 * parameters);
+  EXPECT_LT(least_memory(program, Task::train), 6 * parameters);
+  EXPECT_LT(least_memory(program, Task::infer), 3 * parameters);
+}
+
 }  // namespace
 }  // namespace assay
