@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from assay_worker import Adapter, worker_main
+from assay_worker.folders import require_executable
 
 
 def adapter() -> type[Adapter]:
@@ -20,6 +21,8 @@ def adapter() -> type[Adapter]:
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
+    if request.get("mode") in ("compile", "freeze"):
+        require_executable(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
     if request.get("deterministic") and request.get("device") == "cuda":
         # Read when cuBLAS starts. Without it PyTorch refuses products in deterministic mode.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
