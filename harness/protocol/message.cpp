@@ -45,16 +45,16 @@ void tidy(Json& json) {
 }
 
 Json parse_object(std::string_view line) {
-  constexpr int max_depth = 16;  // tidy() and writers recurse once for each level
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth) reject(line, fmt::format("nested more than {} deep", max_depth));
-    return true;
-  };
-  Json json = Json::parse(line, watch, false);
-  if (json.is_discarded())
-    reject(
-        line,
-        "not a line of JSON; only messages may go to the channel, everything else goes to stdout or stderr");
+  constexpr std::size_t max_depth = 16;  // tidy() and writers recurse once for each level
+  Json json;
+  try {
+    json = parse_strict_json(line, "the message", {.depth = max_depth});
+  } catch (const JsonError& error) {
+    const std::string_view why = error.what();
+    constexpr std::string_view hint =
+        "; only messages may go to the channel, everything else goes to stdout or stderr";
+    reject(line, fmt::format("{}{}", why, why.find("not valid JSON") != why.npos ? hint : ""));
+  }
   if (!json.is_object()) reject(line, "not an object");
   tidy(json);
   // A worker may write 2 or true for a text.

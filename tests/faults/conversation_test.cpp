@@ -146,6 +146,21 @@ TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
   EXPECT_EQ(result.failed_at, Verb::run);
 }
 
+TEST_F(ConversationTest, AnAnswerAfterTheLastOneIsRefused) {
+  const ConversationResult twice = with("says_bye_twice");
+  EXPECT_EQ(twice.reason_code, ReasonCode::protocol_broken);
+  EXPECT_THAT(twice.reason, HasSubstr("sent 'bye' after its last answer"));
+  ConversationPlan plan = test::fault_plan(folder_, "answers_twice");
+  plan.commands = {Command{Verb::compile}, Command{Verb::verify}};
+  EXPECT_EQ(converse(plan).reason_code, ReasonCode::protocol_broken);
+}
+
+TEST_F(ConversationTest, AMessageWithAKeyTwiceIsRefused) {
+  const ConversationResult result = with("doubled_key");
+  EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken);
+  EXPECT_THAT(result.reason, HasSubstr("duplicate key \"event\""));
+}
+
 TEST_F(ConversationTest, KeepsTheTimesOfAnExchange) {
   const ConversationResult result = exchange_with("good");
   EXPECT_EQ(result.status, Status::ok) << result.reason;

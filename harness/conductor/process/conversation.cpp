@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -299,6 +301,20 @@ class Worker::Conversation {
     if (exit.signal != 0 || exit.code != 0) {
       throw_launch_failure();
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
+    }
+    reject_further_answers();
+  }
+
+  // After the answer to each command, only `bye` follows.
+  void reject_further_answers() {
+    for (bool said_bye = false;;) {
+      const protocol::Line line = worker_.channel().take_line();
+      if (line.reading != Reading::line) return;
+      const Event event = parse(line.text);
+      if (std::holds_alternative<protocol::Progress>(event)) continue;
+      if (!std::holds_alternative<protocol::Bye>(event) || std::exchange(said_bye, true))
+        fail(ReasonCode::protocol_broken,
+             fmt::format("the worker sent '{}' after its last answer", protocol::name_of(event)));
     }
   }
 

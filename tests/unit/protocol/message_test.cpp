@@ -120,6 +120,14 @@ TEST(Message, reports_a_line_that_is_not_a_message) {
               HasSubstr("kind: \"bad\" is not one of unsupported, unavailable"));
 }
 
+TEST(Message, RefusesAKeyThatIsThereTwice) {
+  EXPECT_THAT(error_of(R"({"event": "compiled", "seconds": 1, "seconds": 2})"),
+              HasSubstr("duplicate key \"seconds\""));
+  EXPECT_THAT(error_of(R"({"event": "ran", "memory": {"arena": 5, "arena": 6}})"),
+              HasSubstr("duplicate key \"arena\""));
+  EXPECT_THAT(error_of(R"({"event": "ran", "event": "verified"})"), HasSubstr("duplicate key \"event\""));
+}
+
 TEST(Message, survives_garbage_of_every_sort) {
   EXPECT_NE(error_of(""), "");
   EXPECT_NE(error_of(std::string_view("\0\xff\xfe", 3)), "");
