@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,8 @@ def make(requirements: Path, environment: Path, uv: str | None) -> None:
 
 
 def main() -> int:
+    # If it is inherited as ignored, every child seems to succeed.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     parser = argparse.ArgumentParser(
         description="Make the virtual environment of a framework from its pinned requirements."
     )

@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +19,16 @@ extern char** environ;
 
 namespace assay {
 
-WorkerExit exit_of(int status, const rusage& usage) {
+std::optional<WorkerExit> reap(pid_t child) {
+  int status = 0;
+  rusage usage{};
+  const pid_t got = ::wait4(child, &status, WNOHANG, &usage);
   WorkerExit exit;
+  if (got < 0 && errno == ECHILD) {
+    exit.is_lost = true;
+    return exit;
+  }
+  if (got != child) return std::nullopt;
   if (WIFSIGNALED(status)) {
     exit.signal = WTERMSIG(status);
   } else {
@@ -31,6 +40,22 @@ WorkerExit exit_of(int status, const rusage& usage) {
   };
   exit.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   return exit;
+}
+
+namespace {
+
+// Async-signal-safe.
+void unblock_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+}  // namespace
+
+void undo_inherited_signals() {
+  ::signal(SIGCHLD, SIG_DFL);
+  unblock_signals();
 }
 
 Pipe make_pipe() {
@@ -94,10 +119,8 @@ struct ChildPlan {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before prctl
-  for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  unblock_signals();
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool talks = plan.commands >= 0;

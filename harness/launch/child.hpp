@@ -1,12 +1,12 @@
 // Starts a child process: a worker, or the launcher of several.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +21,15 @@ struct WorkerExit {
   std::int64_t peak_rss = 0;  // bytes
   double cpu_seconds = 0;
   bool outlasted = false;  // wait_or_kill() lost its patience, and its signal ended the process
+  bool is_lost = false;    // nobody can know code and signal: somebody else has waited for it
 };
-// Of the results of wait4(2).
-WorkerExit exit_of(int status, const rusage& usage);
+// How a child of this process ended; nullopt while it runs. Does not wait.
+std::optional<WorkerExit> reap(pid_t child);
+
+// A parent's ignored SIGCHLD and its blocked signals are inherited. Then children vanish without an exit status, and
+// Ctrl-C and `kill` do nothing. Call it first in main(): SIGCHLD gets its default action, and no signal is blocked. Other
+// ignored signals stay ignored, such as SIGHUP under nohup.
+void undo_inherited_signals();
 
 // Both ends are 10 or above, so that a child can move them to its own descriptors, and are closed by exec(). Throws
 // std::system_error.
@@ -47,8 +53,8 @@ struct StartedChild {
   int error = 0;  // not 0: exec() or a step before it failed with this errno, and the child was waited for
 };
 
-// The child leads its own process group, leaves no core file, keeps no other descriptor, and is killed when this
-// process dies. `fork` does what fork(2) does. Throws std::system_error if there is no child.
+// The child leads its own process group, leaves no core file, keeps no other descriptor, has the default action for every
+// signal and blocks none, and is killed when this process dies. `fork` does what fork(2) does. Throws std::system_error if there is no child.
 StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork);
 
 // A descriptor that is readable when the process has ended; -1 if there is no such process.

@@ -109,7 +109,8 @@ Json json_of(const WorkerEnded& report) {
   return {{"code", report.exit.code},
           {"signal", report.exit.signal},
           {"peak_rss", report.exit.peak_rss},
-          {"cpu_seconds", report.exit.cpu_seconds}};
+          {"cpu_seconds", report.exit.cpu_seconds},
+          {"lost", report.exit.is_lost}};
 }
 
 }  // namespace
@@ -138,7 +139,8 @@ std::optional<Report> receive_report(int socket) try {
   return WorkerEnded{{.code = json.at("code").get<int>(),
                       .signal = json.at("signal").get<int>(),
                       .peak_rss = json.at("peak_rss").get<std::int64_t>(),
-                      .cpu_seconds = json.at("cpu_seconds").get<double>()}};
+                      .cpu_seconds = json.at("cpu_seconds").get<double>(),
+                      .is_lost = json.at("lost").get<bool>()}};
 } catch (const Json::exception&) {
   return std::nullopt;
 }

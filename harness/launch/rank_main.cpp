@@ -61,8 +61,9 @@ void end_descendants(pid_t worker) {
 
 bool has_ended(pid_t worker) {
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == worker;
+  if (::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return errno == ECHILD;
+  return info.si_pid == worker;
 }
 
 // Waits for the end of the worker, or ends it if the conductor is gone.
@@ -82,11 +83,7 @@ WorkerExit wait_for(pid_t worker, int socket) {
   while (::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   end_descendants(worker);
-  int status = 0;
-  rusage usage{};
-  while (::wait4(worker, &status, 0, &usage) < 0 && errno == EINTR) {
-  }
-  return exit_of(status, usage);
+  return reap(worker).value_or(WorkerExit{.is_lost = true});
 }
 
 void wait_for_end_of(int socket) {
@@ -133,6 +130,7 @@ int run(int rank, const char* place) {
 }  // namespace assay::launch
 
 int main(int count, char** arguments) try {
+  assay::undo_inherited_signals();
   if (count != 3) {
     std::fputs("usage: assay-rank SOCKET VARIABLES; the launcher of assay run --launcher calls it\n", stderr);
     return 2;

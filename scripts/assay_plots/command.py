@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from assay_plots.claims.catalogue import ClaimError
 
 def exit_code(name: str, run: Callable[[], None]) -> int:
     """Run the command; print an error about its input or its files, and return 2."""
+    # If it is inherited as ignored, every child seems to succeed.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         run()
     except (ReportError, ClaimError) as error:

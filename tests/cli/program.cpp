@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -72,6 +73,7 @@ Outcome assay(const Invocation& invocation, const fs::path& folder) {
     redirect(out, O_WRONLY | O_CREAT | O_TRUNC, 1);
     redirect(err, O_WRONLY | O_CREAT | O_TRUNC, 2);
     if (chdir(where.c_str()) != 0) _exit(126);
+    if (invocation.ignores_children) signal(SIGCHLD, SIG_IGN);
     execve(ASSAY_PROGRAM, argv.data(), envp.data());
     _exit(127);
   }

@@ -19,6 +19,7 @@ struct Invocation {
   std::map<std::string, std::string> environment = {};  // over a small fixed one
   std::string input = {};
   std::string redirect_out = {};  // a file for stdout instead of a pipe: "/dev/full"
+  bool ignores_children = false;  // its parent ignores SIGCHLD, as some supervisors do
 };
 
 // In a fresh empty folder, removed afterwards unless `folder` names one.

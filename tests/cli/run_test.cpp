@@ -183,6 +183,11 @@ TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
   EXPECT_EQ(strict.code, 0) << strict.err;
 }
 
+TEST(CliRun, RunsAsAlwaysIfItsParentIgnoresTheEndOfChildren) {
+  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .ignores_children = true});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
 TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
   const TemporaryFolder folder;
   const auto said = [&](const char* forks) {

@@ -73,6 +73,11 @@ class LaunchTest : public test::RankFaults {
   }
 };
 
+TEST_F(LaunchTest, EndsIfTheLauncherIgnoresTheEndOfChildren) {
+  const ConversationResult result = talk({"good", "good"}, 20, std::string("trap '' CHLD; ") + starts_all);
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+}
+
 TEST_F(LaunchTest, JoinsTheAnswersOfRanksThatBehave) {
   const ConversationResult result = talk({"good", "good", "good"});
   EXPECT_EQ(result.status, Status::ok) << result.reason;

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -314,10 +313,9 @@ class Launch::Server {
   }
 
   bool reaped() {
-    int status = 0;
-    rusage usage{};
-    if (::wait4(launcher_, &status, WNOHANG, &usage) != launcher_) return false;
-    launcher_exit_ = exit_of(status, usage);
+    const std::optional<WorkerExit> exit = reap(launcher_);
+    if (!exit) return false;
+    launcher_exit_ = *exit;
     ending_.reset();
     if (log_) log_->drain();
     return true;

@@ -1,12 +1,9 @@
 #include "harness/conductor/process/worker_process.hpp"
 
 #include <poll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -22,6 +19,7 @@
 
 namespace assay {
 std::string to_string(const WorkerExit& exit) {
+  if (exit.is_lost) return "ended, and its exit status was lost";
   if (exit.signal == 0) return fmt::format("exited with code {}", exit.code);
   const char* name = ::sigabbrev_np(exit.signal);
   return fmt::format("died of SIG{} ({})", name ? name : std::to_string(exit.signal),
@@ -114,11 +112,8 @@ std::optional<WorkerExit> WorkerProcess::ended() {
     if (exit_) log_->drain();
     return exit_;
   }
-  int status = 0;
-  rusage usage{};
-  const pid_t got = ::wait4(pid_, &status, WNOHANG, &usage);
-  if (got != pid_) return std::nullopt;
-  exit_ = exit_of(status, usage);
+  exit_ = reap(pid_);
+  if (!exit_) return std::nullopt;
   end_survivors(pid_);
   log_->drain();
   return exit_;

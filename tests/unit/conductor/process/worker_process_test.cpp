@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -124,6 +125,59 @@ TEST_F(WorkerProcessTest, inherits_no_descriptor_but_its_own) {
   ::close(leak);
   // 0 to 4, and the folder that ls has open.
   EXPECT_EQ(worker.log().tail(), "0\n1\n2\n3\n4\n5\n");
+}
+
+// The dispositions and the mask of this process, until the object is destroyed.
+class OtherSignals {
+ public:
+  OtherSignals() {
+    for (std::size_t i = 0; i < changed.size(); ++i) before_[i] = std::signal(changed[i], SIG_IGN);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &blocked, &mask_);
+  }
+  ~OtherSignals() {
+    for (std::size_t i = 0; i < changed.size(); ++i) std::signal(changed[i], before_[i]);
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+
+ private:
+  static constexpr std::array changed = {SIGCHLD, SIGHUP, SIGPIPE, SIGUSR2};
+  std::array<void (*)(int), changed.size()> before_{};
+  sigset_t mask_{};
+};
+
+bool is_ignored(int signal) {
+  struct sigaction present{};
+  ::sigaction(signal, nullptr, &present);
+  return present.sa_handler == SIG_IGN;
+}
+
+TEST_F(WorkerProcessTest, IgnoresAndBlocksNoSignalOfItsParent) {
+  const OtherSignals signals;
+  WorkerProcess worker(script("grep -E 'Sig(Blk|Ign)' /proc/self/status"));
+  worker.wait_or_kill(patience);
+  EXPECT_EQ(worker.log().tail(), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_F(WorkerProcessTest, HasEndedIfItsStatusIsLost) {
+  const OtherSignals signals;  // the kernel discards the statuses of children
+  WorkerProcess worker(script("exit 3"));
+  const WorkerExit exit = worker.wait_or_kill(patience);
+  EXPECT_TRUE(exit.is_lost);
+  EXPECT_FALSE(exit.outlasted);
+  EXPECT_EQ(to_string(exit), "ended, and its exit status was lost");
+}
+
+TEST(InheritedSignals, AreUndoneExceptThoseThatNohupIgnores) {
+  const OtherSignals signals;
+  undo_inherited_signals();
+  EXPECT_FALSE(is_ignored(SIGCHLD));
+  EXPECT_TRUE(is_ignored(SIGHUP));
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  EXPECT_FALSE(sigismember(&mask, SIGTERM));
 }
 
 TEST_F(WorkerProcessTest, distinguishes_a_missing_program_from_a_failing_one) {
