@@ -13,6 +13,7 @@ If the installation fails, the environment is removed, so that its backend stays
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import subprocess
@@ -54,8 +55,10 @@ def commands(requirements: Path, environment: Path, uv: str | None) -> list[list
 def make(requirements: Path, environment: Path, uv: str | None) -> None:
     environment.parent.mkdir(parents=True, exist_ok=True)
     try:
+        # With PYTHONPATH, pip takes packages for installed that are elsewhere.
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         for command in commands(requirements, environment, uv):
-            subprocess.run(command, check=True)
+            subprocess.run(command, check=True, env=own)
         note_size(environment)
         shutil.copyfile(requirements, environment / "installed.txt")
     except BaseException:

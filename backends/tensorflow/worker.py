@@ -17,6 +17,8 @@ def adapter() -> type[Adapter]:
     # Read on import. A worker runs one cell, so the environment may hold its mode.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    # Where keras.json is: that of the user would change types and layouts.
+    os.environ.setdefault("KERAS_HOME", str(Path(sys.argv[1]).resolve() / "cache/keras"))
     request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
     if request.get("mode") in ("autocluster", "fit-autocluster"):
         os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"

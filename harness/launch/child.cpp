@@ -74,13 +74,14 @@ Pipe make_pipe() {
 
 namespace {
 
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
+std::vector<std::string> environment_of(const ChildStart& start) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
-    if (!added.contains(text.substr(0, text.find('=')))) result.push_back(text);
+    const std::string name = text.substr(0, text.find('='));
+    if (!start.environment.contains(name) && (!start.reaches || start.reaches(name))) result.push_back(text);
   }
-  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : start.environment) result.push_back(name + "=" + value);
   return result;
 }
 
@@ -142,7 +143,7 @@ struct ChildPlan {
 
 StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
   Pipe failure = make_pipe();
-  std::vector<std::string> variables = environment_with(start.environment);
+  std::vector<std::string> variables = environment_of(start);
   const std::vector<char*> arguments = pointers_to(start.command);
   const std::vector<char*> environment = pointers_to(variables);
   cpu_set_t cores;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/io/file.hpp"
@@ -41,7 +42,8 @@ Pipe make_pipe();
 // Descriptors are 10 or above and stay the caller's.
 struct ChildStart {
   std::vector<std::string> command;                // looked up in PATH
-  std::map<std::string, std::string> environment;  // added to that of this process
+  std::map<std::string, std::string> environment;  // next to the variables of this process that reach it
+  bool (*reaches)(std::string_view variable);      // passed_variables.hpp; null: all reach it
   std::string folder;                              // its working directory
   std::vector<int> cores{};                        // empty: inherited
   int rules = -1;                                  // of Landlock; -1: not confined

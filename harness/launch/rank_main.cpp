@@ -102,6 +102,7 @@ int run(int rank, const char* place) {
     try {
       const StartedChild child = start_child({.command = orders->command,
                                               .environment = orders->environment,
+                                              .reaches = nullptr,  // what is here is the launcher's
                                               .folder = orders->folder,
                                               .cores = orders->cores,
                                               .rules = orders->rules.get(),

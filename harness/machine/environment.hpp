@@ -45,13 +45,8 @@ std::string boot_id();
 bool may_be_listed(std::string_view name);
 
 // Whether the environment variable of that name affects how fast a framework or a library computes: the settings of
-// OpenMP runtimes (OMP_*, GOMP_*, KMP_*), of math libraries (MKL_*, DNNL_*, ONEDNN_*, OPENBLAS_*, BLIS_*, CUDA_*,
-// CUDNN_*, CUBLAS_*, NVIDIA_*, NCCL_*), of frameworks (XLA_*, TF_*, MXNET_*, JAX_*, TORCH*, PYTORCH_*, NUMEXPR_*) and
-// of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*). Only one that may
-// be listed.
+// OpenMP runtimes, of math libraries, of GPUs and their libraries, of frameworks and their compilers, of the exchange
+// between ranks, of allocators, of the dynamic linker and of Python. Only one that may be listed.
 bool affects_speed(std::string_view variable);
-
-// The variables of this process for which affects_speed() is true, with their values.
-std::map<std::string, std::string> speed_variables();
 
 }  // namespace assay

@@ -1,7 +1,5 @@
 #include "harness/machine/environment.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -25,23 +23,20 @@ bool may_be_listed(std::string_view name) {
 }
 
 bool affects_speed(std::string_view variable) {
-  static constexpr std::array<std::string_view, 23> prefixes{
-      "OMP_",  "GOMP_",  "KMP_",     "MKL_",     "DNNL_",   "ONEDNN_",        "OPENBLAS_", "BLIS_",
-      "CUDA_", "CUDNN_", "CUBLAS_",  "NVIDIA_",  "NCCL_",   "XLA_",           "TF_",       "MXNET_",
-      "JAX_",  "TORCH",  "PYTORCH_", "NUMEXPR_", "MALLOC_", "GLIBC_TUNABLES", "LD_"};
+  static constexpr std::array<std::string_view, 39> prefixes{
+      "OMP_",     "GOMP_",     "KMP_",      "LIBOMP_",   "MKL_",    "DNNL_",          "ONEDNN_",  "MKLDNN_",
+      "OPENBLAS", "GOTO_",     "BLIS_",     "VECLIB_",   "TBB_",    "NPY_",           "NUMEXPR_", "CUDA_",
+      "CUDNN_",   "CUBLAS_",   "NVIDIA_",   "NCCL_",     "GLOO_",   "OMPI_MCA_",      "UCX_",     "XLA_",
+      "PJRT_",    "TF_",       "KERAS_",    "MXNET_",    "DMLC_",   "JAX_",           "TORCH",    "PYTORCH_",
+      "TRITON_",  "AUTOGRAPH", "TCMALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_"};
+  // The last two choose the compiler of code that is made while it runs.
+  static constexpr std::array<std::string_view, 8> names{
+      "ATEN_CPU_CAPABILITY", "PYTHONPATH",     "PYTHONHOME", "PYTHONOPTIMIZE",
+      "PYTHONMALLOC",        "PYTHONUSERBASE", "CC",         "CXX"};
   return may_be_listed(variable) &&
-         std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.starts_with(prefix); });
-}
-
-std::map<std::string, std::string> speed_variables() {
-  std::map<std::string, std::string> found;
-  for (char** entry = ::environ; entry && *entry; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (equals == text.npos || !affects_speed(text.substr(0, equals))) continue;
-    found.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return found;
+         (std::ranges::any_of(prefixes,
+                              [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
+          std::ranges::find(names, variable) != names.end());
 }
 
 }  // namespace assay

@@ -74,6 +74,7 @@ struct SessionRecord {
   std::string start{}, commit{}, version{}, boot_id{};
   bool dirty = false;
   std::map<std::string, std::string> variables{};
+  std::vector<std::string> dropped{};
 };
 inline Description describe(Of<SessionRecord>) {
   return fields(
@@ -84,8 +85,13 @@ inline Description describe(Of<SessionRecord>) {
       field("version", &SessionRecord::version, "Version of this program."),
       field("boot_id", &SessionRecord::boot_id,
             "Id of the system's boot; it changes with every boot. Empty if the system has none."),
-      field("variables", &SessionRecord::variables,
-            "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
+      field(
+          "variables", &SessionRecord::variables,
+          "Environment variables that every worker got: those of `--environment`, and those of the caller that affect "
+          "speed and reach workers, such as `LD_LIBRARY_PATH`."),
+      field("dropped", &SessionRecord::dropped,
+            "Names of the variables of the caller that affect speed and reached no worker.")
+          .left_out_by_default());
 }
 // One setting of a backend that --mode best tried.
 struct TriedRecord {

@@ -44,6 +44,32 @@ TEST(CliRun, a_config_or_a_report_names_no_program) {
   expect_refused({.arguments = {"run", config}}, "names a program, which a config must not do");
 }
 
+TEST(CliRun, AConfigLoadsNoLibraryIntoAWorker) {
+  const TemporaryFolder folder;
+  const auto config = [&](const char* variable) {
+    return folder.file("c.json",
+                       std::string(R"({"workload": "mlp", "backend": "reference", "dataset": "synthetic",
+      "environment": [")") +
+                           variable + "\"]}");
+  };
+  expect_refused({.arguments = {"run", config("LD_PRELOAD=/mine.so")}}, "sets LD_PRELOAD");
+  EXPECT_EQ(test::run({"run", "--dry-run", config("OMP_WAIT_POLICY=passive")}).code, 0);
+}
+
+TEST(CliRun, PassesOnlyNamedVariablesAndSaysSo) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::assay(
+      {.arguments = with({"run", "--environment", "OMP_SCHEDULE=static", "--out", "r.json"}, small),
+       .environment = {{"OMP_THREAD_LIMIT", "1"}}},
+      folder.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Workers had OMP_SCHEDULE=static (--environment)."));
+  EXPECT_THAT(outcome.out, HasSubstr("Not passed to workers: OMP_THREAD_LIMIT;"));
+  const json session = json::parse(read_text(folder.path() / "r.json"))["run"]["sessions"][0];
+  EXPECT_EQ(session["variables"], json({{"OMP_SCHEDULE", "static"}}));
+  EXPECT_EQ(session["dropped"], json({"OMP_THREAD_LIMIT"}));
+}
+
 TEST(CliRun, a_dry_run_lists_the_programs_to_start) {
   const Outcome outcome = test::run(with(with({"run"}, small), {"--dry-run"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;

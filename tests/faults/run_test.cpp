@@ -540,16 +540,21 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
 TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {
   RunRequest more = request(R"("forks": 2, "mode": "good")");
   more.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
-  ::setenv("OMP_SCHEDULE", "static", 1);
+  ::setenv("OMP_SCHEDULE", "static", 1);  // reaches no worker
+  ::setenv("CUDA_MPS_LOG_DIRECTORY", "/another", 1);
   Progress progress = Progress::quiet();
   try {
     run(more, registry_, progress);
-    ADD_FAILURE() << "forks with two schedules in one cell";
+    ADD_FAILURE() << "forks with two folders of logs in one cell";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("OMP_SCHEDULE was not set and is 'static' now"));
+    EXPECT_THAT(error.what(), HasSubstr("CUDA_MPS_LOG_DIRECTORY was not set and is '/another' now"));
   }
-  ::unsetenv("OMP_SCHEDULE");
+  ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
   EXPECT_EQ(run_to_end(more).cells.at(0).forks.size(), 2U);
+  ::unsetenv("OMP_SCHEDULE");
+  RunRequest named = request(R"("forks": 3, "mode": "good", "environment": "OMP_SCHEDULE=static")");
+  named.resume = read_report(more.out);
+  EXPECT_THROW(run(named, registry_, progress), ConfigError) << "the other forks did not have it";
 }
 
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {

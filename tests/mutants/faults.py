@@ -1,6 +1,6 @@
 """Faults that end or spoil a cell of any adapter, in step 17 of the worker unless the name says otherwise.
 
-FAULT_RANK: only this rank has the fault.
+ASSAY_FAULT_RANK: only this rank has the fault.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 BACKEND_FOLDER has a worker.py, or is that of onednn in a build (onednn_worker.py). NAME is that of a mutant
 of mistakes.py, cheats.py, rank_mistakes.py or faults.py; "unchanged" and "of_ranks" are right.
-PROCESSES: a folder in which each worker leaves a file that is named by its process.
+ASSAY_PROCESSES: a folder in which each worker leaves a file that is named by its process.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def kind_for(name: str, cell: Path) -> type:
     kind = all_mutants()[name]
     request = json.loads((cell / "request.json").read_text())
     rank = str(request.get("rank", 0))
-    return kind if os.environ.get("FAULT_RANK", rank) == rank else Mutant
+    return kind if os.environ.get("ASSAY_FAULT_RANK", rank) == rank else Mutant
 
 
 def command_of(folder: Path, name: str) -> list[str]:
@@ -93,8 +93,8 @@ def register(tree: Path, backend: str, folder: Path, name: str, **changes: objec
 
 
 def main() -> None:
-    if "PROCESSES" in os.environ:
-        (Path(os.environ["PROCESSES"]) / str(os.getpid())).touch()
+    if "ASSAY_PROCESSES" in os.environ:
+        (Path(os.environ["ASSAY_PROCESSES"]) / str(os.getpid())).touch()
     folder, name = Path(sys.argv[1]), sys.argv[2]
     del sys.argv[1:3]
     sys.path[:0] = [str(HERE), str(ROOT / "backends/python"), str(folder)]

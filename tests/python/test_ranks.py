@@ -107,7 +107,7 @@ def wrong_tensors(cell: dict[str, Any]) -> list[str]:
 
 def living(folder: Path) -> list[str]:
     """The processes that have this folder in their environment: a cell's workers and what they started."""
-    mark = f"PROCESSES={folder}".encode()
+    mark = f"ASSAY_PROCESSES={folder}".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -330,7 +330,7 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
 ) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run(backend, fault, {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
@@ -343,7 +343,7 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
 def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_path: Path, rank: str) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT_RANK": rank, "PROCESSES": str(processes)}
+    faulty = {"ASSAY_FAULT_RANK": rank, "ASSAY_PROCESSES": str(processes)}
     cell = run("mxnet", "child", {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("failed", "worker_exited"), cell["reason"]
     assert cell["reason"].startswith(f"rank {rank}: "), cell["reason"]
@@ -355,7 +355,7 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_pa
 def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     options = {"check": "false", "time-limit": "5"}
     cell = run("onednn", "loop", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
@@ -365,7 +365,7 @@ def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_
 
 def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
     options = {"check": "false", "time-limit": "5"}
-    cell = run("numpy", "loop", options, FAULT_RANK="1")
+    cell = run("numpy", "loop", options, ASSAY_FAULT_RANK="1")
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert cell["reason"].startswith("ranks 0, 1: no answer during run"), "rank 0 waits for rank 1"
     uses = re.search(r"processors in use at the end: rank 0 ([0-9.]+), rank 1 ([0-9.]+)$", cell["reason"])
@@ -379,7 +379,7 @@ def test_a_rank_that_hangs_ends_the_cell_at_the_time_limit(run: Run) -> None:
 @JAX.skip
 @pytest.mark.nightly  # it waits for 35 s
 def test_a_rank_of_jax_may_compile_for_longer_than_gloo_waits(run: Run) -> None:
-    cell = run("jax", "compiles_late", {"check": "false"}, FAULT_RANK="1")
+    cell = run("jax", "compiles_late", {"check": "false"}, ASSAY_FAULT_RANK="1")
     assert cell["status"] == "ok", cell["reason"]
 
 
@@ -427,7 +427,7 @@ def test_what_ranks_cannot_do_is_refused_by_name(
 MPIRUN = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed: scripts/setup --mpi")
 # Starts a rank for each task or process, as the launcher of that name does.
 STAND_IN = """#!/bin/sh
-echo "$0 $* overlap=$SLURM_OVERLAP" > "$CALL"
+echo "$0 $* overlap=$SLURM_OVERLAP" > "${0%/*}/call"
 case "$0" in */srun) count=$2; name=SLURM_PROCID ;; *) count=$5; name=RANK ;; esac
 while [ "${1##*/}" != assay-rank ]; do shift; done
 rank=0
@@ -442,7 +442,7 @@ def launched(tmp_path: Path, name: str, text: str = STAND_IN) -> dict[str, str]:
     folder.mkdir()
     (folder / name).write_text(text)
     (folder / name).chmod(0o755)
-    return {"PATH": f"{folder}:{os.environ['PATH']}", "CALL": str(tmp_path / "call")}
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 @MPIRUN
@@ -472,7 +472,7 @@ def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
 ) -> None:
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run("numpy", fault, {"check": "false", "launcher": "mpirun"}, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
     assert cell["reason"].startswith("rank 1: "), cell["reason"]
@@ -486,7 +486,7 @@ def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, t
     options = {"check": "false", "time-limit": "3", "launcher": "mpirun"}
     processes = tmp_path / "processes"
     processes.mkdir()
-    faulty = {"FAULT_RANK": "1", "PROCESSES": str(processes)}
+    faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run("numpy", "loop", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]
     assert not living(processes)
@@ -514,7 +514,7 @@ def test_a_launcher_starts_as_many_processes_as_ranks(
     cell = run("numpy", options=options, **launched(tmp_path, name))
     assert cell["status"] == "ok", cell["reason"]
     assert cell["equivalence"]["passed"]
-    call = (tmp_path / "call").read_text().strip()
+    call = (tmp_path / "programs/call").read_text().strip()
     assert f"{name} {arguments}" in call
     assert call.endswith("overlap=1" if name == "srun" else "overlap=")
 

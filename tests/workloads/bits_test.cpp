@@ -19,7 +19,6 @@ class BitsTest : public ::testing::TestWithParam<const char*> {
     folder_ = std::filesystem::temp_directory_path() / ("assay_bits_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     ::setenv("ASSAY_CACHE", folder_.c_str(), 1);
-    ::setenv("OMP_WAIT_POLICY", "passive", 1);  // spinning next to other tests would take minutes
     registry_ = find_backends_in({ASSAY_BUILT_BACKENDS}, {});
     const BackendDescription* backend = registry_.find(GetParam());
     if (!backend || !backend->available()) GTEST_SKIP() << GetParam() << " was not built";
@@ -28,10 +27,20 @@ class BitsTest : public ::testing::TestWithParam<const char*> {
 
   // Digest of the final state after exactly 25 steps.
   std::string digest(const std::string& mode, int seed) {
-    nlohmann::json config = {{"workload", "lenet5"},  {"batch", 16},          {"dataset", "synthetic"},
-                             {"backend", GetParam()}, {"mode", mode},         {"threads", 2},
-                             {"check", false},        {"forks", 1},           {"steps", 20},
-                             {"warm-up-steps", 5},    {"warm-up-seconds", 0}, {"seed", seed}};
+    nlohmann::json config = {{"workload", "lenet5"},
+                             {"batch", 16},
+                             {"dataset", "synthetic"},
+                             {"backend", GetParam()},
+                             {"mode", mode},
+                             {"threads", 2},
+                             {"check", false},
+                             {"forks", 1},
+                             {"steps", 20},
+                             {"warm-up-steps", 5},
+                             {"warm-up-seconds", 0},
+                             {"seed", seed},
+                             // Spinning next to other tests would take minutes.
+                             {"environment", "OMP_WAIT_POLICY=passive"}};
     RunRequest request;
     request.config = config_from_json(config, "bits");
     Progress progress = Progress::quiet();

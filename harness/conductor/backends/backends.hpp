@@ -179,7 +179,7 @@ inline Description describe(Of<BackendDescription>) {
           .optional(),
       field(
           "environment", &B::environment,
-          "The variables of its workers. Those of the caller take precedence, except for values with `${cache}`.")
+          "The variables of its workers. Those of `--environment` take precedence, except for values with `${cache}`.")
           .optional(),
       field("warm_environment", &B::warm_environment,
             "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")

@@ -5,6 +5,7 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
+#include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -26,8 +27,19 @@ void RunOptions::add(CLI::App& command, bool resumable) {
 
 namespace {
 
-// A config may come from an untrusted source: only the command line may choose programs to execute.
+// A config may come from an untrusted source: only the command line may choose programs and libraries to execute.
+void reject_variables(const RunConfig& config, const OptionValues& given, std::string_view where) {
+  if (given.contains("environment")) return;
+  for (const std::string& item : list_of(config.values, "environment"))
+    if (!may_be_in_config(std::string_view(item).substr(0, item.find('='))))
+      throw ConfigError(fmt::format(
+          "{}: \"environment\" sets {}, which may make a worker execute a file, so a config must not do it; if you trust "
+          "it, add --environment {} to the command line",
+          where, one_line(item.substr(0, item.find('=')), 100), one_line(shell_word(item))));
+}
+
 void reject_programs(const RunConfig& config, const OptionValues& given, std::string_view where) {
+  reject_variables(config, given, where);
   const std::vector<std::string> named = list_of(config.values, "interpreter");
   if (named.empty() || given.contains("interpreter")) return;
   throw ConfigError(fmt::format(

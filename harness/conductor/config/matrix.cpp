@@ -14,6 +14,7 @@
 #include "harness/conductor/config/op_cells.hpp"
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/config/variant.hpp"
+#include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/initial_values.hpp"
@@ -551,6 +552,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.roofline = text_of(config.values, "roofline");
   for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
   settings.weights = text_of(config.values, "weights");
+  settings.environment = parse_environment(list_of(config.values, "environment"));
   if (settings.quick) {
     settings.until = Until::forks;
     settings.spare_rounds = 0;

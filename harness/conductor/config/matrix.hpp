@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
@@ -36,7 +38,8 @@ struct RunSettings {
   bool profile = false;
   std::string roofline = "auto";
   std::vector<std::filesystem::path> data;
-  std::filesystem::path weights;  // published ones; empty: parameters are drawn
+  std::filesystem::path weights;                   // published ones; empty: parameters are drawn
+  std::map<std::string, std::string> environment;  // variables of the workers that measure
 
   // The seed of the parameters and plans of that round.
   std::uint64_t seed_of(int round) const {
@@ -45,6 +48,7 @@ struct RunSettings {
   // The seed of the exam of that round.
   std::uint64_t exam_seed_of(int round) const { return seed + static_cast<std::uint64_t>(round % exams); }
 };
+// Throws ConfigError for a variable that cannot be set.
 RunSettings settings_of(const RunConfig& config);
 
 // Whether a row has the mode `best`. Throws ConfigError, as expand() does.

@@ -13,6 +13,7 @@
 #include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/analysis.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/run_record.hpp"
 #include "harness/report/time_spent.hpp"
@@ -110,6 +111,25 @@ std::vector<std::string> best_texts(const nlohmann::json& run) {
   std::vector<std::string> texts;
   for (const BestRecord& best : decoded<std::vector<BestRecord>>(*found, "best"))
     if (!best.tried.empty()) texts.push_back(best_text(best) + ".");
+  return texts;
+}
+
+// The variables that the workers had by --environment, and those of the caller that they did not get.
+std::vector<std::string> variable_texts(const nlohmann::json& run) {
+  std::vector<std::string> named;
+  const nlohmann::json given = field_at(run, "/settings/environment");
+  for (const auto& [name, value] : given.items())
+    if (value.is_string()) named.push_back(one_line(name + "=" + value.get<std::string>(), 200));
+  std::set<std::string> dropped;
+  for (const nlohmann::json& session : field_at(run, "/sessions"))
+    for (const nlohmann::json& name : field_at(session, "/dropped"))
+      if (name.is_string()) dropped.insert(one_line(name.get<std::string>(), 100));
+  std::vector<std::string> texts;
+  if (!named.empty()) texts.push_back(fmt::format("Workers had {} (--environment).", fmt::join(named, ", ")));
+  if (!dropped.empty())
+    texts.push_back(
+        fmt::format("Not passed to workers: {}; to pass a variable, name it: --environment NAME=VALUE",
+                    fmt::join(dropped, ", ")));
   return texts;
 }
 
@@ -293,6 +313,7 @@ std::vector<Table> summary(const Report& report) {
   if (std::string spent = time_spent_text(report); !spent.empty())
     tables.back().notes.push_back(std::move(spent));
   const auto& run = report.run;
+  for (std::string& text : variable_texts(run)) tables.back().notes.push_back(std::move(text));
   for (std::string& best : best_texts(run)) tables.back().notes.push_back(std::move(best));
   if (run.contains("left_out") && run["left_out"].is_array())
     for (const auto& left_out : run["left_out"])

@@ -21,6 +21,7 @@
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/conductor/process/worker_process.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {
@@ -302,6 +303,7 @@ class Launch::Server {
     variables[folder_variable] = plan_.folder.string();
     const StartedChild child = start_child({.command = plan_.command,
                                             .environment = std::move(variables),
+                                            .reaches = reaches_launcher,
                                             .folder = plan_.folder.string(),
                                             .log = log.write.get()},
                                            [this] { return fork_worker(plan_.folder); });

@@ -16,6 +16,7 @@
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 std::string to_string(const WorkerExit& exit) {
@@ -48,6 +49,7 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
   }
   const StartedChild child = start_child({.command = std::move(argument_texts),
                                           .environment = std::move(variables),
+                                          .reaches = reaches_worker,
                                           .folder = start.cell_folder.string(),
                                           .cores = start.cores,
                                           .rules = rules.descriptor(),

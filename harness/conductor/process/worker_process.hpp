@@ -27,7 +27,8 @@ struct WorkerStart {
   std::vector<std::string> command;   // program and arguments; the cell folder becomes the last one
   std::filesystem::path cell_folder;  // its working directory; its log goes to <cell_folder>/log
   std::vector<int> cores;             // affinity; empty: inherited
-  std::map<std::string, std::string> environment;  // overrides that of the conductor
+  // In addition to the variables of the conductor that reaches_worker() lets through, and above them.
+  std::map<std::string, std::string> environment;
   Confinement confinement{};
   Launch* launch = nullptr;  // starts it; null: it is a child of the conductor
   int rank = 0;              // its number there

@@ -582,7 +582,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     }
     fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
     fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
-    fork.variables = own_variables(members.front().plan.worker);
+    fork.variables = own_variables(members.front().plan.worker, context.settings);
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, members, result, results);
     if (timed && context.threads) {

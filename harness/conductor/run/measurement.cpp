@@ -26,6 +26,7 @@
 #include "harness/conductor/run/replays.hpp"
 #include "harness/conductor/run/resume.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/io/scratch_root.hpp"
 #include "harness/core/json/encode.hpp"
@@ -60,7 +61,8 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"roofline", settings.roofline},
           {"data", std::move(folders)},
           {"weights",
-           settings.weights.empty() ? nlohmann::json(nullptr) : nlohmann::json(settings.weights.string())}};
+           settings.weights.empty() ? nlohmann::json(nullptr) : nlohmann::json(settings.weights.string())},
+          {"environment", settings.environment}};
 }
 
 // The file of --weights; absent without it.
@@ -226,7 +228,8 @@ struct Measurement::Parts {
                                             .version = std::string(build.version),
                                             .boot_id = boot_id(),
                                             .dirty = build.dirty,
-                                            .variables = speed_variables()}));
+                                            .variables = session_variables(settings_),
+                                            .dropped = dropped_variables(settings_)}));
     report_.run["sessions"] = std::move(sessions);
   }
 

@@ -11,9 +11,9 @@
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/run/shard.hpp"
+#include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
-#include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
 
 namespace assay {
@@ -100,9 +100,8 @@ std::string shown(const Variables& variables, const std::string& name) {
   return found == variables.end() ? "not set" : fmt::format("'{}'", found->second);
 }
 
-// The forks that stay must have run with the variables of this process.
-void reject_other_variables(const Report& earlier, const CellReport& row) {
-  const Variables now = speed_variables();
+// The forks that stay must have run with the variables that workers get now.
+void reject_other_variables(const Report& earlier, const CellReport& row, const Variables& now) {
   for (const Fork& fork : row.forks) {
     const auto then = variables_of(earlier, fork);
     if (!then || *then == now) continue;
@@ -160,8 +159,10 @@ ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
                      "measure into another report");
     for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
   }
+  const Variables now = session_variables(settings_of(request.config));
   for (const ResumedCell& cell : cells_)
-    if (cell.earlier && cell.place == ResumedPlace::continued) reject_other_variables(earlier, *cell.earlier);
+    if (cell.earlier && cell.place == ResumedPlace::continued)
+      reject_other_variables(earlier, *cell.earlier, now);
 }
 
 void ResumedCells::place_group(const std::vector<std::size_t>& group, const std::string& name,

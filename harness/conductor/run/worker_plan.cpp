@@ -1,8 +1,11 @@
 #include "harness/conductor/run/worker_plan.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +13,7 @@
 #include "harness/conductor/config/launchers.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/launch/passed_variables.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/gpu_sampler.hpp"
@@ -21,13 +25,15 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-// Adds the variables of a backend.json. The caller's environment takes precedence, except for cache folders.
-void add_variables(std::map<std::string, std::string>& environment,
-                   const std::map<std::string, std::string>& variables, const fs::path& cache) {
+using Variables = std::map<std::string, std::string>;
+
+// Adds the variables of a backend.json. Those of --environment take precedence, except for cache folders.
+void add_variables(Variables& environment, const Variables& variables, const Variables& named,
+                   const fs::path& cache) {
   constexpr std::string_view placeholder = "${cache}";
   for (auto [name, value] : variables) {
     const std::size_t at = value.find(placeholder);
-    if (at == std::string::npos && environment_variable(name.c_str())) continue;
+    if (at == std::string::npos && named.contains(name)) continue;
     if (at != std::string::npos) value.replace(at, placeholder.size(), cache.string());
     environment[name] = value;
   }
@@ -41,44 +47,46 @@ fs::path temporary_folder(const ForkContext& context) { return context.scratch /
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
-// and spinning next to other work makes it many times slower. The caller's environment takes precedence.
-std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
-                                                      const fs::path& folder, const fs::path& temporary,
-                                                      bool timed) {
+// and spinning next to other work makes it many times slower. `named`: of --environment.
+Variables worker_environment(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
+                             const fs::path& temporary, const Variables& named, bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? warm_cache(cell) : folder / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   fs::create_directories(temporary, ignored);
   const std::string count = std::to_string(cell.compute_threads());
-  std::map<std::string, std::string> result = {{"OMP_NUM_THREADS", count},
-                                               {"MKL_NUM_THREADS", count},
-                                               {"OPENBLAS_NUM_THREADS", count},
-                                               {"NUMEXPR_NUM_THREADS", count},
-                                               {"OMP_DYNAMIC", "FALSE"},
-                                               {"XDG_CACHE_HOME", (cache / "xdg").string()},
-                                               {"ASSAY_BATCH_LIBRARY", batch_library().string()},
-                                               {"PYTHONUNBUFFERED", "1"},
-                                               {"TMPDIR", temporary.string()}};
-  add_variables(result, backend.environment, cache);
-  if (warm) add_variables(result, backend.warm_environment, cache);
+  Variables result = {
+      {"OMP_NUM_THREADS", count},
+      {"MKL_NUM_THREADS", count},
+      {"OPENBLAS_NUM_THREADS", count},
+      {"NUMEXPR_NUM_THREADS", count},
+      {"OMP_DYNAMIC", "FALSE"},
+      {"XDG_CACHE_HOME", (cache / "xdg").string()},
+      {"ASSAY_BATCH_LIBRARY", batch_library().string()},
+      {"PYTHONUNBUFFERED", "1"},
+      {"PYTHONNOUSERSITE", "1"},  // packages of the user would go before those of the environment
+      {"TMPDIR", temporary.string()}};
+  for (const auto& [name, value] : named) result[name] = value;
+  add_variables(result, backend.environment, named, cache);
+  if (warm) add_variables(result, backend.warm_environment, named, cache);
   if (cell.axes.text("allocator") == "keep") {
     // glibc: no block is a mapping of its own, and the end of the heap is not returned.
     result["MALLOC_MMAP_MAX_"] = "0";
     result["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
   }
-  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  if (!timed) result.try_emplace("OMP_WAIT_POLICY", "passive");
   // The order of NVML, so that the sampled GPU is the first GPU of the worker.
   if (cell.axes.device == DeviceKind::cuda) {
-    if (!environment_variable("CUDA_DEVICE_ORDER")) result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    if (!environment_variable("CUDA_DEVICE_ORDER")) result.try_emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     // Where the driver keeps what it compiles for a GPU.
-    if (!environment_variable("CUDA_CACHE_PATH")) result["CUDA_CACHE_PATH"] = (cache / "cuda").string();
+    result.try_emplace("CUDA_CACHE_PATH", (cache / "cuda").string());
   }
   return result;
 }
 
 // The variables that launchers of ranks set, such as torchrun.
-void add_place(std::map<std::string, std::string>& environment, const RankPlace& place) {
+void add_place(Variables& environment, const RankPlace& place) {
   if (place.world == 1) return;
   const std::size_t colon = place.rendezvous.rfind(':');
   const std::string rank = std::to_string(place.rank), world = std::to_string(place.world);
@@ -104,18 +112,46 @@ Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkC
           .own = {folder, temporary_folder(context), warm_cache(cell)}};
 }
 
-// The value of a variable in the worker: its own, or the conductor's.
+// The value of a variable in the worker: its own, or the conductor's if that reaches it.
 std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
   if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
-  return environment_variable(name);
+  return reaches_worker(name) ? environment_variable(name) : std::nullopt;
+}
+
+// The variables of this process that affect speed.
+Variables variables_of_caller() {
+  Variables found;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals != text.npos && affects_speed(text.substr(0, equals)))
+      found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
 }
 
 }  // namespace
 
-std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
-  std::map<std::string, std::string> own;
+Variables session_variables(const RunSettings& settings) {
+  Variables reaching = settings.environment;
+  for (auto& [name, value] : variables_of_caller())
+    if (reaches_launcher(name)) reaching.try_emplace(name, value);
+  return reaching;
+}
+
+std::vector<std::string> dropped_variables(const RunSettings& settings) {
+  std::vector<std::string> dropped;
+  for (const auto& [name, value] : variables_of_caller())
+    if (!reaches_launcher(name) && !settings.environment.contains(name)) dropped.push_back(name);
+  return dropped;
+}
+
+Variables own_variables(const WorkerStart& worker, const RunSettings& settings) {
+  const Variables shared = session_variables(settings);
+  Variables own;
   for (const auto& [name, value] : worker.environment) {
-    if (affects_speed(name) && environment_variable(name.c_str()) != value) own.emplace(name, value);
+    const auto found = shared.find(name);
+    if (found == shared.end() ? affects_speed(name) : found->second != value) own.emplace(name, value);
   }
   return own;
 }
@@ -160,7 +196,12 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
-  plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
+  // The oracle is not measured.
+  const bool is_oracle =
+      std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
+  const Variables named = is_oracle ? Variables() : context.settings.environment;
+  plan.worker.environment =
+      worker_environment(cell, backend, folder, temporary_folder(context), named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);

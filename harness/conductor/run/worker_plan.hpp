@@ -26,8 +26,13 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
 std::optional<LaunchPlan> launch_plan(const Cell& cell, const std::filesystem::path& folder,
                                       const ForkContext& context);
 
-// The variables that affect speed and differ from those of this process.
-std::map<std::string, std::string> own_variables(const WorkerStart& worker);
+// The variables that affect speed and that every worker of the run gets: those of --environment, and those of this process
+// that reach workers or launchers.
+std::map<std::string, std::string> session_variables(const RunSettings& settings);
+// The names of the variables of this process that affect speed and reach no worker.
+std::vector<std::string> dropped_variables(const RunSettings& settings);
+// The variables of a worker that affect speed and differ from those of the session.
+std::map<std::string, std::string> own_variables(const WorkerStart& worker, const RunSettings& settings);
 
 // The variables that set how waiting OpenMP threads of a worker behave.
 std::string wait_policy(const WorkerStart& worker);

@@ -171,7 +171,8 @@ TEST(Environment, KnowsTheCacheOfAGpuByItsModel) {
 
 TEST(Session, lists_the_variables_of_frameworks_and_no_secret) {
   for (const char* name :
-       {"OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_XLA_FLAGS", "TORCHINDUCTOR_CACHE_DIR"}) {
+       {"OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_XLA_FLAGS", "TORCHINDUCTOR_CACHE_DIR", "LD_PRELOAD",
+        "PYTHONPATH", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE"}) {
     EXPECT_TRUE(affects_speed(name)) << name;
   }
   for (const char* name :

@@ -1,6 +1,7 @@
 #include "harness/conductor/config/config.hpp"
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/worker_variables.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay {
@@ -17,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RunConfig config(const char* text) { return config_from_json(nlohmann::json::parse(text), "test.json"); }
 
@@ -45,6 +48,35 @@ TEST(Config, refuses_a_misspelt_key_with_place_and_suggestion) {
   EXPECT_THAT(error_of(R"({"fork": 3})"), HasSubstr("forks"));
   EXPECT_THAT(error_of(R"({"cells": [{"published": [{"metric": "x", "vlaue": 1, "source": "s"}]}]})"),
               AllOf(HasSubstr("cells[0].published[0]"), HasSubstr("value")));
+}
+
+TEST(WorkerVariables, AreNamesWithValues) {
+  EXPECT_EQ(
+      parse_environment({"OMP_SCHEDULE=static", "XLA_FLAGS=--a=b --c", "OMP_SCHEDULE=dynamic", "EMPTY="}),
+      (std::map<std::string, std::string>{
+          {"OMP_SCHEDULE", "dynamic"}, {"XLA_FLAGS", "--a=b --c"}, {"EMPTY", ""}}));
+  const auto error_of = [](const char* item) -> std::string {
+    try {
+      parse_environment({item});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  for (const char* item : {"OMP_SCHEDULE", "=static", "1A=b", "A B=c"})
+    EXPECT_THAT(error_of(item), HasSubstr("must be NAME=VALUE")) << item;
+  EXPECT_THAT(error_of("OMP_NUM_THREADS=4"), HasSubstr("use --threads"));
+  EXPECT_THAT(error_of("TMPDIR=/tmp"), HasSubstr("set it for Assay itself"));
+  EXPECT_THAT(error_of("ASSAY_CACHE=/tmp"), HasSubstr("set it for Assay itself"));
+  EXPECT_THAT(error_of("WANDB_API_KEY=abc"), AllOf(HasSubstr("may hold a secret"), Not(HasSubstr("abc"))));
+  EXPECT_THAT(error_of("A=b\nc"), HasSubstr("control characters"));
+}
+
+TEST(WorkerVariables, ThatLoadFilesAreNotForAConfig) {
+  for (const char* name : {"OMP_WAIT_POLICY", "KMP_BLOCKTIME", "MALLOC_ARENA_MAX"})
+    EXPECT_TRUE(may_be_in_config(name)) << name;
+  for (const char* name : {"LD_PRELOAD", "PYTHONPATH", "PATH", "OMP_TOOL_LIBRARIES", "XLA_FLAGS", "CXX"})
+    EXPECT_FALSE(may_be_in_config(name)) << name;
 }
 
 TEST(Config, refuses_options_of_the_run_in_a_cell) {

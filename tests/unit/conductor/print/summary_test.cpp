@@ -267,6 +267,18 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
   EXPECT_TRUE(curves().rows.empty());
 }
 
+TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
+  Report report = test::sample_report(2);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("--environment")));
+  report.run["settings"]["environment"] = {{"OMP_WAIT_POLICY", "passive"}};
+  report.run["sessions"] = {{{"dropped", {"OMP_THREAD_LIMIT"}}},
+                            {{"dropped", {"JAX_DISABLE_JIT", "OMP_THREAD_LIMIT"}}}};
+  EXPECT_THAT(
+      text_of(report),
+      AllOf(HasSubstr("Workers had OMP_WAIT_POLICY=passive (--environment)."),
+            HasSubstr("Not passed to workers: JAX_DISABLE_JIT, OMP_THREAD_LIMIT; to pass a variable")));
+}
+
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
   Report report = test::sample_report(1);
   report.run["complete"] = false;

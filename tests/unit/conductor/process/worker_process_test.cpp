@@ -17,6 +17,7 @@
 
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/process/survivors.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {
@@ -116,6 +117,31 @@ TEST_F(WorkerProcessTest, environment_and_affinity_arrive) {
   WorkerProcess worker(start);
   worker.wait_or_kill(patience);
   EXPECT_EQ(worker.log().tail(), "7\nCpus_allowed_list:\t0\n");
+}
+
+TEST_F(WorkerProcessTest, GetsOfTheCallersVariablesOnlyPlacesAndLanguage) {
+  ::setenv("OMP_THREAD_LIMIT", "1", 1);
+  ::setenv("PYTHONPATH", "/mine", 1);
+  ::setenv("LC_NUMERIC", "C", 1);
+  WorkerStart start =
+      script("echo $OMP_THREAD_LIMIT $PYTHONPATH $LC_NUMERIC $NAMED; [ -n \"$PATH\" ] || echo none");
+  start.environment = {{"NAMED", "given"}};
+  WorkerProcess worker(start);
+  worker.wait_or_kill(patience);
+  for (const char* name : {"OMP_THREAD_LIMIT", "PYTHONPATH", "LC_NUMERIC"}) ::unsetenv(name);
+  EXPECT_EQ(worker.log().tail(), "C given\n");
+}
+
+TEST(PassedVariables, LauncherGetsThoseOfMpiAndSlurm) {
+  for (const char* name : {"OMPI_MCA_btl", "PMIX_RANK", "SLURM_JOB_ID", "UCX_TLS"}) {
+    EXPECT_TRUE(reaches_launcher(name)) << name;
+    EXPECT_FALSE(reaches_worker(name)) << name;
+  }
+  for (const char* name : {"PATH", "LC_ALL", "ASSAY_CACHE", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"})
+    EXPECT_TRUE(reaches_worker(name) && reaches_launcher(name)) << name;
+  for (const char* name :
+       {"LD_PRELOAD", "OMP_PLACES", "PYTHONHOME", "XLA_FLAGS", "TORCHDYNAMO_DISABLE", "CXX"})
+    EXPECT_FALSE(reaches_worker(name) || reaches_launcher(name)) << name;
 }
 
 TEST_F(WorkerProcessTest, inherits_no_descriptor_but_its_own) {

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,6 +19,10 @@ namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using ::testing::Pair;
 
 // The CUDA_VISIBLE_DEVICES of the worker of a rank, if the conductor's is `devices`; null: it is not set.
 std::string gpu_of(int rank, int world, const char* devices) {
@@ -45,6 +51,77 @@ std::string gpu_of(int rank, int world, const char* devices) {
   EXPECT_EQ(plan.cuda->devices.value_or("not set"), devices != nullptr && world == 1 ? devices : name)
       << "the sampled GPU is the worker's";
   return name;
+}
+
+// Sets variables of this process until the object is destroyed.
+class Caller {
+ public:
+  explicit Caller(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Caller() {
+    for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+ConversationPlan plan_with(const RunSettings& settings, const BackendDescription& backend,
+                           protocol::Verb verb = protocol::Verb::run) {
+  const TemporaryFolder folder;
+  const Caller cache(std::map<std::string, std::string>{{"ASSAY_CACHE", (folder.path() / "cache").string()}});
+  Cell cell;
+  cell.backend = &backend;
+  cell.axes.threads = 2;
+  const BackendRegistry registry;
+  DatasetShelf data(std::vector<fs::path>{});
+  Exams exams(folder.path() / "exams");
+  const ForkContext context{folder.path(), registry, settings, data, exams};
+  return plan_for(cell, backend, folder.path() / "cell", {{verb}}, context);
+}
+
+TEST(WorkerPlan, GivesAWorkerTheNamedVariables) {
+  RunSettings settings;
+  settings.environment = {{"OMP_WAIT_POLICY", "active"}, {"OMP_SCHEDULE", "static"}, {"FLAGS", "named"}};
+  BackendDescription backend;
+  backend.environment = {{"FLAGS", "own"}, {"OTHER_FLAGS", "own"}};
+  const auto environment = plan_with(settings, backend).worker.environment;
+  EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(environment.at("OMP_WAIT_POLICY"), "active");
+  EXPECT_EQ(environment.at("FLAGS"), "named") << "above that of the backend";
+  EXPECT_EQ(environment.at("OTHER_FLAGS"), "own");
+  EXPECT_FALSE(
+      plan_with(settings, backend, protocol::Verb::oracle).worker.environment.contains("OMP_SCHEDULE"))
+      << "the oracle is not measured";
+}
+
+TEST(WorkerPlan, RecordsWhatReachesWorkersAndWhatDoesNot) {
+  const Caller caller({{"LD_LIBRARY_PATH", "/opt/lib"},
+                       {"GOMP_CPU_AFFINITY", "0"},
+                       {"JAX_DISABLE_JIT", "1"},
+                       {"OMP_SCHEDULE", "static"},
+                       {"UNRELATED", "1"}});
+  RunSettings settings;
+  settings.environment = {{"OMP_SCHEDULE", "dynamic"}, {"FLAGS", "named"}};
+  const auto shared = session_variables(settings);
+  EXPECT_THAT(shared, IsSupersetOf({Pair("LD_LIBRARY_PATH", "/opt/lib"), Pair("OMP_SCHEDULE", "dynamic"),
+                                    Pair("FLAGS", "named")}));
+  EXPECT_FALSE(shared.contains("GOMP_CPU_AFFINITY"));
+  EXPECT_FALSE(shared.contains("UNRELATED"));
+  const auto dropped = dropped_variables(settings);
+  EXPECT_THAT(dropped, IsSupersetOf({"GOMP_CPU_AFFINITY", "JAX_DISABLE_JIT"}));
+  EXPECT_THAT(dropped, Not(Contains("OMP_SCHEDULE")));
+  const BackendDescription backend;
+  const auto own = own_variables(plan_with(settings, backend).worker, settings);
+  EXPECT_EQ(own.at("OMP_NUM_THREADS"), "2");
+  EXPECT_FALSE(own.contains("OMP_SCHEDULE")) << "it is that of the session";
+}
+
+TEST(WorkerPlan, ReadsTheWaitPolicyOfTheWorkerNotOfTheCaller) {
+  const Caller caller(std::map<std::string, std::string>{{"OMP_WAIT_POLICY", "passive"}});
+  const BackendDescription backend;
+  EXPECT_EQ(wait_policy(plan_with({}, backend).worker), "the runtime's own");
 }
 
 TEST(WorkerPlan, GivesEachRankAGpuOfItsOwn) {

@@ -1,0 +1,16 @@
+// Which environment variables of the caller reach the processes of a measurement. All others are left out: a variable that
+// pins threads, switches a compiler off or replaces a library would change what is measured, and nobody would see it.
+#pragma once
+
+#include <string_view>
+
+namespace assay {
+
+// A worker gets PATH, HOME, the user's name, language and time zone, what chooses a GPU, where the dynamic linker looks for
+// libraries, and ASSAY_*.
+bool reaches_worker(std::string_view variable);
+
+// The launcher of several ranks also gets what launchers read: the variables of MPI, PMIx and Slurm.
+bool reaches_launcher(std::string_view variable);
+
+}  // namespace assay
