@@ -233,6 +233,7 @@ Json description() {
           {"command", Json::array({std::filesystem::read_symlink("/proc/self/exe").string()})},
           {"devices", Json::array({"cpu", "cuda"})},
           {"modes", modes},
+          {"compiles", Json::array({"compiles_nothing", "good"})},
           {"tasks", Json::array({"train", "infer"})},
           {"precisions", Json::array({"fp32"})},
           {"layouts", Json::array({"native"})},
@@ -251,6 +252,7 @@ Json description_of_oracle() {
                     {"precisions", Json::array({"fp64"})},
                     {"loaders", Json::array({"resident"})}});
   described.erase("environment");
+  described.erase("compiles");
   return described;
 }
 

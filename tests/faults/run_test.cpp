@@ -354,6 +354,14 @@ TEST_F(RunTest, ACompileTimeIsHeldToTheConductorsClock) {
   EXPECT_THAT(busy.forks.at(0).warnings, ::testing::Each(Not(HasSubstr("compile time"))));
 }
 
+TEST_F(RunTest, AModeThatCompilesAndCompiledNothingHasFailed) {
+  const Report report =
+      run_to_end(request(R"("forks": 1, "mode": ["compiles_nothing", "interprets", "good"])"));
+  EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::nothing_compiled) << report.cells[0].reason;
+  EXPECT_EQ(report.cells.at(1).status, Status::ok) << "its mode need not compile";
+  EXPECT_EQ(report.cells.at(2).status, Status::ok) << "it compiles, and reports no number";
+}
+
 TEST_F(RunTest, AWorkerThatLeavesItsProcessorsHasFailed) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor leaves nowhere to go";
   const Report report = run_to_end(request(R"("forks": 1, "threads": 1, "mode": ["wanders", "sleeps"])"));

@@ -233,6 +233,8 @@ const Variant table[] = {
     {"starves", none, "ok", "", at(run, starve)},
     {"sleeps", none, "ok", "", at(run, [](Worker& w) { w.clock = slept_clock(); })},
     {"busy", none, "ok", "", at(run, [](Worker& w) { w.clock = busy_clock(w.request); })},
+    {"compiles_nothing", none, "failed", "compiled nothing", at(hello, [](Worker& w) { w.hello.settings["compiled_graphs"] = "0"; })},
+    {"interprets", none, "ok", "", at(hello, [](Worker& w) { w.hello.settings["compiled_graphs"] = "0"; })},
     {"claims_others", none, "failed", "cover", at(run, claim_others)},
     {"compiles_longer", none, "ok", "", at(compile, [](Worker&) { ::usleep(1'200'000); })},
     {"exchanges_too_long", none, "ok", "", at(compile, [](Worker& w) { w.exchanged.bare_seconds[1] = 1000; })},

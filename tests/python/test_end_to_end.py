@@ -196,6 +196,17 @@ def test_a_step_is_compiled_once(tmp_path: Path, backend: str, mode: str) -> Non
     assert fork["settings"]["compiled_graphs"] == "1"
 
 
+def test_a_row_whose_compiler_was_off_has_failed(tmp_path: Path) -> None:
+    if not (ENVIRONMENTS / "jax/bin/python").exists():
+        pytest.skip("jax is not set up: scripts/setup --framework jax")
+    out = tmp_path / "r.json"
+    options = ["--workload", "mlp", "--dataset", "synthetic", "--backend", "jax", "--threads", 1]
+    done = assay("run", *options, *SHORT, "--environment", "JAX_DISABLE_JIT=1", "--out", out)
+    (cell,) = json.loads(out.read_text())["cells"]
+    assert cell["reason_code"] == "nothing_compiled", cell["reason"] + done.stderr
+    assert "Workers had JAX_DISABLE_JIT=1" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("loader", "mode"),
     [("resident", "fit"), ("harness", "fit"), ("harness", "fit-eager"), ("harness", "v1-graph")],

@@ -199,6 +199,7 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
     for (auto& [name, value] : *variables) value = substitute(value, values, where);
   require_mode(backend, "recommended", backend.recommended, where);
   require_mode(backend, "bare", backend.bare_mode, where);
+  for (const std::string& mode : backend.compiles) require_mode(backend, "compiling", mode, where);
   check_requirements(backend, values, where);
   return backend;
 }

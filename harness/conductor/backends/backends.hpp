@@ -103,6 +103,8 @@ struct BackendDescription {
   std::vector<Refusal> refusals;
   std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
   std::string recommended;  // the default of --mode; empty: every mode
+  std::vector<std::string>
+      compiles;  // modes that compile: a worker that reports no compiled graph in one has failed
   // Whether the timed program takes the masks of its dropouts as inputs; otherwise a second program does.
   bool timed_program_takes_masks = false;
   // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
@@ -171,6 +173,12 @@ inline Description describe(Of<BackendDescription>) {
           .optional(),
       field("recommended", &B::recommended,
             "The mode that a run takes without `--mode` (default: every mode takes part).")
+          .optional(),
+      field(
+          "compiles", &B::compiles,
+          "Modes that compile. In one of them, a worker whose setting `compiled_graphs` is 0 after the run has failed: its "
+          "row would show another mode.")
+          .not_empty()
           .optional(),
       field(
           "timed_program_takes_masks", &B::timed_program_takes_masks,

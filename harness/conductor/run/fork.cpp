@@ -191,6 +191,19 @@ void reject_divergence(Fork& fork) {
   }
 }
 
+// A framework that was told not to compile is timed as something else than its row says.
+void reject_uncompiled(Fork& fork, const Cell& cell) {
+  const auto graphs = fork.settings.find("compiled_graphs");
+  if (fork.status != Status::ok || !contains(cell.backend->compiles, cell.axes.mode) ||
+      graphs == fork.settings.end() || graphs->second != "0")
+    return;
+  end_with(fork, ReasonCode::nothing_compiled,
+           fmt::format(
+               "the mode {} compiles, but the worker compiled nothing (compiled_graphs: 0): a setting or a "
+               "variable of --environment turns {}'s compiler off",
+               cell.axes.mode, cell.backend->name));
+}
+
 // cores: those of the worker; empty: all that may be used.
 RunWindow window_of(const ConversationResult& result, const std::vector<int>& cores) {
   const auto ns = [](Clock::time_point time) {
@@ -585,6 +598,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.variables = own_variables(members.front().plan.worker, context.settings);
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, members, result, results);
+    reject_uncompiled(fork, cell);
     if (timed && context.threads) {
       fork.flags.emplace_back(quality_flag::fewer_threads);
       fork.settings["fewer_threads"] = std::to_string(*context.threads);
