@@ -72,6 +72,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
   X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \
   X(processors_left, failed, "a thread of the worker could run on a processor that is not the worker's")    \
+  X(processors_unused, failed, "threads of the worker that compute could not use all of its processors")    \
   X(nothing_compiled, failed, "a mode that compiles, but its worker compiled nothing")                      \
   X(launcher_failed, failed, "the launcher of the ranks failed or ended too early: see the text")           \
   X(other_rank_failed, failed, "this rank was ended because another one failed")                            \

@@ -370,6 +370,12 @@ TEST_F(RunTest, AWorkerThatLeavesItsProcessorsHasFailed) {
   EXPECT_EQ(report.cells.at(1).status, Status::ok) << report.cells[1].reason;
 }
 
+TEST_F(RunTest, AWorkerWhoseThreadsShareOneOfItsProcessorsHasFailed) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor leaves nothing to share";
+  const Report report = run_to_end(request(R"("forks": 1, "threads": 2, "mode": "huddles")"));
+  EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::processors_unused) << report.cells[0].reason;
+}
+
 TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
   ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;

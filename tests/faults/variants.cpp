@@ -99,6 +99,19 @@ void wander() {
   ::sched_setaffinity(0, sizeof all, &all);
 }
 
+// Two threads compute on one processor of two.
+void huddle() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+  for (int i = 0; i < 2; ++i)
+    std::thread([one] {
+      ::sched_setaffinity(0, sizeof one, &one);
+      for (volatile bool on = true; on;) {
+      }
+    }).detach();
+}
+
 // As far as it is permitted.
 void remove_own_files() {
   std::error_code ignored;
@@ -245,6 +258,7 @@ const Variant table[] = {
     {"rewrites_a_plan", none, "failed", "0001.plan.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("epochs/0001.plan.npy"); })},
     {"rewrites_operands", none, "failed", "inputs.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("data/inputs.npy"); })},
     {"wanders", none, "failed", "", at(run, [](Worker& w) { wander(); w.clock = slept_clock(); })},
+    {"huddles", none, "failed", "", at(run, [](Worker& w) { huddle(); w.clock = slept_clock(); })},
     {"meets", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, false); })},
     {"wants_room", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, true); })},
     {"no_gpu", none, "unavailable", "", at(compile, [](Worker& w) {

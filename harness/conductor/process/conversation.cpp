@@ -8,12 +8,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "harness/conductor/process/thread_watch.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/clock.hpp"
@@ -228,13 +230,15 @@ class Worker::Conversation {
   // Of the worker and its processors.
   struct Usage {
     ProcessorTimes processors{};
-    std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{};
+    std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{}, waited_ns{};
   };
   Usage usage() {
-    return {processor_times_.read(), processor_time_ns(worker_.pid()), tree_processor_time_ns(worker_.pid())};
+    return {processor_times_.read(), processor_time_ns(worker_.pid()), tree_processor_time_ns(worker_.pid()),
+            tree_waited_ns(worker_.pid())};
   }
   void note_usage(const Usage& before, const Usage& after) {
     if (before.own_cpu_ns && after.own_cpu_ns) result_.run_cpu_ns = *after.own_cpu_ns - *before.own_cpu_ns;
+    if (before.waited_ns && after.waited_ns) result_.run_waited_ns = *after.waited_ns - *before.waited_ns;
     if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
     const auto [begin, end] = *result_.ran_between;
     // The time of a child that nobody waits for is lost, so the sum may fall.
@@ -247,21 +251,28 @@ class Worker::Conversation {
   // Samples at both ends, so that the counters cover all steps.
   void begin_steps() {
     keep_samples_ = true;
+    threads_.begin(process_tree(worker_.pid()));
     gpu_phase_ = GpuPhase::steps;
     if (gpu_) sample();
   }
   void end_steps() {
     if (gpu_) sample();
+    look_at_threads(process_tree(worker_.pid()));
     keep_samples_ = false;
     gpu_phase_ = GpuPhase::afterwards;
+  }
+
+  void look_at_threads(std::span<const pid_t> processes) {
+    threads_.look(processes, run_ ? seconds_since(run_->begin) : 0);
+    result_.strayed_to = threads_.outside();
+    result_.confined_to = threads_.confined_to();
   }
 
   void sample() {
     if (plan_.sample_seconds <= 0) return;
     auto sample = sampler_.sample(worker_.pid());
     const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
-    if (keep_samples_ && !result_.strayed_to)
-      result_.strayed_to = sampler_.processor_outside(plan_.worker.cores);
+    if (keep_samples_) look_at_threads(sampler_.processes());
     if (sample && keep_samples_) {
       sample->gpu = reading;
       result_.samples.push_back(std::move(*sample));
@@ -500,6 +511,7 @@ class Worker::Conversation {
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
   WorkerSampler sampler_;
+  ThreadWatch threads_{plan_.worker.cores};
   ProcessorTimesReader processor_times_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
   std::optional<GpuSampler> gpu_;
   GpuPhase gpu_phase_ = GpuPhase::preparation;

@@ -83,7 +83,11 @@ struct ConversationResult {
   std::optional<Disturbance> run_disturbance{};
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
-  std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
+  // How long the threads of the worker and the processes below it waited for a processor between them, ready to run.
+  std::optional<std::int64_t> run_waited_ns{};
+  // During `run`, see ThreadWatch::outside() and ThreadWatch::confined_to().
+  std::optional<int> strayed_to{};
+  std::vector<int> confined_to{};
   // Processors in use when a time limit ended it: whether it computed, or waited for something.
   std::optional<double> used_at_end{};
   WorkerExit exit;  // if the worker has ended

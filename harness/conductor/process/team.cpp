@@ -283,6 +283,7 @@ ConversationResult joined(const std::vector<ConversationResult>& ranks) {
       all.ran_between = {std::min(all.ran_between->first, rank.ran_between->first),
                          std::max(all.ran_between->second, rank.ran_between->second)};
     if (!all.strayed_to) all.strayed_to = rank.strayed_to;
+    if (all.confined_to.empty()) all.confined_to = rank.confined_to;
     all.peak_rss += rank.peak_rss;
     all.start_rss += rank.start_rss;
   }

@@ -1,16 +1,13 @@
 #include "harness/conductor/process/worker_sampler.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,29 +76,28 @@ std::optional<std::int64_t> processor_time_ns(pid_t process) {
   return usage ? std::optional(usage->own_cpu_ns) : std::nullopt;
 }
 
+std::vector<pid_t> process_tree(pid_t process) {
+  std::vector<pid_t> processes{process};
+  for (std::size_t i = 0; i < processes.size(); ++i) add_children(std::to_string(processes[i]), processes);
+  return processes;
+}
+
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
   std::int64_t sum = 0;
-  std::vector<pid_t> processes{process};
-  for (std::size_t i = 0; i < processes.size(); ++i) {
-    const std::string number = std::to_string(processes[i]);
-    const auto usage = usage_of("/proc/" + number);
-    const auto own_ns = process_cpu_ns(processes[i]);  // finer than ticks
-    if (i == 0 && !(usage && own_ns)) return std::nullopt;
-    if (!usage || !own_ns) continue;  // it ended in the meantime
-    sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;
-    add_children(number, processes);
+  for (const pid_t one : process_tree(process)) {
+    const auto usage = usage_of(fmt::format("/proc/{}", one));
+    const auto own_ns = process_cpu_ns(one);  // finer than ticks
+    if (one == process && !(usage && own_ns)) return std::nullopt;
+    if (usage && own_ns) sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;  // else it ended in the meantime
   }
   return sum;
 }
 
 std::optional<std::int64_t> tree_waited_ns(pid_t process) {
-  std::vector<pid_t> processes{process};
   std::optional<std::int64_t> sum = process_waited_ns(std::to_string(process));
-  for (std::size_t i = 0; sum && i < processes.size(); ++i) {
-    const std::string number = std::to_string(processes[i]);
-    if (i > 0) *sum += process_waited_ns(number).value_or(0);
-    add_children(number, processes);
-  }
+  if (!sum) return sum;
+  for (const pid_t one : process_tree(process))
+    if (one != process) *sum += process_waited_ns(std::to_string(one)).value_or(0);
   return sum;
 }
 
@@ -158,23 +154,6 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   }
   sample.worker_cpu = last_rate_.value_or(0);
   return first ? std::nullopt : std::optional(sample);
-}
-
-std::optional<int> WorkerSampler::processor_outside(std::span<const int> cores) const {
-  if (cores.empty()) return std::nullopt;
-  for (const pid_t process : processes_) {
-    std::error_code gone;
-    for (const auto& task :
-         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
-      cpu_set_t allowed;
-      const pid_t thread = static_cast<pid_t>(std::atoi(task.path().filename().c_str()));
-      if (::sched_getaffinity(thread, sizeof allowed, &allowed) != 0) continue;
-      for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed) && std::ranges::find(cores, cpu) == cores.end())
-          return cpu;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace assay

@@ -20,6 +20,9 @@ std::optional<std::int64_t> processor_time_ns(pid_t process);
 // waited for, and a process whose parent died. Nothing if the process has ended.
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process);
 
+// The process and all its descendants.
+std::vector<pid_t> process_tree(pid_t process);
+
 // How long the threads of a process and of all its descendants have been ready to run without a processor, see
 // process_waited_ns(). Nothing if it is unknown.
 std::optional<std::int64_t> tree_waited_ns(pid_t process);
@@ -49,9 +52,6 @@ class WorkerSampler {
 
   // The processes of the last sample, the worker first; empty before the first sample.
   std::span<const pid_t> processes() const { return processes_; }
-  // A processor outside `cores` on which a thread of those processes may run; nullopt without one, or if
-  // `cores` is empty.
-  std::optional<int> processor_outside(std::span<const int> cores) const;
   // Processors in use, between the last two samples that are far enough apart; nullopt without two.
   std::optional<double> rate() const { return last_rate_; }
   // The largest sum of resident bytes up to now, including the first sample; 0 before.

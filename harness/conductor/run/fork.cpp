@@ -213,7 +213,8 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
                    .end_ns = ns(result.ran_between->second),
                    .cpu_ns = result.run_cpu_ns,
                    .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
-                   .disturbance = result.run_disturbance};
+                   .disturbance = result.run_disturbance,
+                   .waited_ns = result.run_waited_ns};
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
   return window;
@@ -408,6 +409,12 @@ void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members
         fork, ReasonCode::processors_left,
         fmt::format("a thread of the worker may run on processor {}, outside the worker's processors ({})",
                     *result.strayed_to, cores_of(members)));
+  else if (!result.confined_to.empty() && cell.axes.device == DeviceKind::cpu)
+    end_with(fork, ReasonCode::processors_unused,
+             fmt::format(
+                 "the threads that compute may run only on processor {} of the worker's processors ({}): its "
+                 "library or a variable of --environment pins them, such as OMP_PLACES",
+                 cores_text(result.confined_to), cores_of(members)));
 } catch (const Error& error) {
   end_with(fork, ReasonCode::clock_refused, error.what());
 }

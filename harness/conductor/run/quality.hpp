@@ -33,6 +33,7 @@ struct RunWindow {
   // What was taken from them; absent if it cannot be measured. Of several ranks: of the one that others disturbed most,
   // because ranks wait for each other.
   std::optional<Disturbance> disturbance{};
+  std::optional<std::int64_t> waited_ns{};  // of the threads of the worker, for a processor
 };
 // Describes the first contradiction between the worker's measurements and the conductor's; empty if there is none. A
 // worker measures its own steps, but:

@@ -1,0 +1,75 @@
+#include "harness/conductor/process/thread_watch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+constexpr double min_share_of_compute = 0.1;
+
+}  // namespace
+
+std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes) {
+  std::map<pid_t, ThreadSeen> threads;
+  for (const pid_t process : processes) {
+    std::error_code gone;
+    for (const auto& task :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+      const pid_t thread = static_cast<pid_t>(std::atoi(task.path().filename().c_str()));
+      ThreadSeen seen;
+      if (::sched_getaffinity(thread, sizeof seen.allowed, &seen.allowed) != 0) continue;
+      std::ifstream(task.path() / "schedstat") >>
+          seen.cpu_ns;  // three numbers: the first is its time on a processor
+      threads.emplace(thread, seen);
+    }
+  }
+  return threads;
+}
+
+void ThreadWatch::begin(std::span<const pid_t> processes) {
+  before_.clear();
+  outside_.reset();
+  confined_to_.clear();
+  if (cores_.empty()) return;
+  for (const auto& [thread, seen] : threads_of(processes)) before_[thread] = seen.cpu_ns;
+}
+
+void ThreadWatch::look(const std::map<pid_t, ThreadSeen>& threads, double seconds) {
+  if (cores_.empty() || threads.empty()) return;
+  cpu_set_t of_all, of_busy;
+  CPU_ZERO(&of_all);
+  CPU_ZERO(&of_busy);
+  std::size_t busy = 0;
+  for (const auto& [thread, seen] : threads) {
+    CPU_OR(&of_all, &of_all, &seen.allowed);
+    const auto then = before_.find(thread);
+    const std::int64_t used_ns = seen.cpu_ns - (then == before_.end() ? 0 : then->second);
+    if (1e-9 * static_cast<double>(used_ns) < min_share_of_compute * seconds) continue;
+    ++busy;
+    CPU_OR(&of_busy, &of_busy, &seen.allowed);
+  }
+  const auto is_in = [](int cpu, const cpu_set_t& set) {
+    return CPU_ISSET(static_cast<unsigned>(cpu), &set);
+  };
+  for (int cpu = 0; cpu < CPU_SETSIZE && !outside_; ++cpu)
+    if (is_in(cpu, of_all) && std::ranges::find(cores_, cpu) == cores_.end()) outside_ = cpu;
+  const auto own = [&](const cpu_set_t& set) {
+    std::vector<int> found;
+    std::ranges::copy_if(cores_, std::back_inserter(found), [&](int cpu) { return is_in(cpu, set); });
+    return found;
+  };
+  confined_to_ = own(of_all);
+  if (confined_to_.size() < cores_.size()) return;
+  confined_to_ = own(of_busy);
+  if (busy < 2 || confined_to_.size() >= std::min(busy, cores_.size())) confined_to_.clear();
+}
+
+}  // namespace assay
