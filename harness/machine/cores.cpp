@@ -3,15 +3,18 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/machine/hardware_info.hpp"
 
 namespace assay {
@@ -32,6 +35,36 @@ const std::vector<int>& usable_cores() {
   static const std::vector<int> cores = find_cores();
   return cores;
 }
+
+int threads_within(std::size_t processors, std::optional<double> quota) {
+  const double whole = quota ? std::ceil(*quota) : HUGE_VAL;
+  return static_cast<int>(std::max(1.0, std::min(static_cast<double>(processors), whole)));
+}
+
+std::optional<double> cpu_quota() {
+  static const std::optional<double> quota = [] {
+    const nlohmann::json limits = control_group_limits("/");
+    const auto found = limits.find("cpu_quota");
+    return found != limits.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+  }();
+  return quota;
+}
+
+std::string overload_text(std::int64_t threads, std::size_t processors, std::optional<double> quota) {
+  if (threads > static_cast<std::int64_t>(processors))
+    return fmt::format(
+        "{} threads share {} processors: the program may use no more, so the numbers are those of an "
+        "overloaded machine.",
+        threads, processors);
+  const int within = threads_within(processors, quota);
+  if (threads <= within) return {};
+  return fmt::format(
+      "{} threads share a CPU quota of {:g} processors: the control group stops them when it is used up, and such rounds "
+      "do not count; use --threads {}, or raise the quota.",
+      threads, *quota, within);
+}
+
+int usable_threads() { return threads_within(usable_cores().size(), cpu_quota()); }
 
 std::vector<int> worker_cores(int threads, int lane) {
   const auto& all = usable_cores();

@@ -1,6 +1,9 @@
 // Chooses the cores of a worker and of the conductor.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +11,16 @@ namespace assay {
 
 // The logical CPUs that this process could use at its start; one CPU of each physical core comes first.
 const std::vector<int>& usable_cores();
+
+// The threads that can compute at the same time on so many processors under a CPU quota, in processors; at least 1.
+int threads_within(std::size_t processors, std::optional<double> quota);
+// The same for this process: usable_cores() under the quota of its control group.
+int usable_threads();
+// The CPU quota of the control group of this process, in processors; nothing without one.
+std::optional<double> cpu_quota();
+
+// What to expect of a run with so many threads on so many processors under a CPU quota; empty if they have enough.
+std::string overload_text(std::int64_t threads, std::size_t processors, std::optional<double> quota);
 
 // The cores of a worker with a budget of `threads`: the first `threads` of them. Empty (no affinity) if the
 // budget is larger than the machine. lane: number of a worker that runs next to others, from 0; each lane

@@ -77,6 +77,26 @@ std::optional<double> quota_v1(const fs::path& folder) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
+// The number after a name in a file with such lines.
+std::optional<std::int64_t> counter_in(const std::string& lines, std::string_view name) {
+  std::istringstream in(lines);
+  std::string word;
+  for (std::int64_t value = 0; in >> word >> value;)
+    if (word == name) return value;
+  return std::nullopt;
+}
+
+void add_stops(std::optional<QuotaStops>& all, const fs::path& folder) {
+  const std::string counted = file_text(folder / "cpu.stat").value_or("");
+  const auto count = counter_in(counted, "nr_throttled");
+  if (!count) return;
+  if (!all) all.emplace();
+  all->count += *count;
+  // Version 1 has nanoseconds, version 2 microseconds.
+  all->ns += counter_in(counted, "throttled_time").value_or(0);
+  all->ns += 1000 * counter_in(counted, "throttled_usec").value_or(0);
+}
+
 std::optional<std::int64_t> memory_v1(const fs::path& folder) {
   const auto limit = file_integer(folder / "memory.limit_in_bytes");
   return limit && *limit < unlimited_v1 ? limit : std::nullopt;
@@ -109,6 +129,18 @@ Json control_group_limits(const fs::path& root) {
                            : Json(nullptr)},
           {"cpu_quota", encode(quota)},
           {"memory_limit", encode(memory)}};
+}
+
+std::optional<QuotaStops> quota_stops(const std::string& process, const fs::path& root) {
+  const fs::path mount = root / "sys/fs/cgroup";
+  const std::string groups = file_text(root / "proc" / process / "cgroup").value_or("");
+  std::optional<QuotaStops> all;
+  const auto add = [&](const fs::path& folder) { add_stops(all, folder); };
+  if (std::error_code ignored; fs::exists(mount / "cpu", ignored))
+    upwards(mount / "cpu", group(groups, "cpu").value_or("/"), add);
+  else
+    upwards(mount, group(groups, "").value_or("/"), add);
+  return all;
 }
 
 namespace {
@@ -189,7 +221,7 @@ Json unsteady(const Json& environment) {
   const Json& group = environment["control_group"];
   if (group["cpu_quota"].is_number())
     add(fmt::format("a container may use {:.2f} cores", group["cpu_quota"].get<double>()),
-        "use at most that many --threads");
+        "use at most that many --threads, as by default; rounds in which the quota stops a worker do not count");
   if (group["memory_limit"].is_number())
     add(fmt::format("a container may use {:.1f} GiB of memory",
                     group["memory_limit"].get<double>() * 0x1p-30),

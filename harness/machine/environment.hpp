@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +33,14 @@ std::int64_t gpu_cache(const nlohmann::json& environment);
 // it is not reported. Version 1 if its cpu or memory controller is mounted, even next to version 2. Reads
 // files below `root`.
 nlohmann::json control_group_limits(const std::filesystem::path& root);
+
+// How often and how long the CPU quotas of the control groups of a process have stopped it, summed over its group, those
+// around it and their processors. Nothing if no group counts it. `process`: its number, or "self".
+struct QuotaStops {
+  std::int64_t count = 0, ns = 0;
+};
+std::optional<QuotaStops> quota_stops(const std::string& process = "self",
+                                      const std::filesystem::path& root = "/");
 
 // Settings that may differ between two starts of the program on one machine, and affect speed.
 

@@ -1,6 +1,7 @@
 #include "harness/report/fork_time.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "harness/core/statistics.hpp"
@@ -47,7 +48,7 @@ namespace {
 // The observations of a round's forks.
 struct Votes {
   int forks = 0, stolen = 0;
-  bool disturbed = false;
+  bool disturbed = false, quota = false;
 };
 
 // A single fork cannot show whether the hypervisor takes time or the program often waits for it.
@@ -55,7 +56,7 @@ bool was_disturbed(const Votes& votes) {
   return votes.disturbed || (votes.stolen > 1 && 2 * votes.stolen > votes.forks);
 }
 
-std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
+std::map<int, Votes> votes_of(std::span<CellReport* const> group) {
   std::map<int, Votes> rounds;
   for (const CellReport* cell : group)
     for (const Fork& fork : cell->forks) {
@@ -63,24 +64,28 @@ std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
       if (fork.status == Status::ok) ++votes.forks;
       if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
       if (contains(fork.flags, quality_flag::disturbed)) votes.disturbed = true;
+      if (contains(fork.flags, quality_flag::quota)) votes.quota = true;
     }
-  std::set<int> disturbed;
-  for (const auto& [round, votes] : rounds)
-    if (was_disturbed(votes)) disturbed.insert(round);
-  return disturbed;
+  return rounds;
+}
+
+// Sets or removes a flag; returns true if it changed.
+bool set_flag(Fork& fork, const char* flag, bool is) {
+  const bool was = std::erase(fork.flags, flag) > 0;
+  if (is) fork.flags.emplace_back(flag);
+  return was != is;
 }
 
 }  // namespace
 
 bool mark_disturbances(std::span<CellReport* const> group) {
   bool changed = mark_worse_placed(group);
-  const std::set<int> disturbed = disturbed_rounds(group);
+  const std::map<int, Votes> rounds = votes_of(group);
   for (CellReport* cell : group)
     for (Fork& fork : cell->forks) {
-      const bool was = std::erase(fork.flags, quality_flag::disturbed_round) > 0;
-      const bool is = disturbed.contains(fork.round);
-      if (is) fork.flags.emplace_back(quality_flag::disturbed_round);
-      changed = changed || was != is;
+      const Votes& votes = rounds.at(fork.round);
+      changed = set_flag(fork, quality_flag::disturbed_round, was_disturbed(votes)) || changed;
+      changed = set_flag(fork, quality_flag::quota_round, votes.quota) || changed;
     }
   return changed;
 }
@@ -92,8 +97,10 @@ void mark_disturbances(std::vector<CellReport>& cells) {
 }
 
 bool counts(const Fork& fork) {
-  return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round) &&
-         !contains(fork.flags, quality_flag::placement) && !contains(fork.flags, quality_flag::fewer_threads);
+  return fork.status == Status::ok &&
+         std::ranges::none_of(std::array{quality_flag::disturbed_round, quality_flag::quota_round,
+                                         quality_flag::placement, quality_flag::fewer_threads},
+                              [&](const char* flag) { return contains(fork.flags, flag); });
 }
 
 namespace {
@@ -137,16 +144,18 @@ int uncounted_forks(std::span<const CellReport* const> cells) {
 
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
   std::map<std::string, int> seen;
-  int ok = 0, counted = 0;
+  int ok = 0, counted = 0, stopped = 0;
   for (const Fork& fork : forks) {
     if (fork.status == Status::ok) ++ok;
+    if (fork.status == Status::ok && contains(fork.flags, quality_flag::quota_round)) ++stopped;
     if (!counts(fork)) continue;
     ++counted;
     for (const std::string& flag : fork.flags)
       if (flag != quality_flag::stolen) ++seen[flag];
   }
   std::vector<std::string> flags;
-  if (ok > 0 && counted == 0) flags.emplace_back(quality_flag::disturbed);
+  if (ok > 0 && counted == 0 && stopped > 0) flags.emplace_back(quality_flag::quota);
+  if (ok > 0 && counted == 0 && stopped < ok) flags.emplace_back(quality_flag::disturbed);
   for (const auto& [flag, number] : seen)
     if (2 * number > counted) flags.push_back(flag);
   return flags;

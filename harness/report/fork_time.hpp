@@ -38,6 +38,8 @@ inline constexpr const char* disturbed = "disturbed";  // other processes used t
 inline constexpr const char* stolen = "stolen";        // the hypervisor took them
 inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
 inline constexpr const char* disturbed_round = "disturbed_round";
+inline constexpr const char* quota = "cpu_quota";  // the quota of the control group stopped it
+inline constexpr const char* quota_round = "cpu_quota_round";
 inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
 // It had fewer threads than its cell, because the machine was busy.
 inline constexpr const char* fewer_threads = "fewer_threads";
@@ -49,14 +51,14 @@ bool is_disturbed(const Fork& fork);
 
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: so a fork is never
 // dropped because of its own program. A round is disturbed if one of its forks is disturbed, or if more than half of its
-// forks, and at least two, are stolen. Sets the flags disturbed_round and placement (core_placement.hpp) of every fork of
-// the group (cells with one group_title()) as they apply, and removes them from all others. Returns true if a fork's
-// flag changed.
+// forks, and at least two, are stolen. A round in which a CPU quota stopped a fork does not count either. Sets the flags
+// disturbed_round, cpu_quota_round and placement (core_placement.hpp) of every fork of the group (cells with one
+// group_title()) as they apply, and removes them from all others. Returns true if a fork's flag changed.
 bool mark_disturbances(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbances(std::vector<CellReport>& cells);
 
-// Whether the fork's times count: ok, not in a disturbed round, and without the flags placement and fewer_threads. Placement is
+// Whether the fork's times count: ok, not in a disturbed round or one that a quota stopped, and without the flags placement and fewer_threads. Placement is
 // read outside of the program, so it drops only the fork itself.
 bool counts(const Fork& fork);
 // The time of a step, on average over the timed blocks; nothing if no block was timed.
@@ -70,7 +72,7 @@ std::optional<double> undisturbed_step_at_least(const Fork& fork);
 // The largest number of forks of one of these cells that are ok but do not count.
 int uncounted_forks(std::span<const CellReport* const> cells);
 
-// The quality flags of a cell, from its forks: `disturbed` if every round was disturbed, and each other flag
+// The quality flags of a cell, from its forks: if none counts, `disturbed` or `cpu_quota`, and each other flag
 // that more than half of the forks that count have. `stolen` is only a flag of forks, because the time that a
 // hypervisor takes depends on how often a program waits.
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks);

@@ -84,6 +84,8 @@ struct Fork {
   std::optional<std::int64_t> loopback_bytes{};
   std::optional<Disturbance> disturbance{};
   std::optional<CorePlacement> placement{};
+  std::optional<std::int64_t>
+      quota_stopped_ns{};  // of the run; of several ranks: of the one that it stopped most
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown

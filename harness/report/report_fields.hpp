@@ -207,7 +207,8 @@ inline Description describe(Of<Fork>) {
           "processors), `stolen` (the hypervisor took over 3 % of them), `placement` (the host had some of them on one "
           "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
           "fork that it is compared with was disturbed in this round, or most forks were stolen: the round does not "
-          "count), `fewer_threads` (the machine was busy, and it had fewer threads than its cell: the fork does not count), `throttled` (the GPU), `profiled`.")
+          "count), `cpu_quota` (the CPU quota of the control group stopped it for over 1 % of the run), "
+          "`cpu_quota_round` (it stopped a fork of this round: the round does not count), `fewer_threads` (the machine was busy, and it had fewer threads than its cell: the fork does not count), `throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
             "Other reasons to doubt its numbers, which do not affect its rank: foreign processes on the "
@@ -248,6 +249,12 @@ inline Description describe(Of<Fork>) {
           .left_out_by_default(),
       field("placement", &Fork::placement,
             "Where the host had the worker's processors; absent for a single one.")
+          .left_out_by_default(),
+      field(
+          "quota_stopped_ns", &Fork::quota_stopped_ns,
+          "How long the CPU quota of the control group stopped its processes during the whole run, summed over "
+          "processors; absent if no group counts it.")
+          .at_least(0)
           .left_out_by_default(),
       field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
       field(

@@ -1,5 +1,7 @@
 #include "harness/conductor/cli/run_options.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -128,12 +130,8 @@ std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
   std::int64_t max_threads = 0;
   for (const Cell& cell : cells)
     if (cell.runnable()) max_threads = std::max(max_threads, cell.axes.threads_of_all_ranks());
-  const std::int64_t here = std::ssize(usable_cores());
-  if (max_threads <= here) return {};
-  return {fmt::format(
-      "{} threads share {} processors: the program may use no more, so the numbers are those of an "
-      "overloaded machine.",
-      max_threads, here)};
+  std::string doubt = overload_text(max_threads, usable_cores().size(), cpu_quota());
+  return doubt.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(doubt)};
 }
 
 int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,

@@ -340,8 +340,7 @@ class Expander {
       // The computation cannot use the threads of the loader.
       const bool loads = axes.loader != LoaderKind::resident;
       const std::int64_t taken = loads ? integer_of(point, "loader-threads") : 0;
-      const std::int64_t cores =
-          std::ssize(usable_cores()) / std::max<std::int64_t>(1, integer_of(point, "ranks"));
+      const std::int64_t cores = usable_threads() / std::max<std::int64_t>(1, integer_of(point, "ranks"));
       axes.threads = static_cast<int>(std::max<std::int64_t>(1, cores - taken));
     }
     axes.dataset = find_dataset(axes.dataset).name;

@@ -146,7 +146,7 @@ void resolve_op(Cell& cell, const OptionValues& point) {
   axes.loader_workers = 0;
   axes.measure = "steps";
   axes.cache = CacheState::warm;
-  axes.threads = static_cast<int>(usable_cores().size());
+  axes.threads = usable_threads();
   set_fields(axes, point);
   axes.size = op.canonical(axes.size);
   resolve_variant(cell, nullptr, point);

@@ -19,6 +19,9 @@ std::string flags_text(const std::vector<std::string>& flags) {
   const auto words = [](const std::string& flag) -> std::string {
     if (flag == quality_flag::disturbed)
       return "in every round other processes used the processors, or the hypervisor took or moved them";
+    if (flag == quality_flag::quota)
+      return "in every round the CPU quota of the control group stopped the threads of a worker: use at most as many "
+             "--threads as the quota has processors, or raise it";
     if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
     if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
     return flag;
@@ -90,6 +93,10 @@ std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& gro
 }
 
 std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
+  for (const std::size_t i : group.cells)
+    if (contains(all.report_cell(i).flags, quality_flag::quota))
+      return "Nothing is ranked: in every round the CPU quota of the control group stopped the threads of a worker. Use "
+             "at most as many --threads as the quota has processors, or raise it, and run again.";
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
       return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or "

@@ -45,19 +45,25 @@ void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& grou
 }
 
 void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
-  std::set<int> rounds;
+  std::set<int> rounds, stopped;
   int forks = 0, misplaced = 0;
   for (const std::size_t i : group.cells)
     for (const Fork& fork : all.report_cell(i).forks) {
       ++forks;
       if (contains(fork.flags, quality_flag::placement)) ++misplaced;
       if (contains(fork.flags, quality_flag::disturbed_round)) rounds.insert(fork.round + 1);
+      if (contains(fork.flags, quality_flag::quota_round)) stopped.insert(fork.round + 1);
     }
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
         "Other processes or the hypervisor used the processors in round{} {}, so {}.",
         rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
         rounds.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
+  if (!stopped.empty())
+    table.notes.push_back(fmt::format(
+        "The CPU quota of the control group stopped the threads of a worker in round{} {}, so {}; use fewer --threads.",
+        stopped.size() == 1 ? "" : "s", fmt::join(stopped, ", "),
+        stopped.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
   if (misplaced > 0)
     table.notes.push_back(fmt::format(
         "During {} of {} forks the host had the processors on one core, or further apart than at other times; those "

@@ -22,6 +22,7 @@
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/protocol/disturbance.hpp"
 #include "harness/protocol/step_counter.hpp"
@@ -231,13 +232,16 @@ class Worker::Conversation {
   struct Usage {
     ProcessorTimes processors{};
     std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{}, waited_ns{};
+    std::optional<QuotaStops> stops{};
   };
   Usage usage() {
     return {processor_times_.read(), processor_time_ns(worker_.pid()), tree_processor_time_ns(worker_.pid()),
-            tree_waited_ns(worker_.pid())};
+            tree_waited_ns(worker_.pid()), quota_stops(std::to_string(worker_.pid()))};
   }
   void note_usage(const Usage& before, const Usage& after) {
     if (before.own_cpu_ns && after.own_cpu_ns) result_.run_cpu_ns = *after.own_cpu_ns - *before.own_cpu_ns;
+    if (before.stops && after.stops)
+      result_.quota_stopped_ns = std::max<std::int64_t>(0, after.stops->ns - before.stops->ns);
     if (before.waited_ns && after.waited_ns) result_.run_waited_ns = *after.waited_ns - *before.waited_ns;
     if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
     const auto [begin, end] = *result_.ran_between;

@@ -85,6 +85,8 @@ struct ConversationResult {
   std::chrono::steady_clock::time_point last_heard{};
   // How long the threads of the worker and the processes below it waited for a processor between them, ready to run.
   std::optional<std::int64_t> run_waited_ns{};
+  // How long a CPU quota stopped the worker between them, see quota_stops().
+  std::optional<std::int64_t> quota_stopped_ns{};
   // During `run`, see ThreadWatch::outside() and ThreadWatch::confined_to().
   std::optional<int> strayed_to{};
   std::vector<int> confined_to{};

@@ -214,7 +214,8 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
                    .cpu_ns = result.run_cpu_ns,
                    .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
                    .disturbance = result.run_disturbance,
-                   .waited_ns = result.run_waited_ns};
+                   .waited_ns = result.run_waited_ns,
+                   .quota_stopped_ns = result.quota_stopped_ns};
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
   return window;
@@ -335,6 +336,9 @@ Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const
   reject_other_plan(measured, cell.measure);
   if (const std::string contradiction = contradiction_in_clock(measured, window); !contradiction.empty())
     throw Error(contradiction);
+  measured.quota_stopped_ns = window.quota_stopped_ns;
+  if (stopped_by_quota(window)) measured.flags.emplace_back(quality_flag::quota);
+  warn_of_own_threads(measured, window, cell);
   if (waited_for_others(measured, window)) {
     measured.disturbance = window.disturbance;
     measured.flags.emplace_back(quality_flag::disturbed);
@@ -373,6 +377,9 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
     waited = waited || contains(own.flags, quality_flag::disturbed);
+    if (contains(own.flags, quality_flag::quota) && !contains(all->flags, quality_flag::quota))
+      all->flags.emplace_back(quality_flag::quota);
+    all->quota_stopped_ns = std::max(all->quota_stopped_ns, own.quota_stopped_ns);
     records.push_back({.rank = members[i].place.rank,
                        .cores = cores_of(members[i]),
                        .blocks = std::move(own.blocks),

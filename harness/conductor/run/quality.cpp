@@ -229,6 +229,7 @@ struct Coverage {
 Coverage coverage_of(const Fork& fork, const RunWindow& window) {
   std::map<int, Evaluated> evaluated = evaluated_after(fork);
   Coverage all;
+  all.excused += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
   for_each_gap(fork, window, [&](const Block& block, const Block* next, double gap) {
     if (block.kind == BlockKind::timed) {
       all.covered += block_seconds(block);
@@ -332,6 +333,27 @@ std::string contradiction_in_clock(const Fork& fork, const RunWindow& window) {
   if (found.empty()) found = unstamped_time(fork, window);
   if (found.empty()) found = contradiction_in_processor_time(fork, window);
   return found;
+}
+
+bool stopped_by_quota(const RunWindow& window) {
+  constexpr double max_stopped = 0.01;
+  const auto length = static_cast<double>(window.end_ns - window.begin_ns);
+  return window.quota_stopped_ns && static_cast<double>(*window.quota_stopped_ns) > max_stopped * length;
+}
+
+void warn_of_own_threads(Fork& fork, const RunWindow& window, const Cell& cell) {
+  constexpr double min_waited = 0.75;  // MXNet, whose engine has threads of its own, waits for 0.4
+  if (!window.waited_ns || !window.disturbance || others_disturbed(window.disturbance) ||
+      window.disturbance->steal_share() > max_taken || stopped_by_quota(window) ||
+      cell.axes.all_threads() > window.processors)
+    return;
+  const double seconds = 1e-9 * static_cast<double>(window.end_ns - window.begin_ns);
+  const double waited = 1e-9 * static_cast<double>(*window.waited_ns);
+  if (waited < min_waited * seconds) return;
+  fork.warnings.push_back(fmt::format(
+      "the worker's threads waited {} for a processor in a run of {}, and no other process used its {}: more threads "
+      "compute than --threads allows, which a library or a variable of --environment may set",
+      duration_text(waited), duration_text(seconds), window.processors));
 }
 
 bool waited_for_others(const Fork& fork, const RunWindow& window) {

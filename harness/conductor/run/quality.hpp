@@ -33,7 +33,8 @@ struct RunWindow {
   // What was taken from them; absent if it cannot be measured. Of several ranks: of the one that others disturbed most,
   // because ranks wait for each other.
   std::optional<Disturbance> disturbance{};
-  std::optional<std::int64_t> waited_ns{};  // of the threads of the worker, for a processor
+  std::optional<std::int64_t> waited_ns{};         // of the threads of the worker, for a processor
+  std::optional<std::int64_t> quota_stopped_ns{};  // by the CPU quota of its control group
 };
 // Describes the first contradiction between the worker's measurements and the conductor's; empty if there is none. A
 // worker measures its own steps, but:
@@ -41,8 +42,8 @@ struct RunWindow {
 //   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
-//     the end of the last block; 3 ms for each block and each evaluation, and 100 ms once, may be missing on top, see
-//     waited_for_others();
+//     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, and the time for which a CPU quota
+//     stopped it may be missing on top, see waited_for_others();
 //   - all blocks and evaluations must cover the time from the worker's first progress to its last, but for a tenth of
 //     theirs, at least 0.2 s, and 3 ms for each: the conductor stamps both, so a worker's clock cannot run slowly;
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
@@ -56,6 +57,13 @@ std::string contradiction_in_clock(const Fork& fork, const RunWindow& window);
 // count. What the worker itself reports of others excuses nothing, and without the conductor's measurement nothing is
 // excused.
 bool waited_for_others(const Fork& fork, const RunWindow& window);
+
+// Adds a warning if the worker's threads waited for a processor for three quarters of the window or more, summed over threads, and
+// nothing else used its processors: then more of them compute than the cell has threads.
+void warn_of_own_threads(Fork& fork, const RunWindow& window, const Cell& cell);
+
+// Whether a CPU quota stopped the worker for more than 1 % of the window.
+bool stopped_by_quota(const RunWindow& window);
 
 // Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the
 // rank. The step time had not become steady, or differs by more than 10 % between the halves of the steady

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A root folder with what a machine of two cores with two threads each would tell.
 class Machine : public ::testing::Test {
@@ -99,7 +100,7 @@ TEST_F(Machine, lists_causes_of_noise_with_remedies) {
   }
   for (const char* what : {"governor is powersave", "hypervisor", "2 hardware threads", "load was 1.50",
                            "1.50 cores", "swapped"})
-    EXPECT_THAT(all, ::testing::HasSubstr(what));
+    EXPECT_THAT(all, HasSubstr(what));
 }
 
 TEST_F(Machine, without_information_is_null) {
@@ -140,6 +141,40 @@ TEST_F(Machine, has_limits_of_control_groups_version_1) {
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(control_group_limits(root_),
             json({{"version", 1}, {"cpu_quota", nullptr}, {"memory_limit", nullptr}}));
+}
+
+TEST_F(Machine, CountsTheStopsOfAQuotaInBothVersions) {
+  write("proc/77/cgroup", "0::/slice/inner\n");
+  write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+  write("sys/fs/cgroup/slice/cpu.stat", "usage_usec 9\nnr_periods 5\nnr_throttled 2\nthrottled_usec 30\n");
+  write("sys/fs/cgroup/slice/inner/cpu.stat",
+        "usage_usec 9\nnr_periods 5\nnr_throttled 1\nthrottled_usec 4\n");
+  const auto stops = quota_stops("77", root_);
+  ASSERT_TRUE(stops);
+  EXPECT_EQ(stops->count, 3);
+  EXPECT_EQ(stops->ns, 34'000);
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  EXPECT_FALSE(quota_stops("77", root_));
+  write("proc/77/cgroup", "5:cpuacct,cpu:/docker/abc\n");
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.stat", "nr_periods 5\nnr_throttled 3\nthrottled_time 700\n");
+  ASSERT_TRUE(quota_stops("77", root_));
+  EXPECT_EQ(quota_stops("77", root_)->ns, 700);
+}
+
+TEST(Threads, AreAtMostTheQuotaRoundedUp) {
+  EXPECT_EQ(threads_within(8, {}), 8);
+  EXPECT_EQ(threads_within(8, 0.5), 1);
+  EXPECT_EQ(threads_within(8, 2.0), 2);
+  EXPECT_EQ(threads_within(8, 2.1), 3);
+  EXPECT_EQ(threads_within(2, 16.0), 2);
+}
+
+TEST(Threads, ThatAreTooManyAreNamedWithTheQuota) {
+  EXPECT_EQ(overload_text(2, 2, {}), "");
+  EXPECT_EQ(overload_text(1, 2, 0.5), "");
+  EXPECT_THAT(overload_text(2, 2, 0.5), HasSubstr("a CPU quota of 0.5 processors"));
+  EXPECT_THAT(overload_text(2, 2, 0.5), HasSubstr("--threads 1"));
+  EXPECT_THAT(overload_text(4, 2, 0.5), HasSubstr("4 threads share 2 processors"));
 }
 
 TEST_F(Machine, knows_the_core_of_each_logical_cpu) {

@@ -267,6 +267,17 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
   EXPECT_TRUE(curves().rows.empty());
 }
 
+TEST(Summary, NamesAQuotaThatStoppedWorkers) {
+  Report report = test::sample_report(2);
+  report.cells[0].flags = {"cpu_quota"};
+  for (CellReport& cell : report.cells) cell.forks[1].flags = {"cpu_quota_round"};
+  const std::string text = text_of(report);
+  EXPECT_THAT(text,
+              HasSubstr("the CPU quota of the control group stopped the threads of a worker: use at most"));
+  EXPECT_THAT(text,
+              HasSubstr("stopped the threads of a worker in round 2, so it does not count for any cell"));
+}
+
 TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
   Report report = test::sample_report(2);
   EXPECT_THAT(text_of(report), Not(HasSubstr("--environment")));

@@ -57,6 +57,13 @@ TEST(ClockContradiction, RefusesBlocksOutsideOfTheRun) {
   EXPECT_THAT(found_in(run), HasSubstr("begins before the conductor sent"));
 }
 
+TEST(ClockContradiction, ExcusesTheTimeForWhichAQuotaStoppedTheWorker) {
+  TimedRun run = run_of(100 * ms, 60 * ms);
+  EXPECT_THAT(found_in(run), HasSubstr("cover"));
+  run.window.quota_stopped_ns = 600 * ms;
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
 TEST(ClockContradiction, RefusesBlocksThatAreATenthAsLong) {
   EXPECT_THAT(found_in(run_of(10 * ms, 90 * ms)), HasSubstr("cover"));
   EXPECT_THAT(found_in(run_of(50 * ms, 50 * ms)), HasSubstr("cover"));

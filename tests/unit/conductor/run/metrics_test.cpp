@@ -103,6 +103,23 @@ TEST(Metrics, FlagACellForWhatMoreThanHalfOfItsForksHave) {
   EXPECT_THAT(cell(forks).flags, ::testing::ElementsAre(quality_flag::throttled));
 }
 
+TEST(Metrics, LeaveOutRoundsInWhichAQuotaStoppedAWorker) {
+  CellReport fast = cell({steps_fork(0, 100), steps_fork(1, 110)}),
+             slow = cell({steps_fork(0, 900), steps_fork(1, 200)});
+  slow.forks[0].flags = {quality_flag::quota};
+  const std::vector<CellReport*> group{&fast, &slow};
+  EXPECT_TRUE(mark_disturbances(group));
+  EXPECT_FALSE(mark_disturbances(group)) << "nothing changes the second time";
+  EXPECT_FALSE(counts(fast.forks[0]));
+  EXPECT_TRUE(counts(fast.forks[1]));
+  EXPECT_FALSE(is_disturbed(slow.forks[0])) << "no other process was there";
+  EXPECT_TRUE(quality_flags(slow.forks).empty());
+  slow.forks[1].flags = {quality_flag::quota};
+  mark_disturbances(group);
+  for (const CellReport* one : group)
+    EXPECT_THAT(quality_flags(one->forks), ::testing::ElementsAre(quality_flag::quota));
+}
+
 TEST(Metrics, a_fork_that_crashed_is_neither_clean_nor_counted) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
   forks[1].flags = in_disturbed_round;
@@ -327,6 +344,38 @@ TEST(Quality, FlagsWhatOthersTook) {
   EXPECT_THAT(flags_of(watched_fork(1900, 81, 0)), ::testing::ElementsAre(quality_flag::disturbed));
   EXPECT_THAT(flags_of(watched_fork(1900, 0, 81)), ::testing::ElementsAre(quality_flag::stolen));
   EXPECT_THAT(flags_of(watched_fork(1900, -30, -30)), ::testing::IsEmpty());
+}
+
+TEST(Quality, KnowsWhetherAQuotaStoppedIt) {
+  RunWindow window{.begin_ns = 0, .end_ns = 1'000'000'000};
+  EXPECT_FALSE(stopped_by_quota(window));
+  window.quota_stopped_ns = 9'000'000;
+  EXPECT_FALSE(stopped_by_quota(window));
+  window.quota_stopped_ns = 11'000'000;
+  EXPECT_TRUE(stopped_by_quota(window));
+}
+
+TEST(Quality, WarnsOfMoreThreadsThanProcessors) {
+  const auto warnings = [](const RunWindow& window) {
+    Fork fork;
+    Cell cell;
+    cell.axes.threads = 2;
+    warn_of_own_threads(fork, window, cell);
+    return fork.warnings;
+  };
+  RunWindow window{.begin_ns = 0, .end_ns = 1'000'000'000, .processors = 2};
+  window.disturbance = watched_fork(2000, 0, 0).disturbance;
+  window.waited_ns = 900'000'000;
+  EXPECT_THAT(warnings(window),
+              ::testing::ElementsAre(::testing::HasSubstr("more threads compute than --threads")));
+  window.waited_ns = 200'000'000;
+  EXPECT_THAT(warnings(window), ::testing::IsEmpty());
+  window.waited_ns = 900'000'000;
+  window.disturbance = watched_fork(1500, 500, 0).disturbance;
+  EXPECT_THAT(warnings(window), ::testing::IsEmpty()) << "it waited for others";
+  window.disturbance = watched_fork(2000, 0, 0).disturbance;
+  window.quota_stopped_ns = 500'000'000;
+  EXPECT_THAT(warnings(window), ::testing::IsEmpty()) << "the quota stopped it";
 }
 
 TEST(Quality, WarnsOfWhatTheHypervisorTook) {
