@@ -1,6 +1,7 @@
 #include "harness/core/paths.hpp"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,6 +77,11 @@ std::filesystem::path temporary_folder() {
   if (!fs::is_directory(folder, ignored))
     throw IoError("scratch", folder, "does not exist or is not a folder; set TMPDIR to a writable folder");
   return folder;
+}
+
+bool may_execute_in(const std::filesystem::path& folder) {
+  struct statvfs found{};
+  return ::statvfs(folder.c_str(), &found) != 0 || (found.f_flag & ST_NOEXEC) == 0;
 }
 
 std::filesystem::path cache_folder() {

@@ -27,6 +27,10 @@ std::string why_nothing_is_cached();
 // $TMPDIR, else /tmp, as an absolute path. Throws IoError if it is not a folder.
 std::filesystem::path temporary_folder();
 
+// Whether programs and libraries may be executed from a folder: it is not on a file system that is mounted noexec. True if
+// that is unknown.
+bool may_execute_in(const std::filesystem::path& folder);
+
 // The folder of this user's programs and data: $XDG_DATA_HOME, else $HOME/.local/share. Nothing if neither is
 // set.
 std::optional<std::filesystem::path> data_home();

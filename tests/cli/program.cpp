@@ -1,6 +1,9 @@
 #include "tests/cli/program.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +76,15 @@ Outcome assay(const Invocation& invocation, const fs::path& folder) {
     redirect(out, O_WRONLY | O_CREAT | O_TRUNC, 1);
     redirect(err, O_WRONLY | O_CREAT | O_TRUNC, 2);
     if (chdir(where.c_str()) != 0) _exit(126);
+    if (invocation.has_no_proc &&
+        (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+         mount("none", "/proc", "tmpfs", 0, nullptr) != 0))
+      _exit(cannot_hide);
+    if (invocation.stack_bytes > 0) {
+      const rlimit stack{invocation.stack_bytes,
+                         invocation.stack_is_final ? invocation.stack_bytes : RLIM_INFINITY};
+      if (setrlimit(RLIMIT_STACK, &stack) != 0) _exit(126);
+    }
     if (invocation.ignores_children) signal(SIGCHLD, SIG_IGN);
     execve(ASSAY_PROGRAM, argv.data(), envp.data());
     _exit(127);

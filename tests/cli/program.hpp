@@ -1,6 +1,8 @@
 // Runs the real program and keeps what it said.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -14,11 +16,17 @@ struct Outcome {
   std::string out, err;
 };
 
+inline constexpr int cannot_hide = 125;
+
 struct Invocation {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment = {};  // over a small fixed one
   std::string input = {};
   std::string redirect_out = {};  // a file for stdout instead of a pipe: "/dev/full"
+  bool has_no_proc =
+      false;  // nothing is mounted at /proc; exits with `cannot_hide` without the permission for it
+  rlim_t stack_bytes = 0;         // the limit of its stack, if not 0
+  bool stack_is_final = false;    // it cannot raise that limit
   bool ignores_children = false;  // its parent ignores SIGCHLD, as some supervisors do
 };
 

@@ -214,6 +214,21 @@ TEST(CliRun, RunsAsAlwaysIfItsParentIgnoresTheEndOfChildren) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 
+TEST(CliRun, RunsWithASmallStack) {
+  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .stack_bytes = 64 << 10});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  expect_refused({.arguments = with({"run"}, small), .stack_bytes = 64 << 10, .stack_is_final = true},
+                 "the stack is limited to 64 KiB");
+}
+
+TEST(CliRun, SaysThatProcIsMissing) {
+  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .has_no_proc = true});
+  if (outcome.code == test::cannot_hide) GTEST_SKIP() << "this user may not mount anything";
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("mount -t proc proc /proc"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
 TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
   const TemporaryFolder folder;
   const auto said = [&](const char* forks) {

@@ -243,7 +243,7 @@ std::string support_page(const std::vector<BackendDescription>& backends);
 
 // The folders of files outside the program: backends, configs, environments.
 
-// The folder of the running executable. In a build folder this is <source>/build/<preset>.
+// The folder of the running executable. Throws ConfigError without /proc. In a build folder this is <source>/build/<preset>.
 std::filesystem::path executable_folder();
 
 // Folders whose subfolders are backends: those that $ASSAY_BACKENDS adds, then those of the program.

@@ -2,6 +2,9 @@
 
 #include <system_error>
 
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
 
 namespace assay {
@@ -14,7 +17,12 @@ namespace fs = std::filesystem;
 fs::path executable_folder() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path(".") : self.parent_path();
+  if (error)
+    throw ConfigError(fmt::format(
+        "[proc] /proc/self/exe cannot be read: {}; Assay finds its own files and watches its workers through "
+        "/proc: mount it (mount -t proc proc /proc)",
+        error.message()));
+  return self.parent_path();
 }
 
 std::vector<fs::path> backend_folders() {

@@ -1,6 +1,8 @@
 #include "harness/conductor/cli/application.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +105,24 @@ void fill_standard_descriptors() {
   }
 }
 
+// Gives threads and workers the usual stack, as far as the hard limit permits. A small one would crash them somewhere.
+void require_stack() {
+  constexpr rlim_t usual = 8 << 20, min = 1 << 20;  // bytes
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= usual) return;
+  limit.rlim_cur = std::min(usual, limit.rlim_max);
+  if (limit.rlim_cur < min)
+    throw UsageError(fmt::format(
+        "the stack is limited to {} KiB, and frameworks need {} KiB: raise the limit before the call (ulimit -s {})",
+        limit.rlim_max >> 10, min >> 10, usual >> 10));
+  if (::setrlimit(RLIMIT_STACK, &limit) != 0) return;
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, limit.rlim_cur);
+  ::pthread_setattr_default_np(&attributes);  // it was taken from the limit when the program began
+  ::pthread_attr_destroy(&attributes);
+}
+
 }  // namespace
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -130,6 +150,7 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
+  require_stack();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file size limit (ulimit -f)
   CLI::App app(description, "assay");

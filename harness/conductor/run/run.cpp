@@ -15,6 +15,7 @@
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/conductor/run/shard.hpp"
+#include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
@@ -37,6 +38,14 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
     if (!cell.runnable() || !cell.reads_dataset()) continue;
     std::string missing = why_missing(find_dataset(cell.axes.dataset), folders);
     if (!missing.empty()) end_with(cell, ReasonCode::dataset_missing, std::move(missing));
+  }
+}
+
+void mark_unloadable(std::vector<Cell>& cells) {
+  for (Cell& cell : cells) {
+    if (!cell.runnable()) continue;
+    std::string why = why_code_is_not_loaded(cell, may_execute_in);
+    if (!why.empty()) end_with(cell, ReasonCode::folder_not_executable, std::move(why));
   }
 }
 
@@ -69,6 +78,7 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   // Before a folder is made. The measurement reads them again.
   if (!settings.weights.empty()) PublishedWeights(settings.weights, published_networks(expansion.cells));
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
+  mark_unloadable(expansion.cells);
   if (request.shard) cut(expansion.cells, request);
   return expansion;
 }

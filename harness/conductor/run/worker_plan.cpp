@@ -13,6 +13,7 @@
 #include "harness/conductor/config/launchers.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 #include "harness/launch/passed_variables.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
@@ -154,6 +155,21 @@ Variables own_variables(const WorkerStart& worker, const RunSettings& settings) 
     if (found == shared.end() ? affects_speed(name) : found->second != value) own.emplace(name, value);
   }
   return own;
+}
+
+std::string why_code_is_not_loaded(const Cell& cell, bool (*may_execute)(const fs::path& folder)) {
+  const bool keeps_code = contains(cell.backend->compiles, cell.axes.mode) &&
+                          std::ranges::any_of(cell.backend->environment, [](const auto& one) {
+                            return one.second.find("${cache}") != std::string::npos;
+                          });
+  if (!keeps_code) return {};
+  const bool warm = cell.axes.compile_cache == CacheState::warm;
+  const fs::path folder = warm ? cache_folder() : assay::temporary_folder();
+  if (may_execute(folder)) return {};
+  return fmt::format(
+      "{} is mounted without exec, and {} loads the libraries that mode {} compiles from there; set {} to a folder from "
+      "which programs may run",
+      folder.string(), cell.backend->name, cell.axes.mode, warm ? "ASSAY_CACHE" : "TMPDIR");
 }
 
 std::string wait_policy(const WorkerStart& worker) {

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::Pair;
@@ -122,6 +124,24 @@ TEST(WorkerPlan, ReadsTheWaitPolicyOfTheWorkerNotOfTheCaller) {
   const Caller caller(std::map<std::string, std::string>{{"OMP_WAIT_POLICY", "passive"}});
   const BackendDescription backend;
   EXPECT_EQ(wait_policy(plan_with({}, backend).worker), "the runtime's own");
+}
+
+TEST(WorkerPlan, SaysThatCompiledCodeCannotBeLoaded) {
+  const auto never = [](const fs::path&) { return false; };
+  BackendDescription backend;
+  backend.name = "framework";
+  backend.modes = {"eager", "compile"};
+  backend.compiles = {"compile"};
+  Cell cell;
+  cell.backend = &backend;
+  cell.axes.mode = "compile";
+  EXPECT_THAT(why_code_is_not_loaded(cell, never), IsEmpty()) << "it keeps no files";
+  backend.environment = {{"FRAMEWORK_CACHE", "${cache}/framework"}};
+  EXPECT_THAT(why_code_is_not_loaded(cell, never),
+              HasSubstr("set TMPDIR to a folder from which programs may run"));
+  EXPECT_THAT(why_code_is_not_loaded(cell, [](const fs::path&) { return true; }), IsEmpty());
+  cell.axes.mode = "eager";
+  EXPECT_THAT(why_code_is_not_loaded(cell, never), IsEmpty());
 }
 
 TEST(WorkerPlan, GivesEachRankAGpuOfItsOwn) {
