@@ -23,6 +23,7 @@
 #include "harness/worker/exam.hpp"
 #include "harness/worker/exchange_times.hpp"
 #include "harness/worker/loaded_libraries.hpp"
+#include "harness/worker/reset.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
 
@@ -136,6 +137,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
       require_compiled();
       parameters_ = read_safetensors(folder_ / "parameters.safetensors");
       executable_->set_state(parameters_);
+      require_reset();
       return protocol::Restarted{};
     case protocol::Verb::exchange:
       require_compiled();
@@ -173,6 +175,7 @@ protocol::Event Server::compile() {
   executable_->set_state(parameters_);
   if (request_->clock) first_step();
   protocol::Compiled compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
+  if (request_->clock) require_reset();
   compiled.memory["installed_size"] = loaded_bytes();
   return compiled;
 }
@@ -189,6 +192,11 @@ void Server::first_step() {
   executable_->step(0, 0, 1);
   executable_->synchronize();
   executable_->set_state(parameters_);
+}
+
+void Server::require_reset() {
+  if (options_.task == Task::train && !program_->is_op())
+    reject_moments(executable_->state(), program_->optimizer.moments());
 }
 
 Timed Server::timed() const {

@@ -31,6 +31,7 @@ class Server {
   Timed timed() const;
   void prepare();
   void first_step();
+  void require_reset();  // after set_state() without moments
   void require_compiled() const;
   void send(const protocol::Event& event);
 

@@ -246,6 +246,33 @@ def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
         assert not state[f"{name}.m"].any()
 
 
+def test_moments_that_survive_a_state_without_moments_are_found(make_cell: Any) -> None:
+    """The exam sets moments itself, and a replay makes the same mistake."""
+    folder = make_cell()
+    base: type[Adapter] = numpy_adapter()
+
+    class Keeping(base):  # type: ignore[misc,valid-type]
+        calls_that_reset = 1
+
+        def set_state(self, tensors: Any) -> None:
+            self.calls_that_reset -= 1
+            kept = {} if self.calls_that_reset >= 0 else self.state()
+            super().set_state(kept | dict(tensors))
+
+    class KeepingLater(Keeping):
+        calls_that_reset = 2
+
+    cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+    with pytest.raises(ValueError, match=r"set_state\(\) got no moments, but .*\.[mv] is not zero"):
+        Server(Keeping, cell, lambda _: None).answer({"command": "compile"})
+    server = Server(KeepingLater, cell, lambda _: None)
+    server.answer({"command": "compile"})
+    assert server._adapter
+    server._adapter.step(0, 0.1, 1)
+    with pytest.raises(ValueError, match="is not zero"):
+        server.answer({"command": "restart"})
+
+
 def test_out_of_memory_differs_from_failure() -> None:
     assert error_event(MemoryError())["kind"] == "out_of_memory"
     for words in ("RESOURCE_EXHAUSTED: Out of memory", "std::bad_alloc", "you can't allocate memory"):

@@ -25,6 +25,7 @@ from .exchange import exchange_times
 from .installed import installed_size
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
+from .reset import require_reset
 from .samples import Samples
 from .tensors import Tensors, read_tensors, write_tensors
 
@@ -85,6 +86,7 @@ class Server:
             return self._run(self._adapter)
         if name == "restart":
             self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
+            self._require_reset(self._adapter, self._program)
             return {"event": "restarted"}
         if name == "exchange":
             return self._exchange(self._adapter)
@@ -113,6 +115,8 @@ class Server:
             self._first_step(self._adapter, self._program)
             self._adapter.set_state(parameters)
         seconds = time.monotonic() - begin
+        if self._cell.is_timed:
+            self._require_reset(self._adapter, self._program)
         return {
             "event": "compiled",
             "seconds": seconds,
@@ -136,6 +140,10 @@ class Server:
         adapter.synchronize()
         if self._cell.task == "train" and not program.is_op:
             adapter.loss()
+
+    def _require_reset(self, adapter: Adapter, program: Program) -> None:
+        if self._cell.task == "train" and not program.is_op:
+            require_reset(adapter, program)
 
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
