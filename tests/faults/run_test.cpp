@@ -94,6 +94,22 @@ class RunTest : public ::testing::Test {
     return {};
   }
 
+  // Waits until a run has its report.
+  void wait_for_lock(const fs::path& report) {
+    for (int i = 0; i < 6000 && !fs::exists(report.string() + ".lock"); ++i) ::usleep(10'000);
+    ::usleep(100'000);  // it locks the report itself after its lock file
+  }
+  // The backend "fault" with a script in its folder, which the worker does not use.
+  fs::path use_own_backend() {
+    const fs::path own = folder_ / "backends/fault";
+    fs::create_directories(own);
+    fs::copy_file(fs::path(FAULT_BACKENDS) / "fault/backend.json", own / "backend.json");
+    std::ofstream(own / "worker.py") << "one = 1\n";
+    registry_ = find_backends_in({folder_ / "backends"}, {});
+    EXPECT_THAT(registry_.faults, IsEmpty());
+    return own;
+  }
+
   fs::path folder_;
   BackendRegistry registry_;
 };
@@ -295,6 +311,31 @@ TEST_F(RunTest, a_report_that_another_run_writes_is_refused) {
   });
   EXPECT_EQ(run_to_end(request(R"("forks": 1, "mode": "good")")).cells.at(0).status, Status::ok);
   EXPECT_FALSE(fs::exists(asked.out.string() + ".lock"));
+}
+
+TEST_F(RunTest, ASecondRunOnAnotherNameOfTheReportIsRefused) {
+  const RunRequest asked = request(R"("forks": 200, "mode": "slow")");
+  std::ofstream(asked.out) << "an earlier file";
+  fs::create_directories(folder_ / "other");
+  fs::create_symlink(asked.out, folder_ / "link.json");
+  fs::create_directory_symlink(folder_, folder_ / "other/folder");
+  fs::create_hard_link(asked.out, folder_ / "other/hard.json");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_lock(asked.out);
+    RunRequest second = asked;
+    for (const char* name : {"link.json", "other/folder/report.json", "other/hard.json"}) {
+      second.out = folder_ / name;
+      Progress progress = Progress::quiet();
+      try {
+        run(second, registry_, progress);
+        ADD_FAILURE() << "two runs write one report: " << name;
+      } catch (const IoError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("is being written by another run"));
+      }
+      EXPECT_FALSE(fs::exists(folder_ / "other/hard.json.lock"));
+    }
+    ::kill(conductor, SIGKILL);
+  });
 }
 
 TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {

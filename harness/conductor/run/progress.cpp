@@ -103,21 +103,33 @@ namespace fs = std::filesystem;
 
 fs::path lock_of(const fs::path& report) { return report.string() + ".lock"; }
 
+// False if another process keeps its lock. A worker that a killed run was about to start holds it until its program begins.
+bool lock_soon(int file) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (std::chrono::steady_clock::now() > patience) return false;
+    ::usleep(20'000);
+  }
+  return true;
+}
+
+[[noreturn]] void refuse_second_run(const fs::path& report) {
+  throw IoError("run", report,
+                "is being written by another run; wait for it, or name another file with --out");
+}
+
+// Of the report itself, if it exists: another name of it (a hard link) has another lock file.
+Descriptor open_existing(const fs::path& report) {
+  return Descriptor(::open(report.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
 // Held until the run ends: otherwise a second run would overwrite the report of the first.
 Descriptor lock_report(const fs::path& report) {
   const fs::path path = lock_of(report);
-  // A worker that a killed run was about to start holds the lock until its program begins.
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (;;) {
     Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     if (!lock) throw IoError("run", path, "cannot be created; it marks the report as being written", errno);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      if (std::chrono::steady_clock::now() > patience)
-        throw IoError("run", report,
-                      "is being written by another run; wait for it, or name another file with --out");
-      ::usleep(20'000);
-      continue;
-    }
+    if (!lock_soon(lock.get())) refuse_second_run(report);
     // Its holder may have removed the file between the two calls.
     if (is_still_at(lock.get(), path)) return lock;
   }
@@ -154,15 +166,23 @@ void write_to_pipe(Descriptor& pipe, const fs::path& path, std::string_view text
 Journal::Journal(fs::path file) : file_(std::move(file)) {
   if (file_.empty()) return;
   std::error_code error;
+  const fs::path target = link_target(file_);
   if (fs::is_fifo(file_, error)) {
     regular_ = false;
     pipe_ = open_pipe(file_);
     return;
   }
   require_writable(file_);
+  if (!fs::exists(target, error) || fs::is_regular_file(target, error)) file_ = target;
   remove_abandoned(file_);  // left by an earlier run that was killed while it wrote this report
   regular_ = !fs::exists(file_, error) || fs::is_regular_file(file_, error);
-  if (regular_) lock_ = lock_report(file_);
+  if (!regular_) return;
+  lock_ = lock_report(file_);
+  earlier_ = open_existing(file_);
+  if (earlier_ && !lock_soon(earlier_.get())) {
+    ::unlink(lock_of(file_).c_str());
+    refuse_second_run(file_);
+  }
 }
 
 Journal::~Journal() {
@@ -177,12 +197,18 @@ void Journal::finish(const Report& report) {
   if (!file_.empty()) write(report_text(report));
 }
 
+void Journal::lock_written() {
+  Descriptor file = open_existing(file_);
+  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) written_ = std::move(file);
+}
+
 void Journal::write(std::string_view text) {
   try {
     if (pipe_)
       write_to_pipe(pipe_, file_, text);
     else
       write_atomically(file_, text);
+    if (lock_) lock_written();
     copy_.drop();
   } catch (const std::runtime_error& error) {
     const fs::path copy = copy_.keep(text);

@@ -58,8 +58,9 @@ class Progress {
 class Journal {
  public:
   // An empty path writes nothing. Throws IoError, before anything is run, if the file cannot be written or
-  // another run writes this report (it holds "<file>.lock"). A named pipe must have its reader within 5 s,
-  // and stays open.
+  // another run writes this report, under this or another name of the file (symbolic and hard links): it holds
+  // "<file>.lock", where <file> is the end of the links, and locks on the file before and after it was written. A named pipe must have
+  // its reader within 5 s, and stays open.
   explicit Journal(std::filesystem::path file);
   ~Journal();
 
@@ -71,10 +72,12 @@ class Journal {
 
  private:
   void write(std::string_view text);
+  void lock_written();
 
-  std::filesystem::path file_;
+  std::filesystem::path file_;  // the end of the links
   bool regular_ = true;
-  Descriptor lock_;  // of a regular file
+  // Locks of a regular file: its lock file; the file before the run; the file that was written last.
+  Descriptor lock_, earlier_, written_;
   Descriptor pipe_;  // of a named pipe
   ReportCopy copy_;
 };

@@ -39,6 +39,16 @@ bool claim(int file) {
 
 }  // namespace
 
+std::filesystem::path link_target(std::filesystem::path path) {
+  std::error_code error;
+  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, error); ++hops) {
+    const auto target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : folder_of(path) / target;
+  }
+  return path;
+}
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.empty()) throw IoError("write", path_, "the name of the file is empty");
   std::error_code ignored;
@@ -48,11 +58,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     if (!file_) throw IoError("write", path_, "cannot be opened", errno);
     return;
   }
-  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path_, ignored); ++hops) {
-    const auto target = std::filesystem::read_symlink(path_, ignored);
-    if (ignored) break;
-    path_ = target.is_absolute() ? target : folder_of(path_) / target;
-  }
+  path_ = link_target(path_);
   static std::atomic<unsigned> counter = 0;
   do {
     temporary_ = path_;

@@ -33,6 +33,10 @@ class AtomicFile {
   Descriptor file_;
 };
 
+// Where AtomicFile writes: the path itself, or the end of the chain of symbolic links that begins there, whether or not
+// there is a file.
+std::filesystem::path link_target(std::filesystem::path path);
+
 // The same in one call.
 void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                       bool durable = true);

@@ -12,8 +12,8 @@
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/run.hpp"
-#include "harness/core/io/atomic_file.hpp"
 #include "harness/report/merge.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -46,7 +46,7 @@ int merge_reports(const MergeOptions& options, const Context& context) {
     print(report_text(outcome.report));
     for (const std::string& line : lines) warn(line);
   } else {
-    write_atomically(options.out, report_text(outcome.report));
+    Journal(options.out).finish(outcome.report);  // refuses a report that a run is writing
     for (const std::string& line : lines) print(line + "\n");
     print(fmt::format("Report: {}\n", options.out));
   }
