@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +34,20 @@ void judge_forks(Violations& violations, const CellReport& cell) {
     if (fork.status == Status::ok && std::ssize(fork.ranks) != (ranks > 1 ? ranks : 0))
       inner.add(fmt::format("has the records of {} ranks, but the cell has {}", fork.ranks.size(), ranks));
     violations.take(inner);
+  }
+}
+
+// Forks that are ok executed the same files and read the same data.
+void judge_digests(Violations& violations, const CellReport& cell) {
+  for (const auto& [name, digest] :
+       {std::pair{"adapter", &Fork::adapter_digest}, std::pair{"program", &Fork::program_digest},
+        std::pair{"data", &Fork::data_digest}}) {
+    std::set<std::string> found;
+    for (const Fork* fork : ok_forks(cell))
+      if (!(fork->*digest).empty()) found.insert(fork->*digest);
+    if (found.size() > 1)
+      violations.add(
+          fmt::format("its forks have {} values of {}_digest: they must not be mixed", found.size(), name));
   }
 }
 
@@ -115,6 +131,7 @@ void judge_cell(Violations& violations, const CellReport& cell) {
       violations.add(fmt::format("published {} has neither a value nor a statement", published.metric));
   judge_equivalence(violations, cell);
   judge_forks(violations, cell);
+  judge_digests(violations, cell);
   judge_sums(violations, cell);
 }
 

@@ -40,7 +40,8 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
 }
 
 bool is_disturbed(const Fork& fork) {
-  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::placement);
+  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::frozen) ||
+         contains(fork.flags, quality_flag::placement);
 }
 
 namespace {
@@ -63,7 +64,8 @@ std::map<int, Votes> votes_of(std::span<CellReport* const> group) {
       Votes& votes = rounds[fork.round];
       if (fork.status == Status::ok) ++votes.forks;
       if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
-      if (contains(fork.flags, quality_flag::disturbed)) votes.disturbed = true;
+      if (contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::frozen))
+        votes.disturbed = true;
       if (contains(fork.flags, quality_flag::quota)) votes.quota = true;
     }
   return rounds;

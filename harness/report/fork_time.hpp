@@ -37,6 +37,7 @@ namespace quality_flag {
 inline constexpr const char* disturbed = "disturbed";  // other processes used the worker's processors
 inline constexpr const char* stolen = "stolen";        // the hypervisor took them
 inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
+inline constexpr const char* frozen = "frozen";        // it stood still: stopped, paused or suspended
 inline constexpr const char* disturbed_round = "disturbed_round";
 inline constexpr const char* quota = "cpu_quota";  // the quota of the control group stopped it
 inline constexpr const char* quota_round = "cpu_quota_round";
@@ -46,11 +47,11 @@ inline constexpr const char* fewer_threads = "fewer_threads";
 inline constexpr const char* profiled = "profiled";  // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
-// Whether the machine was disturbed while the fork was timed: it is `disturbed`, or has the flag `placement`.
+// Whether the machine was disturbed while the fork was timed: it is `disturbed` or `frozen`, or has the flag `placement`.
 bool is_disturbed(const Fork& fork);
 
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: so a fork is never
-// dropped because of its own program. A round is disturbed if one of its forks is disturbed, or if more than half of its
+// dropped because of its own program. A round is disturbed if one of its forks is disturbed or frozen, or if more than half of its
 // forks, and at least two, are stolen. A round in which a CPU quota stopped a fork does not count either. Sets the flags
 // disturbed_round, cpu_quota_round and placement (core_placement.hpp) of every fork of the group (cells with one
 // group_title()) as they apply, and removes them from all others. Returns true if a fork's flag changed.

@@ -99,8 +99,10 @@ struct Fork {
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
   std::map<std::string, std::string>
-      variables{};                  // of the environment, that affect speed (machine/environment.hpp)
-  nlohmann::json libraries{};       // if they differ from those of the cell; else null
+      variables{};             // of the environment, that affect speed (machine/environment.hpp)
+  nlohmann::json libraries{};  // if they differ from those of the cell; else null
+  // What its worker executed and read; empty in older reports. See backend_digest.hpp and DatasetRecord.
+  std::string adapter_digest{}, program_digest{}, data_digest{};
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
   nlohmann::json operators = nlohmann::json::array();  // the per-op profile, if requested
 };

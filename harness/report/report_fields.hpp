@@ -204,9 +204,10 @@ inline Description describe(Of<Fork>) {
       field(
           "flags", &Fork::flags,
           "Reasons to doubt its numbers: `disturbed` (other processes used over 3 % of the worker's "
-          "processors), `stolen` (the hypervisor took over 3 % of them), `placement` (the host had some of them on one "
+          "processors), `stolen` (the hypervisor took over 3 % of them), `frozen` (it stood still for half a second or more in "
+          "its timed blocks), `placement` (the host had some of them on one "
           "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
-          "fork that it is compared with was disturbed in this round, or most forks were stolen: the round does not "
+          "fork that it is compared with was disturbed or frozen in this round, or most forks were stolen: the round does not "
           "count), `cpu_quota` (the CPU quota of the control group stopped it for over 1 % of the run), "
           "`cpu_quota_round` (it stopped a fork of this round: the round does not count), `fewer_threads` (the machine was busy, and it had fewer threads than its cell: the fork does not count), `throttled` (the GPU), `profiled`.")
           .unique(),
@@ -304,6 +305,19 @@ inline Description describe(Of<Fork>) {
       field("libraries", &Fork::libraries,
             "Libraries that the worker had loaded, if they differ from those of the cell.")
           .shaped_as<std::vector<protocol::Library>>()
+          .left_out_by_default(),
+      field(
+          "adapter_digest", &Fork::adapter_digest,
+          "SHA-256 over the scripts that the worker executed: the adapter in the backend's folder, and the harness's "
+          "Python files. Equal in all forks of a cell that are ok.")
+          .left_out_by_default(),
+      field(
+          "program_digest", &Fork::program_digest,
+          "SHA-256 over backend.json, the worker's program or interpreter, and the batch library. Equal in all forks "
+          "of a cell that are ok; another machine has another one.")
+          .left_out_by_default(),
+      field("data_digest", &Fork::data_digest,
+            "The `checksum` of the data set that it read. Equal in all forks of a cell that are ok.")
           .left_out_by_default(),
       field("parameters_digest", &Fork::parameters_digest,
             "SHA-256 of the final state; equal digests mean equal bits. Absent if none was computed.")

@@ -62,7 +62,8 @@ int minor_of(const Report& report) {
     for (const Fork& fork : cell.forks) {
       const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };
       const auto waited = [](const auto& one) { return one.disturbance && one.disturbance->waited_ns; };
-      if (waited(fork) || std::ranges::any_of(fork.ranks, waited)) return 9;
+      if (!fork.adapter_digest.empty()) return 10;
+      if (waited(fork) || std::ranges::any_of(fork.ranks, waited)) minor = std::max(minor, 9);
       if (fork.loopback_bytes || std::ranges::any_of(fork.ranks, measured)) minor = std::max(minor, 8);
       if (!fork.ranks.empty()) minor = std::max(minor, 7);
       if (fork.placement) minor = std::max(minor, 6);

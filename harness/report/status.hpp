@@ -70,6 +70,8 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(commands_not_read, timed_out, "the worker left its pipe full")                                          \
   X(worker_failed, failed, "the worker reported an error")                                                  \
   X(worker_exited, failed, "the worker ended with an exit code before its answer")                          \
+  X(place_limit, failed,                                                                                    \
+    "a limit of processes (ulimit -u) or CPU time (ulimit -t) was reached; see the text")                   \
   X(protocol_version, failed, "worker and program use different versions of the protocol")                  \
   X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
   X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \
@@ -84,6 +86,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \
   X(library_changed, failed, "a library version differs from that of the cell's earlier forks")             \
+  X(backend_changed, failed, "a file of the backend differs from that of earlier forks; the text names it") \
   X(not_checked, failed, "forks were timed but could not be compared with the oracle")                      \
   X(files, failed, "a file could not be written or read; the text names it")                                \
   X(internal_error, failed, "a bug of this program")                                                        \

@@ -70,6 +70,12 @@ INSTANTIATE_TEST_SUITE_P(
                  r.cells[0].reason = "loss differs";
                },
                "a wrong computation must not be timed"},
+        Spoilt{"two_adapters",
+               [](Report& r) {
+                 r.cells[0].forks[0].adapter_digest = "ab";
+                 fork(r).adapter_digest = "cd";
+               },
+               "2 values of adapter_digest"},
         Spoilt{"ok_without_forks", [](Report& r) { r.cells[0].forks.clear(); }, "no fork is ok"},
         Spoilt{"too_many_forks", [](Report& r) { r.cells[0].forks.resize(12'001); }, "12000 are the maximum"},
         Spoilt{"null_without_reason", [](Report& r) { step_time(r).value.reset(); }, "is null without a reason"},
