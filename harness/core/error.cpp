@@ -1,5 +1,7 @@
 #include "harness/core/error.hpp"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -34,6 +36,25 @@ std::string_view remedy(int error) {
 }
 
 }  // namespace
+
+bool is_limit_of_processes(const std::system_error& error) {
+  return error.code() == std::errc::resource_unavailable_try_again;
+}
+
+std::string remedy_for_processes() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return fmt::format(
+      "the limit of processes and threads is reached (ulimit -u{}, or pids.max of the control group): raise it, or end "
+      "other processes of this user",
+      known ? fmt::format(" is {}", limit.rlim_cur) : "");
+}
+
+std::string message_of(const std::system_error& error) {
+  std::string text = error.what();
+  if (is_limit_of_processes(error)) text += "; " + remedy_for_processes();
+  return text;
+}
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what)
     : Error(fmt::format("[{}] {}: {}", operation, path.string(), what)), path_(std::move(path)) {}

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace assay {
 
@@ -60,6 +61,13 @@ class IoError : public Error {
  private:
   std::filesystem::path path_;
 };
+
+// Whether no further process or thread can be started here (EAGAIN of fork(2) and of threads).
+bool is_limit_of_processes(const std::system_error& error);
+// Its text, with the remedy if there is one.
+std::string message_of(const std::system_error& error);
+// The remedy if no further process or thread can be started.
+std::string remedy_for_processes();
 
 // The text to show for an exception that is neither an Error nor a std::runtime_error.
 std::string internal_error(const std::exception& error);

@@ -220,7 +220,9 @@ int explain_exception() noexcept {
     } catch (const std::system_error& error) {
       // The reader closed the pipe, so nobody can read a message.
       if (error.code() == std::errc::broken_pipe) return own_failure;
-      return warn(error.what()), error.code() == std::errc::no_space_on_device ? bad_input : own_failure;
+      const bool is_of_the_place =
+          error.code() == std::errc::no_space_on_device || is_limit_of_processes(error);
+      return warn(message_of(error)), is_of_the_place ? bad_input : own_failure;
     } catch (const std::exception& error) {
       return warn(internal_error(error)), own_failure;
     }

@@ -19,6 +19,7 @@
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/clock.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -433,8 +434,12 @@ class Worker::Conversation {
   }
 
   [[noreturn]] void report_error(const protocol::Error& error) {
-    const ReasonCode code = code_of(error.kind);
+    ReasonCode code = code_of(error.kind);
     std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
+    if (speaks_of_process_limit(reason)) {
+      code = ReasonCode::place_limit;
+      reason += "; " + remedy_for_processes();
+    }
     if (code == ReasonCode::worker_out_of_memory && gpu_) {
       sample();
       if (const std::string memory = gpu_->memory_text(); !memory.empty()) reason += "; " + memory;
@@ -537,6 +542,11 @@ ConversationResult Worker::converse(const std::vector<protocol::Command>& comman
     return conversation_->run(commands, afterwards, deadline);
   } catch (const std::system_error& error) {
     ConversationResult result;
+    if (is_limit_of_processes(error)) {
+      end_with(result, ReasonCode::place_limit,
+               fmt::format("cannot start the worker: {}", message_of(error)));
+      return result;
+    }
     const bool missing =
         error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::permission_denied;
     if (missing)

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr std::array watched = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array watched = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 
 std::atomic<int> first_signal{0};
 std::atomic<int> received{0};

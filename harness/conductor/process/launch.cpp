@@ -22,6 +22,7 @@
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/launch/passed_variables.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -179,10 +180,10 @@ class Launch::Server {
       adopt_worker(rank.process, rank.folder);
       if (rank.is_unwanted) ::kill(-rank.process, SIGKILL);
     } else if (const auto* failed = std::get_if<launch::WorkerNotStarted>(&report)) {
+      const std::system_error error(failed->error, std::generic_category());
       rank.exit = WorkerExit{.code = 127};
-      rank.failure = {
-          ReasonCode::worker_not_started,
-          fmt::format("cannot start the worker: {}", std::generic_category().message(failed->error))};
+      rank.failure = {is_limit_of_processes(error) ? ReasonCode::place_limit : ReasonCode::worker_not_started,
+                      fmt::format("cannot start the worker: {}", message_of(error))};
     } else if (const auto* ended = std::get_if<launch::WorkerEnded>(&report)) {
       rank.exit = ended->exit;
       end_survivors(rank.process);
@@ -237,7 +238,8 @@ class Launch::Server {
       start();
     } catch (const std::system_error& error) {
       const std::lock_guard lock(mutex_);
-      fail_all({ReasonCode::launcher_failed, fmt::format("cannot start {}: {}", plan_.name, error.what())});
+      fail_all(
+          {ReasonCode::launcher_failed, fmt::format("cannot start {}: {}", plan_.name, message_of(error))});
     }
     std::optional<Clock::time_point> all_ended_at;
     bool was_terminated = false;

@@ -126,12 +126,18 @@ SurvivorGuard::SurvivorGuard() {
     throw std::system_error(error, std::generic_category(), "[watchdog] fork");
   }
   if (between == 0) {
-    if (::fork() == 0) watch(ends[0]);
-    ::_exit(0);
+    const pid_t watcher = ::fork();
+    if (watcher == 0) watch(ends[0]);
+    ::_exit(watcher < 0 ? errno : 0);
   }
-  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+    ::close(ends[1]);
+    throw std::system_error(WEXITSTATUS(status), std::generic_category(), "[watchdog] fork");
+  }
   watchdog = ends[1];
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

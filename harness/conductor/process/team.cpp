@@ -57,16 +57,15 @@ class Team::Threads {
       plans_[rank].worker.launch = launch_.get();
       plans_[rank].worker.rank = static_cast<int>(rank);
     }
-    for (std::size_t rank = 0; rank < plans_.size(); ++rank)
-      threads_.emplace_back([this, rank] { serve(rank); });
-  }
-  ~Threads() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
+    try {
+      for (std::size_t rank = 0; rank < plans_.size(); ++rank)
+        threads_.emplace_back([this, rank] { serve(rank); });
+    } catch (const std::system_error&) {  // no further thread: those that run are waited for
+      end();
+      throw;
     }
-    changed_.notify_all();
   }
+  ~Threads() { end(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
@@ -89,6 +88,14 @@ class Team::Threads {
   int nodes() const { return launch_ ? launch_->nodes() : 1; }
 
  private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+  }
+
   std::vector<ConversationResult> ask(const std::vector<Command>& commands, Afterwards afterwards,
                                       std::optional<Deadline> deadline) {
     std::unique_lock lock(mutex_);

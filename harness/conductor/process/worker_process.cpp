@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/launch/passed_variables.hpp"
 
@@ -152,14 +154,29 @@ constexpr std::string_view exhaustion[] = {"std::bad_alloc",        "MemoryError
                                            "Out of memory",         "OutOfMemory", "RESOURCE_EXHAUSTED",
                                            "Cannot allocate memory"};
 
-bool speaks_of_exhaustion(std::string_view log) {
-  for (const std::string_view phrase : exhaustion) {
-    if (log.find(phrase) != std::string_view::npos) return true;
-  }
-  return false;
+// Texts of the system, and of Python, if no thread or process can be started.
+constexpr std::string_view no_process[] = {"Resource temporarily unavailable", "can't start new thread"};
+
+bool contains_one_of(std::string_view text, std::span<const std::string_view> phrases) {
+  return std::ranges::any_of(phrases,
+                             [&](std::string_view phrase) { return text.find(phrase) != text.npos; });
+}
+
+// The limit of CPU time that the worker reached, in seconds; nothing if that is not how it ended. The kernel sends SIGXCPU
+// at the soft limit and SIGKILL at the hard one.
+std::optional<double> reached_cpu_limit(const WorkerExit& exit) {
+  constexpr double slack_seconds = 1;  // the kernel compares whole seconds
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const bool was_killed =
+      exit.signal == SIGKILL && exit.cpu_seconds >= static_cast<double>(limit.rlim_cur) - slack_seconds;
+  if (exit.signal != SIGXCPU && !was_killed) return std::nullopt;
+  return static_cast<double>(limit.rlim_max == RLIM_INFINITY ? limit.rlim_cur : limit.rlim_max);
 }
 
 }  // namespace
+
+bool speaks_of_process_limit(std::string_view text) { return contains_one_of(text, no_process); }
 
 std::string last_line_of(std::string_view log) {
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
@@ -187,7 +204,17 @@ WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::
     return {ReasonCode::killed_out_of_memory,
             what + "; the kernel's out-of-memory killer was active at that time"};
   }
-  if ((exit.signal == SIGABRT || exit.code != 0) && speaks_of_exhaustion(log)) {
+  if (const auto limit = reached_cpu_limit(exit)) {
+    return {
+        ReasonCode::place_limit,
+        fmt::format(
+            "{}: it reached the limit of CPU time of this place (ulimit -t {:.0f}); raise it: ulimit -t unlimited",
+            what, *limit)};
+  }
+  if ((exit.signal == SIGABRT || exit.code != 0) && speaks_of_process_limit(log)) {
+    return {ReasonCode::place_limit, fmt::format("{}{}; {}", what, quote, remedy_for_processes())};
+  }
+  if ((exit.signal == SIGABRT || exit.code != 0) && contains_one_of(log, exhaustion)) {
     return {ReasonCode::worker_out_of_memory, what + quote};
   }
   if (exit.signal == SIGKILL || exit.signal == SIGTERM) {

@@ -81,11 +81,14 @@ class WorkerProcess {
 // The last line that is not blank: most runtimes print the cause there.
 std::string last_line_of(std::string_view log);
 
+// Whether a text, of a log or of an error, says that no process or thread could be started.
+bool speaks_of_process_limit(std::string_view text);
+
 // Number of kills by the kernel's out-of-memory killer since boot; 0 if it cannot be read.
 std::int64_t oom_kills();
 
 // `doing`: "before hello", "during compile". `log`: the end of its output. `oom_struck`: the out-of-memory
-// killer was active at that time.
+// killer was active at that time. Compares its CPU time with this program's limit (RLIMIT_CPU), which it inherited.
 WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
                            bool oom_struck);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -173,6 +174,9 @@ void guarded(Fork& fork, F body) {
     body();
   } catch (const DatasetMissing& error) {
     end_with(fork, ReasonCode::dataset_missing, error.what());
+  } catch (const std::system_error& error) {
+    end_with(fork, is_limit_of_processes(error) ? ReasonCode::place_limit : ReasonCode::files,
+             message_of(error));
   } catch (const std::runtime_error& error) {
     end_with(fork, ReasonCode::files, error.what());
   } catch (const std::exception& error) {

@@ -210,10 +210,26 @@ void require_descriptors() {
                     limit.rlim_cur, min_files, wanted));
 }
 
+// The kernel kills a process at its hard limit of CPU time. At the soft one, it sends a signal after which a run can still
+// end in order.
+void prepare_for_cpu_limit(Progress& progress) {
+  constexpr rlim_t seconds_to_end = 2;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  progress.note(fmt::format(
+      "each process may use {} s of CPU time here (ulimit -t): a worker that needs more fails, and so does the "
+      "run; raise it: ulimit -t unlimited",
+      limit.rlim_cur));
+  if (limit.rlim_cur < limit.rlim_max || limit.rlim_cur <= 2 * seconds_to_end) return;
+  limit.rlim_cur -= seconds_to_end;
+  ::setrlimit(RLIMIT_CPU, &limit);
+}
+
 }  // namespace
 
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
   require_descriptors();
+  prepare_for_cpu_limit(progress);
   if (const std::string why = why_nothing_is_cached(); !why.empty())
     progress.note("nothing is cached: " + why);
   const SurvivorGuard guard;

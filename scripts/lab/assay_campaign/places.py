@@ -286,6 +286,68 @@ def little_memory(bench: Bench, case: Case) -> None:
     check_report(place, case, report)
 
 
+NOBODY = 65534
+
+
+def few_processes(bench: Bench, case: Case) -> None:
+    """The kernel does not hold root to this limit, so root runs it as nobody."""
+    place, report = fresh(bench)
+    most = case.random.choice([1, 2, 3])
+    cache = place.out / "cache"
+    for folder in (bench.folder, place.folder, place.out, place.tmp, place.home):
+        folder.chmod(0o777)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+    if os.getuid() == 0 and not may_be_executed_by_nobody(bench.program):
+        case.counts["not tried: others may not execute the program"] += 1
+        return
+    environment = place.environment(ASSAY_CACHE=str(cache))
+    done = place.assay(*RUN, "--out", report, env=environment, preexec_fn=limit)
+    check(place, case, done, (0, REFUSED, INCOMPLETE), "ulimit -u" if done.code == REFUSED else "")
+    if most == 1:
+        case.expect(done.code == REFUSED, f"with one process: {done.told}")
+    if done.code == INCOMPLETE:
+        codes = {cell.get("reason_code") for cell in read_report(report)["cells"]}
+        case.expect(codes <= {"place_limit"}, f"with {most} processes: {codes}")
+    remove(cache)
+
+
+def may_be_executed_by_nobody(program: Path) -> bool:
+    def become() -> None:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+    try:
+        command = [str(program), "--version"]
+        return subprocess.run(command, capture_output=True, check=False, preexec_fn=become).returncode == 0
+    except OSError:
+        return False
+
+
+def little_cpu_time(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    seconds = case.random.choice([2, 3, 6])
+    done = place.assay(
+        *fault_run("spins", forks=1),
+        "--out",
+        report,
+        preexec_fn=limited(resource.RLIMIT_CPU, seconds),
+    )
+    check(place, case, done, (INCOMPLETE,))
+    case.expect(f"may use {seconds} s of CPU time" in done.err, f"no word of the limit: {done.told}")
+    check_report(place, case, report, 1)
+    for cell in read_report(report)["cells"]:
+        case.expect(cell["reason_code"] == "place_limit", f"{cell['reason_code']}: {cell['reason']}")
+        case.expect("ulimit -t" in cell["reason"], f"no remedy: {cell['reason']}")
+
+
 def long_id(bench: Bench, case: Case) -> None:
     place, report = fresh(bench)
     steps = ":".join(f"{epoch}x0.9" for epoch in range(1, case.random.randrange(20, 200)))
@@ -319,6 +381,8 @@ CASES = [
     few_descriptors,
     small_files_only,
     little_memory,
+    few_processes,
+    little_cpu_time,
     long_id,
 ]
 

@@ -1,16 +1,20 @@
 #include "harness/conductor/process/worker_process.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +22,7 @@
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/launch/passed_variables.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -274,6 +279,60 @@ TEST_F(WorkerProcessTest, is_gone_with_its_children_when_this_program_is_killed)
   const pid_t left = number_in(folder_ / "left");
   ASSERT_GT(left, 0);
   EXPECT_TRUE(dead_soon(left));
+}
+
+TEST(StartChild, NamesTheLimitOfProcesses) {
+  const auto no_process = [] {
+    errno = EAGAIN;
+    return pid_t{-1};
+  };
+  try {
+    start_child({.command = {"/bin/true"}, .environment = {}, .folder = "/"}, no_process);
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_TRUE(is_limit_of_processes(error));
+    EXPECT_THAT(message_of(error), HasSubstr("ulimit -u"));
+  }
+}
+
+// Sets the soft limit of CPU time of this process.
+class CpuLimit {
+ public:
+  explicit CpuLimit(rlim_t soft) {
+    ::getrlimit(RLIMIT_CPU, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = soft;
+    ::setrlimit(RLIMIT_CPU, &limit);
+  }
+  ~CpuLimit() { ::setrlimit(RLIMIT_CPU, &before_); }
+  CpuLimit(const CpuLimit&) = delete;
+  CpuLimit& operator=(const CpuLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+ReasonCode code_of_death(const WorkerExit& exit, std::string_view log = "") {
+  return explain_death(exit, "during run", log, false).code;
+}
+
+TEST(ExplainDeath, NamesTheLimitOfCpuTime) {
+  const WorkerExit killed{.signal = SIGKILL, .cpu_seconds = 999'999.5},
+      short_lived{.signal = SIGKILL, .cpu_seconds = 5};
+  EXPECT_EQ(code_of_death(killed), ReasonCode::killed_from_outside) << "no limit";
+  const CpuLimit limit(1'000'000);
+  EXPECT_EQ(code_of_death(killed), ReasonCode::place_limit);
+  EXPECT_EQ(code_of_death({.signal = SIGXCPU}), ReasonCode::place_limit);
+  EXPECT_EQ(code_of_death(short_lived), ReasonCode::killed_from_outside);
+  EXPECT_THAT(explain_death(killed, "during run", "", false).reason, HasSubstr("ulimit -t"));
+}
+
+TEST(ExplainDeath, NamesTheLimitOfProcesses) {
+  const WorkerExit aborted{.signal = SIGABRT}, failed{.code = 1};
+  EXPECT_EQ(code_of_death(failed, "libgomp: Thread creation failed: Resource temporarily unavailable\n"),
+            ReasonCode::place_limit);
+  EXPECT_EQ(code_of_death(aborted, "RuntimeError: can't start new thread\n"), ReasonCode::place_limit);
+  EXPECT_EQ(code_of_death(failed, "no such luck\n"), ReasonCode::worker_exited);
 }
 
 TEST(Interrupts, leaves_a_signal_that_was_ignored_ignored) {
