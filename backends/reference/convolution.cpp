@@ -36,14 +36,15 @@ Geometry geometry(const Context& context, const Shape& x, const Shape& weight, c
           context.node.attributes.get<std::int64_t>("padding")};
 }
 
-// The columns [begin, end) of output row `oh` whose input column ow * stride + kw - padding is inside the
-// image.
+// The columns [begin, end) of an output row whose input column ow * stride + kw - padding is inside the image;
+// 0 <= begin <= end <= out_width. It may be that no column is.
 std::pair<std::int64_t, std::int64_t> inside(const Geometry& g, std::int64_t kw) {
   const std::int64_t shift = g.padding - kw;
-  const std::int64_t begin = shift <= 0 ? 0 : (shift + g.stride - 1) / g.stride;
+  const std::int64_t first = shift <= 0 ? 0 : (shift + g.stride - 1) / g.stride;
   const std::int64_t last = g.width - 1 + shift;
+  const std::int64_t begin = std::min(first, g.out_width);
   const std::int64_t end = last < 0 ? 0 : std::min(g.out_width, last / g.stride + 1);
-  return {std::min(begin, g.out_width), std::max(begin, end)};
+  return {begin, std::max(begin, end)};
 }
 
 // columns: (depth, pixels)
@@ -60,12 +61,13 @@ void unfold(const Geometry& g, const T* image, T* columns) {
             std::fill_n(to, g.out_width, T(0));
             continue;
           }
-          const T* from = image + (c * g.height + ih) * g.width + kw - g.padding;
+          const T* from = image + (c * g.height + ih) * g.width;
+          const std::int64_t shift = kw - g.padding;
           std::fill(to, to + begin, T(0));
-          if (g.stride == 1) {
-            std::copy(from + begin, from + end, to + begin);
+          if (g.stride == 1 && begin < end) {
+            std::copy(from + begin + shift, from + end + shift, to + begin);
           } else {
-            for (std::int64_t ow = begin; ow < end; ++ow) to[ow] = from[ow * g.stride];
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow] = from[ow * g.stride + shift];
           }
           std::fill(to + end, to + g.out_width, T(0));
         }
@@ -85,12 +87,13 @@ void fold(const Geometry& g, const T* columns, T* image) {
         for (std::int64_t oh = 0; oh < g.out_height; ++oh) {
           const std::int64_t ih = oh * g.stride + kh - g.padding;
           if (ih < 0 || ih >= g.height) continue;
-          T* to = image + (c * g.height + ih) * g.width + kw - g.padding;
+          T* to = image + (c * g.height + ih) * g.width;
           const T* from = columns + oh * g.out_width;
+          const std::int64_t shift = kw - g.padding;
           if (g.stride == 1) {
-            for (std::int64_t ow = begin; ow < end; ++ow) to[ow] += from[ow];
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow + shift] += from[ow];
           } else {
-            for (std::int64_t ow = begin; ow < end; ++ow) to[ow * g.stride] += from[ow];
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow * g.stride + shift] += from[ow];
           }
         }
       }

@@ -69,6 +69,24 @@ void convolutions(std::vector<OpCase>& rows) {
       {"convolution", "oblong", {{I, {2, 2, 7, 8}}, {I, {3, 2, 2, 4}}, {I, {3}}}, window(1, 1), 0, true});
   rows.push_back(
       {"convolution", "relu", {{I, {2, 3, 9, 7}}, {I, {5, 3, 3, 3}}, {I, {5}}}, relu(window(1, 0))});
+  // Windows that reach past the image on both sides.
+  const OpCase::Operand pixel{I, {1, 1, 1, 1}}, four{I, {2, 3, 2, 2}}, tall{I, {1, 2, 3, 1}};
+  rows.push_back({"convolution", "one_pixel", {pixel, {I, {1, 1, 5, 5}}, absent}, window(1, 2), 0, true});
+  rows.push_back({"convolution", "four_pixels", {four, {I, {4, 3, 7, 7}}, {I, {4}}}, window(1, 3), 0, true});
+  rows.push_back(
+      {"convolution", "stride_past_the_image", {tall, {I, {3, 2, 9, 9}}, absent}, window(2, 5), 0, true});
+  rows.push_back({"convolution_input_gradient",
+                  "one_pixel",
+                  {pixel, {I, {1, 1, 5, 5}}, absent},
+                  sized(window(1, 2), "size", {1, 1})});
+  rows.push_back({"convolution_input_gradient",
+                  "four_pixels",
+                  {{I, {2, 4, 2, 2}}, {I, {4, 3, 7, 7}}, absent},
+                  sized(window(1, 3), "size", {2, 2})});
+  rows.push_back({"convolution_weight_gradient",
+                  "four_pixels",
+                  {four, {I, {2, 4, 2, 2}}},
+                  sized(window(1, 3), "kernel", {7, 7})});
   rows.push_back({"convolution_input_gradient",
                   "valid",
                   {{I, {2, 5, 7, 5}}, {I, {5, 3, 3, 3}}, absent},
@@ -123,6 +141,12 @@ void pools(std::vector<OpCase>& rows) {
   rows.push_back({"average_pool", "drops_the_last", {{I, {2, 3, 7, 9}}}, pooling(2, 2, 0), 0, true});
   rows.push_back({"average_pool", "padding_counts", {{I, {1, 2, 6, 6}}}, pooling(4, 2, 1), 0, true});
   rows.push_back({"average_pool", "overlaps", {{R, {1, 2, 7, 7}}}, pooling(3, 2, 1), 2, true});
+  rows.push_back({"average_pool", "past_the_image", {{I, {2, 3, 2, 1}}}, pooling(5, 1, 2), 2, true});
+  rows.push_back({"average_pool_gradient",
+                  "past_the_image",
+                  {{I, {2, 3, 2, 1}}, absent},
+                  sized(pooling(5, 1, 2), "size", {2, 1}),
+                  2});
   rows.push_back({"average_pool_gradient",
                   "halves",
                   {{I, {2, 6, 4, 4}}, absent},
@@ -141,6 +165,7 @@ void pools(std::vector<OpCase>& rows) {
                   sized(pooling(2, 2, 0), "size", {8, 8})});
   rows.push_back({"max_pool", "halves", {{R, {2, 6, 8, 8}}}, pooling(2, 2, 0), 0, true});
   rows.push_back({"max_pool", "overlaps_padded", {{R, {1, 3, 7, 7}}}, pooling(3, 2, 1), 0, true});
+  rows.push_back({"max_pool", "past_the_image", {{R, {2, 3, 2, 1}}}, pooling(5, 1, 2), 0, true});
   rows.push_back({"max_pool", "ties", {{I, {2, 3, 8, 8}}}, pooling(2, 2, 0)});
   rows.push_back({"max_pool_gradient",
                   "halves",
@@ -150,6 +175,10 @@ void pools(std::vector<OpCase>& rows) {
                   "overlaps_padded",
                   {{I, {1, 3, 4, 4}}, {Fill::argmax, {1, 3, 7, 7}}, absent},
                   sized(pooling(3, 2, 1), "size", {7, 7})});
+  rows.push_back({"max_pool_gradient",
+                  "past_the_image",
+                  {{I, {2, 3, 2, 1}}, {Fill::argmax, {2, 3, 2, 1}}, absent},
+                  sized(pooling(5, 1, 2), "size", {2, 1})});
   rows.push_back({"max_pool_gradient",
                   "masked",
                   {{I, {2, 6, 4, 4}}, {Fill::argmax, {2, 6, 8, 8}}, {I, {2, 6, 8, 8}}},

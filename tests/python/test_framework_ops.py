@@ -205,6 +205,12 @@ CASES = [
         {"kernel": 3, "stride": 2, "padding": 1},
         lambda a, kernel, stride, padding: windows(a, kernel, stride, padding).mean((4, 5)),
     ),
+    Case(
+        "average_pool",
+        {"x": x(1, 2, 2, 1)},
+        {"kernel": 5, "stride": 1, "padding": 2},
+        lambda a, kernel, stride, padding: windows(a, kernel, stride, padding).mean((4, 5)),
+    ),
     Case("concat", {"a": A, "b": B}, {"axis": 1}, lambda a, b, axis: np.concatenate([a, b], axis)),
     Case(
         "concat", {"a": IMAGE, "b": IMAGE + 1}, {"axis": 3}, lambda a, b, axis: np.concatenate([a, b], axis)
@@ -213,6 +219,10 @@ CASES = [
         "convolution", {"x": IMAGE, "w": x(3, 2, 3, 3), "b": x(3)}, {"stride": 2, "padding": 1}, convolution
     ),
     Case("convolution", {"x": IMAGE, "w": x(3, 2, 3, 3)}, {"stride": 1, "padding": 1}, convolution),
+    # Windows that reach past the image on both sides.
+    Case("convolution", {"x": x(1, 1, 1, 1), "w": x(1, 1, 5, 5)}, {"stride": 1, "padding": 2}, convolution),
+    Case("convolution", {"x": x(2, 3, 2, 2), "w": x(4, 3, 7, 7)}, {"stride": 1, "padding": 3}, convolution),
+    Case("convolution", {"x": x(1, 2, 3, 1), "w": x(3, 2, 9, 9)}, {"stride": 2, "padding": 5}, convolution),
     Case("dot", {"a": x(9), "b": x(9)[::-1]}, {}, lambda a, b: a @ b),
     Case(
         "dropout",
@@ -248,6 +258,12 @@ CASES = [
         "max_pool",
         {"x": x(1, 2, 6, 5) - 3},
         {"kernel": 3, "stride": 2, "padding": 1},
+        lambda a, kernel, stride, padding: windows(a, kernel, stride, padding, -np.inf).max((4, 5)),
+    ),
+    Case(
+        "max_pool",
+        {"x": x(1, 2, 2, 1) - 3},
+        {"kernel": 5, "stride": 1, "padding": 2},
         lambda a, kernel, stride, padding: windows(a, kernel, stride, padding, -np.inf).max((4, 5)),
     ),
     Case("mean_pool", {"x": A}, {}, mean_pool),
