@@ -47,6 +47,18 @@ struct ExamFeeds {
   std::int64_t step_count(std::int64_t row) const;
 };
 
+// Stages batches from one buffer, as a run does. Afterwards the buffer has other numbers: an executable that keeps a
+// view instead of a copy then computes with these. Borrows the executable.
+class StagingBuffer {
+ public:
+  explicit StagingBuffer(Executable& executable) : executable_(executable) {}
+  void stage(std::int64_t slot, const FedBatch& batch);
+
+ private:
+  Executable& executable_;
+  FedBatch buffer_{};
+};
+
 // Moves about one of `one_in` values, drawn at random, by a rounding towards zero.
 void nudge(std::span<float> values, std::uint64_t one_in, Philox& random);
 

@@ -12,7 +12,7 @@ namespace {
 // another one.
 class StagedBatches {
  public:
-  StagedBatches(Executable& executable, const ExamFeeds& feeds) : executable_(executable), feeds_(feeds) {}
+  StagedBatches(Executable& executable, const ExamFeeds& feeds) : buffer_(executable), feeds_(feeds) {}
 
   std::int64_t count() const { return feeds_.batches.count(); }
   // The slot that now holds the batch.
@@ -20,7 +20,7 @@ class StagedBatches {
     const std::int64_t slot = feeds_.batches.slots[static_cast<std::size_t>(batch)];
     const auto held = held_.find(slot);
     if (held != held_.end() && held->second == batch) return slot;
-    executable_.stage(slot, feeds_.batch(batch).host());
+    buffer_.stage(slot, feeds_.batch(batch));
     held_[slot] = batch;
     return slot;
   }
@@ -30,7 +30,7 @@ class StagedBatches {
   }
 
  private:
-  Executable& executable_;
+  StagingBuffer buffer_;
   const ExamFeeds& feeds_;
   std::map<std::int64_t, std::int64_t> held_{};  // by slot
 };

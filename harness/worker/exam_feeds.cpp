@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -73,7 +74,8 @@ std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& fe
   if (feeds.masks.empty()) return answers;
   executable.supply_masks({});
   const std::int64_t slot = feeds.batches.slots.front();
-  executable.stage(slot, feeds.batch(0).host());
+  StagingBuffer buffer(executable);
+  buffer.stage(slot, feeds.batch(0));
   const std::int64_t next = feeds.step_count(feeds.steps()) + 1;
   const std::vector<HostTensor> first = drawn(executable, slot, next);
   const std::vector<HostTensor> second = drawn(executable, slot, next + 1);
@@ -154,6 +156,26 @@ void make_rows_differ(HostTensor& inputs, const ExamBatches& batches) {
 
 }  // namespace
 
+void StagingBuffer::stage(std::int64_t slot, const FedBatch& batch) {
+  const auto fill = [](HostTensor& tensor, const HostTensor& from) {
+    tensor.name = from.name;
+    tensor.type = from.type;
+    tensor.bytes.resize(from.bytes.size());
+    std::ranges::copy(from.bytes, tensor.bytes.begin());
+  };
+  fill(buffer_.inputs, batch.inputs);
+  fill(buffer_.labels, batch.labels);
+  executable_.stage(slot, buffer_.host());
+  for (HostTensor* tensor : {&buffer_.inputs, &buffer_.labels}) {
+    if (tensor->type.dtype == DType::f32) {
+      std::ranges::fill(tensor->as<float>(), std::numeric_limits<float>::quiet_NaN());
+    } else if (const std::span<std::int32_t> values = tensor->as<std::int32_t>(); !values.empty()) {
+      // The largest token or label: one that is too large could end the process.
+      std::ranges::fill(values, *std::ranges::max_element(values));
+    }
+  }
+}
+
 void nudge(std::span<float> values, std::uint64_t one_in, Philox& random) {
   for (float& value : values)
     if (random.below(one_in) == 0) value = std::nextafter(value, 0.0f);
@@ -214,11 +236,11 @@ void write_exam_results(Executable& executable, const Program& program, Task tas
   if (feeds.run) answers = asked->run(executable, feeds.run->slots);
   if (feeds.continuation) {
     // If each step gets its own batch, no batch of the run needs to be left.
+    StagingBuffer buffer(executable);
     if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
       for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
-        executable.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i).host());
-    answers =
-        continue_run(executable, feeds, last_step.value_or(0) + 1);  // a task with a run's results has none
+        buffer.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i));
+    answers = continue_run(executable, feeds, last_step.value_or(0) + 1);
   }
   for (HostTensor& tensor : asked->exam(executable, feeds))
     answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));

@@ -6,6 +6,7 @@ A mistake in the source of one adapter is in edits.py, one in its kernels in tes
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from cheats import CHEATS
@@ -138,6 +139,33 @@ class DrawsOneMask(Mutant):
         super().step(slot, rate, number)
 
 
+class KeepsAView(Mutant):
+    """A slot keeps the caller's arrays, not copies of them."""
+
+    shows = ("first/", "last/")
+    viewed = (True, True)  # samples, labels
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        self.views: dict[int, tuple[np.ndarray, ...]] = {}
+        super().__init__(program, cell)
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        given = zip((inputs, labels), self.viewed, strict=True)
+        self.views[slot] = tuple(array if viewed else array.copy() for array, viewed in given)
+        super().stage(slot, inputs, labels)
+
+    def read_again(self, slot: int) -> None:
+        super(Mutant, self).stage(slot, *self.views[slot])  # type: ignore[misc]
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        self.read_again(slot)
+        super().step(slot, rate, number)
+
+    def prefill(self, slot: int) -> None:
+        self.read_again(slot)
+        super().prefill(slot)  # type: ignore[misc]
+
+
 class DividesByTheLargestSquare(Rewritten):
     """AMSGrad: divides by the root of the largest mean of squares, which is not part of the state."""
 
@@ -224,6 +252,12 @@ MISTAKES: dict[str, type[Mutant]] = {
     "ReversesSamples": of("Samples lie in reverse, labels do not.", changed_batch=lambda _, b: b._replace(inputs=b.inputs[::-1]), shows=MOMENTS),
     "LosesTheLastPixel": of("The last element of each sample is zero.", changed_batch=without_the_last_pixel, shows=MOMENTS),
     "ComputesHalfOfTheOp": of("The second half of a single op's first operand is zero.", changed_batch=without_half_of_the_op, cell="op", shows=("result/", "gradient/", "run/")),
+    "KeepsAViewOfItsBatches": KeepsAView,
+    "KeepsAViewOfItsSamples": of("A slot keeps the caller's samples, and a copy of their labels.", KeepsAView, viewed=(True, False)),
+    "KeepsAViewOfItsLabels": of("A slot keeps the caller's labels, and a copy of their samples.", KeepsAView, viewed=(False, True)),
+    "InfersAView": of("A slot keeps the caller's arrays, in inference.", KeepsAView, cell="infer", shows=LOGITS),
+    "DecodesAView": of("A slot keeps the caller's prompts.", KeepsAView, cell="decode", shows=LOGITS),
+    "ReadsAViewOfItsTexts": of("A slot keeps the caller's texts.", KeepsAView, cell="text"),
     # State, evaluation and masks.
     "ForgetsMoments": ForgetsMoments,
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,

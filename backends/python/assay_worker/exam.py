@@ -14,6 +14,7 @@ import numpy as np
 from .adapter import Adapter
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import loader_losses
+from .exam_staging import Staged
 from .program import Program
 from .tensors import Tensors, apart, copied, nudged, read_tensors, write_tensors
 
@@ -84,26 +85,6 @@ def read_feeds(cell_folder: Path) -> Feeds:
     )
 
 
-class Staged:
-    """The exam's batches in an adapter's slots: a batch is staged if the slot has another one."""
-
-    def __init__(self, adapter: Adapter, feeds: Feeds) -> None:
-        self._adapter, self._feeds = adapter, feeds
-        self._held: dict[int, int] = {}
-
-    def slot_of(self, batch: int) -> int:
-        slot = self._feeds.slots[batch]
-        if self._held.get(slot) != batch:
-            self._adapter.stage(slot, *self._feeds.batch(batch))
-            self._held[slot] = batch
-        return slot
-
-    def stage_all(self) -> None:
-        """Stage as many batches as there are slots, so that no step has to wait for staging."""
-        for batch in self._feeds.batches:
-            self.slot_of(batch)
-
-
 def sit(
     adapter: Adapter,
     program: Program,
@@ -125,11 +106,11 @@ def sit(
     if feeds.continuation is not None:
         # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
-            Staged(adapter, feeds).stage_all()
+            Staged(adapter, feeds.slots, feeds.batch).stage_all()
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
     if feeds.loader is not None:
         answers |= loader_losses(adapter, program, feeds.loader, cell_folder)
-    staged = Staged(adapter, feeds)
+    staged = Staged(adapter, feeds.slots, feeds.batch)
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
         dropout.take_timed_steps()

@@ -86,6 +86,43 @@ TEST(Continuation, WhereTheCopyIsRoundedTheSpreadShowsWhatRoundingsBecome) {
   EXPECT_LT(spread, apart * 6);
 }
 
+// Keeps what it was given, without a copy.
+class Keeping final : public Executable {
+ public:
+  void set_state(std::span<const HostTensor>) override {}
+  std::vector<HostTensor> state() override { return {}; }
+  void stage(std::int64_t, const HostBatch& batch) override {
+    views.push_back(batch);
+    firsts.push_back(*static_cast<const float*>(batch.inputs));
+  }
+  void step(std::int64_t, double, std::int64_t) override {}
+  void synchronize() override {}
+  double loss() override { return 0; }
+  std::vector<HostTensor> results() override { return {}; }
+  void evaluate(const HostBatch&, float*) override {}
+  std::map<std::string, std::int64_t> memory() const override { return {}; }
+
+  std::vector<HostBatch> views;
+  std::vector<float> firsts;
+};
+
+TEST(StagingBuffer, HasOtherNumbersWhenABatchIsStaged) {
+  Keeping network;
+  StagingBuffer buffer(network);
+  FedBatch batch{HostTensor::zeros("inputs", {DType::f32, {2, 3}}),
+                 HostTensor::zeros("labels", {DType::i32, {2}})};
+  batch.labels.as<std::int32_t>()[1] = 7;
+  for (const float value : {1.0F, 2.0F}) {
+    std::ranges::fill(batch.inputs.as<float>(), value);
+    buffer.stage(0, batch);
+  }
+  EXPECT_THAT(network.firsts, ElementsAre(1, 2));
+  EXPECT_EQ(network.views[0].inputs, network.views[1].inputs) << "one buffer";
+  EXPECT_TRUE(std::isnan(static_cast<const float*>(network.views[0].inputs)[5]));
+  EXPECT_EQ(network.views[0].labels[0], 7) << "a label that exists";
+  EXPECT_EQ(batch.labels.as<std::int32_t>()[0], 0) << "the batch itself is kept";
+}
+
 TEST(Continuation, ANudgeMovesSomeValuesByARoundingTowardsZero) {
   std::vector<float> values(1000, -1.0F);
   Philox random(1, "nudge");
