@@ -50,6 +50,14 @@ struct Cost {
   double bytes = 0;  // compulsory traffic: each operand read once, each result written once
 };
 
+// Where the gradient of an op jumps. Within rounding of such a place two correct backends may have gradients that differ
+// by more than rounding.
+enum class Kink : std::uint8_t {
+  nowhere,
+  at_zero,  // where an element of operand 0 is zero; operand 0 is positive where result 0 is
+  choice,   // where the op chooses another element, or another formula: choices()
+};
+
 // One object per op, immutable, alive for the whole program; registered in ops/registry.cpp.
 class Op {
  public:
@@ -78,6 +86,12 @@ class Op {
   virtual std::vector<InPlace> in_place() const { return {}; }
   // Result 0 has the bits of operand 0 in the same order (flatten): no data need to move.
   virtual bool view() const { return false; }
+  virtual Kink kink(const Attributes&) const { return Kink::nowhere; }
+  // With Kink::choice: what the op chooses, in numbers that can be compared with those for another operand 0 of the same
+  // shape. x: the elements of operand 0.
+  virtual std::vector<std::int32_t> choices(const Attributes&, const Shape&, std::span<const double>) const {
+    return {};
+  }
   // Adds the nodes that turn the gradients of the outputs (`none` if an output is not used) into gradients of
   // the inputs (`none` if an input has none). Throws GraphError if the op has no gradient.
   virtual std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,

@@ -1,5 +1,5 @@
-// The kinks of a network: on which side of 0 each element of a ReLU is, and which element of its window each
-// maximum is. Within rounding of a kink two correct backends may be on different sides, and then their
+// The kinks of a network, by the contracts of its ops: on which side of 0 each element of a ReLU is, and which element
+// of its window each maximum is. Within rounding of a kink two correct backends may be on different sides, and then their
 // gradients differ by more than rounding; the oracle counts how often that can happen.
 #pragma once
 
@@ -42,7 +42,7 @@ class Kinks {
   std::vector<HostTensor> counts() const;
 
  private:
-  struct Kink {
+  struct Watched {
     NodeId node = none;
     std::vector<std::int32_t> side{};  // of each element in the first pass
     std::vector<bool> tipped{};
@@ -51,7 +51,7 @@ class Kinks {
   std::vector<std::int32_t> sides(NodeId node, const std::vector<double>& values) const;
 
   Program watched_;
-  std::map<std::string, Kink> kinks_{};  // by the name of the output
+  std::map<std::string, Watched> kinks_{};  // by the name of the output
 };
 
 }  // namespace assay

@@ -50,7 +50,7 @@ ValueId bias_of(const Graph& graph, ValueId x) {
 std::vector<Watched> relus_of(const Graph& graph) {
   std::vector<Watched> found;
   for (const Node& node : graph.nodes())
-    if (node.op->name() == "relu")
+    if (node.op->kink(node.attributes) == Kink::at_zero)
       found.push_back({node.inputs[0], bias_of(graph, node.inputs[0]), "kink/" + node.name});
   return found;
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "harness/graph/builder.hpp"
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
@@ -25,6 +27,32 @@ class MaxPool final : public Op {
   double flops(const Attributes& attributes, std::span<const TensorType>,
                std::span<const TensorType> outputs) const override {
     return static_cast<double>(outputs[0].elements()) * window_elements(attributes);
+  }
+  Kink kink(const Attributes&) const override { return Kink::choice; }
+  // For each window the index of its first maximum within the plane of x (N, C, H, W).
+  std::vector<std::int32_t> choices(const Attributes& attributes, const Shape& x,
+                                    std::span<const double> values) const override {
+    const auto kernel = attributes.get<std::int64_t>("kernel"),
+               stride = attributes.get<std::int64_t>("stride"),
+               padding = attributes.get<std::int64_t>("padding");
+    const SlidingWindow window{kernel, kernel, stride, padding};
+    const std::int64_t height = x[2], width = x[3], rows = window.rows(height),
+                       columns = window.columns(width);
+    std::vector<std::int32_t> first;
+    first.reserve(static_cast<std::size_t>(x[0] * x[1] * rows * columns));
+    for (std::int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
+      const double* at = values.data() + plane * height * width;
+      for (std::int64_t o = 0; o < rows * columns; ++o) {
+        const std::int64_t top = o / columns * stride - padding, left = o % columns * stride - padding;
+        std::int64_t best = std::max<std::int64_t>(top, 0) * width + std::max<std::int64_t>(left, 0);
+        for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + kernel, height); ++h) {
+          for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + kernel, width); ++w)
+            if (at[h * width + w] > at[best]) best = h * width + w;
+        }
+        first.push_back(static_cast<std::int32_t>(best));
+      }
+    }
+    return first;
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {

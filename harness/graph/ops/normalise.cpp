@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "harness/graph/builder.hpp"
@@ -38,6 +40,21 @@ class Normalise final : public Op {
     return normalise_flops * static_cast<double>(inputs[0].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
+  Kink kink(const Attributes&) const override { return Kink::choice; }
+  // Whether each norm is above epsilon.
+  std::vector<std::int32_t> choices(const Attributes& attributes, const Shape& x,
+                                    std::span<const double> values) const override {
+    const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
+    const std::vector<std::int64_t> group = index_without(x, axes);
+    std::vector<double> squares(static_cast<std::size_t>(element_count(without(x, axes))));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      squares[static_cast<std::size_t>(group[i])] += values[i] * values[i];
+    const double epsilon = attributes.number("epsilon");
+    std::vector<std::int32_t> above(squares.size());
+    std::ranges::transform(squares, above.begin(),
+                           [epsilon](double square) { return std::sqrt(square) > epsilon ? 1 : 0; });
+    return above;
+  }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     if (output_gradients[1] != none)

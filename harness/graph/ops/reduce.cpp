@@ -38,6 +38,21 @@ class Reduce final : public Op {
                std::span<const TensorType>) const override {
     return static_cast<double>(inputs[0].elements());
   }
+  Kink kink(const Attributes& attributes) const override {
+    return attributes.get<std::string>("kind") == "max" ? Kink::choice : Kink::nowhere;
+  }
+  // The index in x of each maximum.
+  std::vector<std::int32_t> choices(const Attributes& attributes, const Shape& x,
+                                    std::span<const double> values) const override {
+    const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
+    const std::vector<std::int64_t> group = index_without(x, axes);
+    std::vector<std::int32_t> first(static_cast<std::size_t>(element_count(without(x, axes))), -1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::int32_t& best = first[static_cast<std::size_t>(group[i])];
+      if (best < 0 || values[i] > values[static_cast<std::size_t>(best)]) best = static_cast<std::int32_t>(i);
+    }
+    return first;
+  }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     Attributes attributes = node.attributes;

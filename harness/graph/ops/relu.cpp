@@ -9,6 +9,7 @@ class Relu final : public Elementwise {
  public:
   Relu()
       : Elementwise("relu", "y = max(x, 0), of any shape. y has the type of x.", {"x"}, "y", 1, {{0, 0}}) {}
+  Kink kink(const Attributes&) const override { return Kink::at_zero; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     return builder.apply("relu_gradient", {node.outputs[0], output_gradients[0]}, {},

@@ -150,6 +150,22 @@ Shape without(const Shape& shape, std::span<const std::int64_t> axes) {
   return rest;
 }
 
+std::vector<std::int64_t> index_without(const Shape& shape, std::span<const std::int64_t> axes) {
+  std::vector<std::int64_t> steps(shape.size());  // in the index of the result
+  std::int64_t step = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (std::ranges::find(axes, static_cast<std::int64_t>(d)) != axes.end()) continue;
+    steps[d] = step;
+    step *= shape[d];
+  }
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(element_count(shape)));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) indices[i] += rest % shape[d] * steps[d];
+  }
+  return indices;
+}
+
 Shape leading(const Shape& shape) { return {shape.begin(), shape.end() - 1}; }
 
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,

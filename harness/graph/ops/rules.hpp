@@ -72,6 +72,8 @@ std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attribu
 std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank);
 // The shape without these dimensions.
 Shape without(const Shape& shape, std::span<const std::int64_t> axes);
+// For each element of a tensor, in row-major order, the index of its element of without(shape, axes).
+std::vector<std::int64_t> index_without(const Shape& shape, std::span<const std::int64_t> axes);
 // (..., D): the dimensions before the last one, which a shape must have.
 Shape leading(const Shape& shape);
 // A finite attribute with lowest <= value < highest.

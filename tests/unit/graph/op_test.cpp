@@ -296,5 +296,31 @@ TEST(CheckShape, refuses_shapes_that_could_overflow) {
   EXPECT_NO_THROW(check_shape({}));
 }
 
+// An op whose gradient jumps must say where: the oracle looks how near the exam comes to such places.
+TEST(Kinks, AreNamedByTheContracts) {
+  std::vector<std::string> kinked;
+  for (const Op* op : all_ops()) {
+    Attributes attributes;
+    if (op->name() == "reduce") attributes.set("kind", std::string("max"));
+    if (op->kink(attributes) != Kink::nowhere) kinked.emplace_back(op->name());
+  }
+  EXPECT_THAT(kinked, testing::UnorderedElementsAre("relu", "max_pool", "normalise", "reduce"));
+  EXPECT_EQ(find_op("reduce").kink({{"kind", std::string("mean")}}), Kink::nowhere);
+  EXPECT_EQ(find_op("relu").kink({}), Kink::at_zero);
+}
+
+TEST(Kinks, ChooseAmongTheElementsOfAnOperand) {
+  const Attributes pool{{"kernel", i(2)}, {"stride", i(1)}, {"padding", i(1)}};
+  const std::vector<double> plane{1, 2, 4, 3};
+  EXPECT_THAT(find_op("max_pool").choices(pool, {1, 1, 2, 2}, plane),
+              testing::ElementsAre(0, 1, 1, 2, 2, 3, 2, 2, 3));
+  const Attributes rows{{"kind", std::string("max")}, {"axes", std::vector<std::int64_t>{1}}};
+  EXPECT_THAT(find_op("reduce").choices(rows, {2, 2}, plane), testing::ElementsAre(1, 2));
+  const Attributes columns{{"kind", std::string("max")}, {"axes", std::vector<std::int64_t>{0}}};
+  EXPECT_THAT(find_op("reduce").choices(columns, {2, 2}, plane), testing::ElementsAre(2, 3));
+  const Attributes bounded{{"axes", std::vector<std::int64_t>{1}}, {"epsilon", 3.0}};
+  EXPECT_THAT(find_op("normalise").choices(bounded, {2, 2}, plane), testing::ElementsAre(0, 1));
+}
+
 }  // namespace
 }  // namespace assay

@@ -99,5 +99,40 @@ TEST(Kinks, compares_samples_in_the_order_of_the_first_pass) {
   EXPECT_EQ(count(kinks, "relu"), (std::vector<double>{0, 32}));
 }
 
+// x (2, 3) - normalise each row with a limit of 2 - maximum of each row.
+Program chosen() {
+  Graph graph("chosen");
+  GraphBuilder builder(graph, true);
+  const ValueId x = builder.input("inputs", {2, 3});
+  const ValueId y =
+      builder.apply("normalise", {x}, {{"axes", std::vector<std::int64_t>{1}}, {"epsilon", 0.5}}, "norm1")[0];
+  const ValueId max = builder.apply(
+      "reduce", {y}, {{"kind", std::string("max")}, {"axes", std::vector<std::int64_t>{1}}}, "max1")[0];
+  builder.apply("reduce", {y}, {{"kind", std::string("sum")}, {"axes", std::vector<std::int64_t>{1}}},
+                "sum1");
+  graph.add_output("logits", max);
+  return {graph, graph, {}};
+}
+
+TEST(Kinks, EnterByTheContractOfTheOp) {
+  Kinks kinks(chosen());
+  const auto pass = [&](const std::vector<double>& x) {
+    std::vector<HostTensor> answers;
+    for (const char* name : {"kink/norm1", "kink/max1"}) {
+      answers.push_back(HostTensor::zeros(name, {DType::f64, {2, 3}}));
+      std::ranges::copy(x, answers.back().as<double>().begin());
+    }
+    kinks.take(answers);
+    EXPECT_TRUE(answers.empty());
+  };
+  pass({0.3, 0.1, 0.2, 3, 4, 5});
+  EXPECT_EQ(kinks.elements(), 4);
+  pass({0.3, 0.1, 0.2, 3, 4.5, 5});
+  EXPECT_FALSE(kinks.any_tipped());
+  pass({0.3, 0.1, 0.4, 3, 4, 5});  // a norm of 0.51, and another maximum
+  EXPECT_EQ(count(kinks, "normalise"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(count(kinks, "reduce"), (std::vector<double>{1, 2}));
+}
+
 }  // namespace
 }  // namespace assay
