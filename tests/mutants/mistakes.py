@@ -166,6 +166,17 @@ class KeepsAView(Mutant):
         super().prefill(slot)  # type: ignore[misc]
 
 
+class KeepsARateThatIsNear(Mutant):
+    """A learning rate is not changed if the new one is within a third of it."""
+
+    used = 0.0
+
+    def changed_step(self, step: Step) -> Step:
+        if abs(step.rate - self.used) > self.used / 3:
+            self.used = step.rate
+        return step._replace(rate=self.used)
+
+
 class DividesByTheLargestSquare(Rewritten):
     """AMSGrad: divides by the root of the largest mean of squares, which is not part of the state."""
 
@@ -236,6 +247,13 @@ MISTAKES: dict[str, type[Mutant]] = {
     "KeepsTheRateOfTheThirdStep": KeepsTheRateOfTheThirdStep,
     "StopsUpdatingAfterTheThirdStep": of("From the fourth step on no parameter moves.", changed_step=lambda m, s: s._replace(rate=s.rate if m.steps <= 3 else 0.0)),
     "StopsCountingAtTen": of("The bias correction stops at the tenth step.", changed_step=lambda _, s: s._replace(number=min(s.number, 10))),
+    "StopsCountingAtSixHundred": of("The bias correction stops at step 600.", changed_step=lambda _, s: s._replace(number=min(s.number, 600)), shows=(*PARAMETERS, "last/")),
+    "StopsAtSixHundred": of("From step 601 on no parameter moves.", changed_step=lambda _, s: s._replace(rate=s.rate if s.number <= 600 else 0.0), shows=(*PARAMETERS, "last/")),
+    "LeavesOutLaterSteps": of("From step 601 on nine of ten steps do nothing.", changed_step=lambda _, s: s if s.number <= 600 or s.number % 10 == 0 else None, shows=("first/", "last/")),
+    "TakesATenthOfTheRateLater": of("From step 601 on the learning rate is a tenth.", changed_step=lambda _, s: s._replace(rate=s.rate * (1 if s.number <= 600 else 0.1)), shows=(*PARAMETERS, "last/")),
+    "RoundsItsRates": of("The learning rate is rounded to five decimals.", changed_step=lambda _, s: s._replace(rate=round(s.rate, 5))),
+    "LeavesOutFaintRates": of("A step with a learning rate below 0.00004 does nothing.", changed_step=lambda _, s: s if s.rate == 0 or s.rate >= 4e-5 else None),
+    "KeepsARateThatIsNear": KeepsARateThatIsNear,
     "CountsFromZero": of("The number of the step is one too small.", changed_step=lambda _, s: s._replace(number=max(1, s.number - 1))),
     "NeverCorrectsItsBias": of("Adam does not correct the bias of its moments.", changed_step=lambda _, s: s._replace(number=s.number + 1_000_000), shows=PARAMETERS),
     "LosesAStepThatIsNotWaitedFor": of("Every seventh of the steps without a pause is lost.", changed_step=lambda m, s: s if m.waiting % 7 else None, shows=(*LATER, "replay/")),
@@ -258,6 +276,10 @@ MISTAKES: dict[str, type[Mutant]] = {
     "InfersAView": of("A slot keeps the caller's arrays, in inference.", KeepsAView, cell="infer", shows=LOGITS),
     "DecodesAView": of("A slot keeps the caller's prompts.", KeepsAView, cell="decode", shows=LOGITS),
     "ReadsAViewOfItsTexts": of("A slot keeps the caller's texts.", KeepsAView, cell="text"),
+    "LosesTheThirteenthSlot": of("Of 16 slots, number 13 holds zeros.", changed_batch=lambda _, b: b._replace(inputs=0 * b.inputs) if b.slot == 13 else b, cell="slots"),
+    "SharesTheMemoryOfSlots": of("16 slots share the memory of 8.", changed_batch=lambda _, b: b._replace(slot=b.slot % 8), changed_step=lambda _, s: s._replace(slot=s.slot % 8), cell="slots"),
+    "ReadsTheFirstSlotLater": of("From step 601 on every step reads the first slot.", changed_step=lambda _, s: s._replace(slot=s.slot if s.number <= 600 else 0)),
+    "MistakesTheLastClass": of("The last class is taken for the one before it.", changed_batch=lambda _, b: b._replace(labels=np.minimum(b.labels, 8)), shows=MOMENTS),
     # State, evaluation and masks.
     "ForgetsMoments": ForgetsMoments,
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,
@@ -270,6 +292,7 @@ MISTAKES: dict[str, type[Mutant]] = {
     "HasAnotherBeta2": of("The decay of the mean of squares is 0.99.", edit=with_rule(beta2=0.99), shows=MOMENTS),
     "DecouplesItsDecay": of("Weight decay is that of AdamW: outside of the gradient.", edit=with_rule(kind="adamw"), cell="decay", shows=MOMENTS),
     "DoesNotDecay": of("Weight decay is left out.", edit=with_rule(weight_decay=0.0), cell="decay", shows=MOMENTS),
+    "DoesNotDecayFaintly": of("AdamW's weight decay of 0.001 is left out.", edit=with_rule(weight_decay=0.0), cell="faint", shows=PARAMETERS),
     "RaisesTheEpsilonOfNorms": of("The epsilon of batch norms is ten times as large.", edit=with_attribute("batch_norm", "epsilon", lambda known: 10 * known), cell="norm", shows=("evaluation/", "first/")),
     "ReversesTheMomentumOfNorms": of("Running statistics have the momentum the other way round.", edit=with_attribute("batch_norm", "momentum", lambda known: 1 - known), cell="norm", shows=("first/running/",)),
     # Updates.

@@ -67,6 +67,8 @@ CELLS = {
     "train": MLP,
     "infer": (*MLP, "--task", "infer"),
     "decay": (*MLP, "--weight-decay", "0.01", "--schedule", "every:1x0.5", "--samples", "320"),
+    "slots": (*MLP, "--resident-batches", "16"),
+    "faint": (*MLP, "--optimizer", "adamw", "--weight-decay", "0.001"),
     "loader": (*MLP, "--loader", "harness", "--samples", "3200"),
     "native": (*MLP, "--loader", "native", "--samples", "3200"),
     "epochs": (*MLP, "--epochs", "2", "--samples", "320"),
@@ -102,6 +104,8 @@ OPTIONS = {
     **dict.fromkeys(("norm", "encoder", "masks", "causal", "decode", "text", "dropout"), FEW),
     "epochs": {"--steps": None, "--warm-up-steps": None, "--warm-up-seconds": None},
     "roofline": {"--roofline": "true"},
+    # Two exams ask for all slots.
+    "slots": {"--forks": "2"},
 }
 # The adapters as they are do not run these: on a busy machine the measured peak is too low for them.
 ONLY_MUTANTS = {"roofline"}
@@ -110,7 +114,7 @@ WITHOUT_DATA = {"op", "roofline"}
 # Backend and mode: what is compiled is kept between runs, by its content.
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 # numpy's adapter has not every op of the others.
-NUMPY_CELLS = {"train", "infer", "decay", "loader", "epochs", "long", "op", "roofline"}
+NUMPY_CELLS = {"train", "infer", "decay", "slots", "loader", "epochs", "long", "op", "roofline"}
 SHORT = {
     "--dataset": "synthetic",
     "--steps": "24",

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -296,25 +298,71 @@ HostTensor inputs_of(const Graph& graph, const ExamBatches& batches, std::uint64
   return tokens;
 }
 
-// A label for each position, drawn from all classes.
+// A label for each position, drawn from all classes. The first sample has the first and the last class.
 HostTensor labels_of_positions(Shape shape, std::int64_t classes, std::int64_t samples, std::uint64_t seed) {
   shape.front() = samples;
   HostTensor labels = HostTensor::zeros("labels", {DType::i32, shape});
   Philox random(seed, "exam/labels");
-  for (std::int32_t& label : labels.as<std::int32_t>())
+  const std::span<std::int32_t> all = labels.as<std::int32_t>();
+  for (std::int32_t& label : all)
     label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(classes)));
+  const std::size_t positions = all.size() / static_cast<std::size_t>(samples);
+  const auto first = static_cast<std::size_t>(random.below(positions));
+  all[first] = 0;
+  if (positions > 1) all[(first + 1) % positions] = static_cast<std::int32_t>(classes - 1);
   return labels;
 }
 
-// Labels of a batch are spread over the classes, and no two batches begin with the same label.
-HostTensor labels_of(std::int64_t classes, const ExamBatches& batches) {
-  const std::int64_t distinct = batches.distinct, count = batches.count();
-  HostTensor labels = HostTensor::zeros("labels", {DType::i32, {count * distinct}});
-  for (std::int64_t i = 0; i < count * distinct; ++i) {
-    const std::int64_t sample = i % distinct;
-    const std::int64_t spread = distinct < classes ? sample * classes / distinct : sample % classes;
-    labels.as<std::int32_t>()[static_cast<std::size_t>(i)] =
-        static_cast<std::int32_t>((spread + i / distinct) % classes);
+// Deals the classes of `deck` in turn, and those of a shuffled deck of all classes when it is empty.
+std::vector<std::int32_t> deal(std::deque<std::int32_t>& deck, std::int64_t count, std::int64_t classes,
+                               Philox& random) {
+  std::vector<std::int32_t> labels;
+  while (std::ssize(labels) < count) {
+    if (deck.empty()) {
+      deck.resize(static_cast<std::size_t>(classes));
+      std::iota(deck.begin(), deck.end(), 0);
+      std::vector<std::int32_t> shuffled(deck.begin(), deck.end());
+      random.shuffle(std::span(shuffled));
+      std::ranges::copy(shuffled, deck.begin());
+    }
+    labels.push_back(deck.front());
+    deck.pop_front();
+  }
+  return labels;
+}
+
+// Drawn labels, with as many classes as there can be: the first batch has the first and the last class, and leaves one
+// class out for show_epsilon(). (With one sample in a batch, the second batch has the other of the two.) No batch has
+// only one label, so that labels of other samples show.
+HostTensor labels_of(std::int64_t classes, const ExamBatches& batches, std::uint64_t seed) {
+  const std::int64_t distinct = batches.distinct;
+  HostTensor labels = HostTensor::zeros("labels", {DType::i32, {batches.count() * distinct}});
+  Philox random(seed, "exam/labels");
+  std::vector<std::int32_t> ends{0, static_cast<std::int32_t>(classes - 1)}, others;
+  if (classes == 1) ends.pop_back();
+  for (std::int32_t label = 1; label < classes - 1; ++label) others.push_back(label);
+  random.shuffle(std::span(ends));
+  random.shuffle(std::span(others));
+  std::deque<std::int32_t> deck(ends.begin(), ends.end());
+  std::ranges::copy(others, std::back_inserter(deck));
+  const bool leaves_one_out = classes > 2 && distinct >= classes;
+  std::deque<std::int32_t> first = deck;
+  if (leaves_one_out) first.pop_back();
+  for (std::int64_t batch = 0; batch < batches.count(); ++batch) {
+    std::vector<std::int32_t> dealt;
+    if (batch == 0 && leaves_one_out) {
+      for (std::int64_t i = 0; i < distinct; ++i)
+        dealt.push_back(first[static_cast<std::size_t>(i) % first.size()]);
+      deck.clear();
+      deck.push_back(others.back());
+    } else {
+      dealt = deal(deck, distinct, classes, random);
+    }
+    const auto other = std::ranges::adjacent_find(dealt, std::ranges::not_equal_to());
+    if (other == dealt.end() && distinct > 1 && classes > 1)
+      dealt.back() = static_cast<std::int32_t>((dealt.back() + 1) % classes);
+    random.shuffle(std::span(dealt));
+    std::ranges::copy(dealt, labels.as<std::int32_t>().begin() + batch * distinct);
   }
   return labels;
 }
@@ -348,24 +396,40 @@ std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches,
   return masks;
 }
 
-// Row 0 is the step that is judged by itself. SGD has no other state that shows its gradient, so its rate is
-// so large that the parameter moves by as much as the gradient. The other rows have different learning rates:
-// large enough that an update is well above the rounding of the parameter, and small enough that the run does
-// not solve the few samples (then all gradients are rounding) and stays finite (plain SGD on vgg_a, which has
-// no norm). The step counts begin where Adam still corrects its bias, but not at the first step. That of row 0 is larger:
-// the root of a corrected mean of squares is then smaller, and an epsilon next to it more visible.
-HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
+// From `low` to `high`, every order of magnitude equally often.
+double log_uniform(Philox& random, double low, double high) {
+  return low * std::pow(high / low, random.uniform_double());
+}
+
+// Row 0 is the step that is judged by itself. SGD has no other state that shows its gradient, so its rate is so large
+// that the parameter moves by as much as the gradient. That of Adam is so large that its update, and with it a small
+// decay next to the gradient, is far above the rounding of the parameter.
+// The other rows have different learning rates: large enough that an update is well above the rounding of the
+// parameter, and small enough that the run does not solve the few samples (then all gradients are rounding) and stays
+// finite (plain SGD on vgg_a, which has no norm). The second is near the first, and one of the later is below 1e-6.
+// The number of the step in row 0, or that of the other rows in the next turn, is where Adam still corrects its bias,
+// but not the first one. The other number is as in a long training.
+HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t turn,
+                       std::uint64_t seed) {
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
   const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
-  const double factors[] = {1, 2, 0.5};
+  const bool adam = contains(optimizer.moments(), "m");
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
   const std::span<double> rows = schedule.as<double>();
   Philox random(seed, "exam/schedule");
-  const auto judged = static_cast<double>(300 + random.below(200));
-  const auto first = static_cast<double>(20 + random.below(480));
+  const double many = std::floor(log_uniform(random, 700, 1e6));
+  const auto few = static_cast<double>(random.below(480));
+  const double judged = turn % 2 == 0 ? many : 300 + std::floor(few / 2.4);
+  const double first = turn % 2 == 0 ? 20 + few : many;
+  const auto faint = 3 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps - 2)));
   for (std::int64_t row = 0; row <= steps; ++row) {
     const auto at = static_cast<std::size_t>(2 * row);
-    rows[at] = row == 0 ? (shows_gradient ? 1 : base) : base * factors[(row - 1) % 3];
+    rows[at] = row == 0       ? (shows_gradient ? 1
+                                 : adam         ? log_uniform(random, 0.01, 0.05)
+                                                : base)
+               : row == 2     ? rows[at - 2] * random.uniform(1.1, 1.3)
+               : row == faint ? log_uniform(random, 1e-7, 1e-6)
+                              : base * log_uniform(random, 0.2, 2);
     rows[at + 1] = row == 0 ? judged : first + static_cast<double>(row - 1);
   }
   return schedule;
@@ -412,13 +476,27 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
   return above;
 }
 
-std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t seed) {
-  constexpr std::size_t most = 8, without_residents = 3;
-  std::vector<std::int64_t> slots(resident > 0 ? static_cast<std::size_t>(resident) : without_residents);
-  if (resident > 0) std::iota(slots.begin(), slots.end(), std::int64_t{0});
-  Philox random(seed, "exam/slots");
-  random.shuffle(std::span(slots));
-  slots.resize(std::min(slots.size(), most));
+std::int64_t distinct_of(const Program& program, const ExamPlan& plan) {
+  return plan.ranks * distinct_samples(batch_of(program) / plan.ranks, plan.distinct);
+}
+
+std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t turn, std::uint64_t seed) {
+  constexpr std::int64_t most = 8;
+  if (resident <= 0) return {0, 0, 0};
+  // The same in all exams of a cell.
+  std::vector<std::int64_t> below_half(static_cast<std::size_t>(resident / 2)), all;
+  std::iota(below_half.begin(), below_half.end(), std::int64_t{0});
+  Philox(static_cast<std::uint64_t>(resident), "exam/turns").shuffle(std::span(below_half));
+  for (const std::int64_t slot : below_half) {
+    all.push_back(slot);
+    all.push_back(slot + resident / 2);
+  }
+  if (resident % 2 != 0) all.push_back(resident - 1);
+  const std::int64_t begin = static_cast<std::int64_t>(turn % static_cast<std::uint64_t>(resident)) * most;
+  std::vector<std::int64_t> slots;
+  for (std::int64_t i = 0; i < std::min(most, resident); ++i)
+    slots.push_back(all[static_cast<std::size_t>((begin + i) % resident)]);
+  Philox(seed, "exam/slots").shuffle(std::span(slots));
   return slots;
 }
 
@@ -426,10 +504,10 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   constexpr std::int64_t min_steps = 3;
   const Graph& graph = program.training;
   const std::uint64_t seed = plan.seed;
-  ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, seed)};
+  ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, plan.turn, seed)};
   if (program.is_op()) batches.slots.resize(std::min<std::size_t>(2, batches.slots.size()));
   if (plan.of_run) batches.slots.resize(std::min<std::size_t>(program.is_op() ? 1 : 2, batches.slots.size()));
-  batches.distinct = plan.ranks * distinct_samples(batches.batch / plan.ranks, plan.distinct);
+  batches.distinct = distinct_of(program, plan);
   batches.row_of = shuffled_rows_of_ranks(batches.batch, batches.distinct, plan.ranks, seed);
   const std::int64_t samples = batches.count() * batches.distinct;
 
@@ -446,8 +524,8 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
     write_npy(folder / "inputs.npy", inputs_of(graph, batches, seed));
     const Shape& labels = graph.value(graph.find("labels")).type.shape;
     const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
-    const HostTensor drawn =
-        labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed) : labels_of(classes, batches);
+    const HostTensor drawn = labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed)
+                                               : labels_of(classes, batches, seed);
     write_npy(folder / "labels.npy", drawn);
     state = state_of(program, plan, absent_class(drawn, batches.count(), classes));
     const std::vector<HostTensor> extreme = extreme_of(program, state, drawn.as<std::int32_t>()[0]);
@@ -456,8 +534,10 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   }
   write_safetensors(folder / "state.safetensors", state);
   write_npy(folder / "schedule.npy",
-            schedule_of(program.optimizer, std::max(min_steps, batches.count()), seed));
-  const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
+            schedule_of(program.optimizer, std::max(min_steps, batches.count()), plan.turn, seed));
+  // Inference has no dropout.
+  const bool drops = program.is_op() || plan.task == Task::train;
+  const std::vector<HostTensor> masks = drops ? masks_of(graph, batches, seed) : std::vector<HostTensor>();
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
   if (is_continued(program, plan, state))

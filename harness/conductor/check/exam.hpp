@@ -26,9 +26,19 @@ struct ExamPlan {
   PrecisionKind precision = PrecisionKind::fp32;
   int ranks =
       1;  // workers that share each batch; divides it. Each has `distinct` samples that no other one has
+  // Of several exams of a cell, the number of this one: together they ask for all slots, and for few and many steps.
+  std::uint64_t turn = 0;
   // The results of a run are asked, too (run_results.hpp), so fewer batches of the exam's own are enough.
   bool of_run = false;
 };
+
+// The distinct samples in each batch of an exam, of all ranks.
+std::int64_t distinct_of(const Program& program, const ExamPlan& plan);
+
+// The slots in which an exam stages its batches, shuffled by the seed: at most eight of `resident`, others in the next
+// turn, so that all have their turn. Each is next to the one that is half of the slots away, which shows memory that
+// two slots share. Three times slot 0 if no batch is resident.
+std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t turn, std::uint64_t seed);
 
 // Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs
 // them, masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam".

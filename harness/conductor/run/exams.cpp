@@ -55,14 +55,17 @@ OracleCache::Answers answers_to(const OracleQuestion& question, const Cell& cell
                                [&](const fs::path& at) { ask_oracle(cell, oracle, at, context); });
 }
 
-ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed) {
+// timed: Exams::of(). draw: of several with the same seed.
+ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw = 0) {
   const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
-  return {.seed = seed,
+  // Different from the seeds of all other rounds.
+  return {.seed = seed + static_cast<std::uint64_t>(draw) * 1'000'003,
           .distinct = cell.distinct,
           .resident = resident || cell.axes.is_op() ? cell.measure.resident_batches : 0,
           .task = cell.axes.task,
           .precision = cell.axes.precision,
           .ranks = cell.axes.ranks(),
+          .turn = seed,
           .of_run = timed && has_run_results(program, cell.axes.task)};
 }
 
@@ -115,9 +118,7 @@ SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, 
   std::optional<SetExam> sharpest;
   fs::path files_of_sharpest;
   for (int draw = 0; draw < draws; ++draw) {
-    // Different from the seeds of all other rounds.
-    const ExamPlan plan =
-        exam_plan(cell, program, seed + static_cast<std::uint64_t>(draw) * 1'000'003, timed);
+    const ExamPlan plan = exam_plan(cell, program, seed, timed, draw);
     const fs::path files = folder / std::to_string(draw);
     SetExam set = answered(cell, program, plan, files, context);
     const bool sharper = !sharpest || set.settings.loosest < sharpest->settings.loosest;

@@ -196,16 +196,116 @@ TEST_F(WrittenExam, StagesEveryBatchInTheOneSlotOfACellThatLoads) {
   EXPECT_EQ(read_exam_batches(loads.path() / "batches.json").slots, (std::vector<std::int64_t>{0, 0, 0}));
 }
 
-TEST_F(WrittenExam, CountsItsStepsFromTheMiddleOfATraining) {
-  const std::vector<double> schedule = TensorFile::read_array(folder_.path() / "schedule.npy");
-  ASSERT_EQ(schedule.size(), 8u);
-  EXPECT_GE(schedule[1], 300) << "where an epsilon shows";
-  EXPECT_LT(schedule[1], 500);
-  EXPECT_GE(schedule[3], 20);
-  EXPECT_LT(schedule[3], 500) << "where Adam corrects its bias";
-  EXPECT_EQ(schedule[5], schedule[3] + 1);
-  EXPECT_NE(schedule[2], schedule[4]);
-  EXPECT_NE(schedule[4], schedule[6]);
+TEST_F(WrittenExam, CountsStepsOfAYoungAndOfALongTraining) {
+  double longest = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    plan_.seed = plan_.turn = seed;
+    const TemporaryFolder folder;
+    write_exam(folder.path(), program_, plan_);
+    const std::vector<double> schedule = TensorFile::read_array(folder.path() / "schedule.npy");
+    ASSERT_EQ(schedule.size(), 8u);
+    const double few = seed % 2 == 0 ? schedule[3] : schedule[1];
+    const double many = seed % 2 == 0 ? schedule[1] : schedule[3];
+    EXPECT_GE(few, 20);
+    EXPECT_LT(few, 500) << "where Adam corrects its bias";
+    EXPECT_GE(many, 700);
+    EXPECT_LE(many, 1e6);
+    longest = std::max(longest, many);
+    EXPECT_EQ(schedule[5], schedule[3] + 1);
+    EXPECT_EQ(schedule[7], schedule[3] + 2);
+  }
+  EXPECT_GT(longest, 1e5);
+}
+
+TEST_F(WrittenExam, HasRatesOfAllSizes) {
+  plan_.resident = 8;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    plan_.seed = seed;
+    const TemporaryFolder folder;
+    write_exam(folder.path(), program_, plan_);
+    const std::vector<double> schedule = TensorFile::read_array(folder.path() / "schedule.npy");
+    std::vector<double> rates;
+    for (std::size_t row = 1; row < schedule.size() / 2; ++row) rates.push_back(schedule[2 * row]);
+    EXPECT_EQ(std::ranges::count_if(rates, [](double rate) { return rate < 1e-6; }), 1);
+    EXPECT_GE(std::ranges::min(rates), 1e-7);
+    EXPECT_GE(rates[0], 2e-5) << "the continuation uses it";
+    EXPECT_LE(std::ranges::max(rates), 3e-4);
+    EXPECT_LT(rates[1] / rates[0], 1.31) << "one rate is near the one before";
+    EXPECT_GT(rates[1] / rates[0], 1.09);
+    EXPECT_GE(schedule[0], 0.01) << "a small decay shows";
+  }
+}
+
+TEST_F(WrittenExam, HasLabelsOfTheFirstTheLastAndManyClasses) {
+  const auto classifier = [](std::int64_t classes) {
+    Graph graph("classifier");
+    GraphBuilder b(graph);
+    const ValueId logits = b.linear("fc1", b.input("inputs", {8, 5}), classes);
+    graph.add_output("logits", logits);
+    graph.add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8}), "loss"));
+    return Program{graph, graph, {}};
+  };
+  for (const std::int64_t classes : {2, 3, 10, 100}) {
+    SCOPED_TRACE(classes);
+    std::set<std::int32_t> met;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const TemporaryFolder folder;
+      write_exam(folder.path(), classifier(classes), {.seed = seed, .distinct = 4, .resident = 8});
+      const HostTensor labels = read_npy(folder.path() / "labels.npy");
+      const auto all = labels.as<std::int32_t>();
+      ASSERT_EQ(all.size(), 32U);
+      const std::set<std::int32_t> first(all.begin(), all.begin() + 4), seen(all.begin(), all.end());
+      EXPECT_TRUE(first.contains(0) && first.contains(static_cast<std::int32_t>(classes - 1)));
+      EXPECT_TRUE(classes == 2 || std::ssize(first) < classes) << "no class is left for an epsilon";
+      EXPECT_EQ(std::ssize(seen), std::min<std::int64_t>(32, classes));
+      for (std::size_t batch = 0; batch < 8; ++batch) {
+        const std::set<std::int32_t> of_batch(all.begin() + static_cast<std::ptrdiff_t>(4 * batch),
+                                              all.begin() + static_cast<std::ptrdiff_t>(4 * batch + 4));
+        EXPECT_GT(of_batch.size(), 1U) << batch;
+      }
+      met.merge(std::set<std::int32_t>(seen));
+    }
+    EXPECT_EQ(std::ssize(met), classes) << "a class that no exam has";
+  }
+}
+
+TEST(ExamSlots, TakeTurns) {
+  for (const std::int64_t resident : {1, 3, 8, 9, 16, 24, 64}) {
+    SCOPED_TRACE(resident);
+    std::set<std::int64_t> asked;
+    const std::int64_t turns = (resident + 7) / 8;
+    for (std::int64_t turn = 5; turn < 5 + turns; ++turn) {
+      const auto slots = exam_slots(resident, static_cast<std::uint64_t>(turn), 7);
+      const std::set<std::int64_t> distinct(slots.begin(), slots.end());
+      EXPECT_EQ(std::ssize(slots), std::min<std::int64_t>(8, resident));
+      EXPECT_EQ(distinct.size(), slots.size());
+      asked.insert(slots.begin(), slots.end());
+      if (resident % 2 != 0 || resident < 8) continue;
+      for (const std::int64_t slot : slots)
+        EXPECT_TRUE(distinct.contains((slot + resident / 2) % resident)) << "half of the slots away";
+    }
+    EXPECT_EQ(std::ssize(asked), resident);
+    EXPECT_EQ(*asked.rbegin(), resident - 1);
+  }
+  EXPECT_EQ(exam_slots(0, 3, 7), (std::vector<std::int64_t>{0, 0, 0}));
+}
+
+TEST(ExamOfInference, HasNoMasks) {
+  Graph training("dropping"), inference("dropping");
+  for (Graph* graph : {&training, &inference}) {
+    GraphBuilder b(*graph, graph == &training);
+    const ValueId x = b.dropout(b.input("inputs", {8, 5}), 0.5, "drop1");
+    const ValueId logits = b.linear("fc1", x, 3);
+    graph->add_output("logits", logits);
+    if (graph == &training)
+      graph->add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8}), "loss"));
+  }
+  const Program program{training, inference, {}};
+  for (const Task task : {Task::train, Task::infer}) {
+    const TemporaryFolder folder;
+    write_exam(folder.path(), program, {.seed = 1, .resident = 2, .task = task});
+    EXPECT_EQ(std::filesystem::exists(folder.path() / "masks.safetensors"), task == Task::train);
+  }
 }
 
 TEST_F(WrittenExam, LetsTheGradientOfPlainSgdShowInTheParameter) {
