@@ -658,6 +658,16 @@ TEST_F(RunTest, without_an_oracle_a_cell_is_not_called_equal) {
   EXPECT_THAT(report.cells[0].equivalence.reason, HasSubstr("no oracle is available"));
 }
 
+TEST_F(RunTest, ACheckWithoutAnOracleIsNotComplete) {
+  RunRequest asked = request(R"("mode": "good")");
+  asked.config.values["check"] = {"true"};
+  asked.check_only = true;
+  Progress progress = Progress::quiet();
+  const RunOutcome outcome = run(asked, registry_, progress);
+  EXPECT_FALSE(outcome.complete());
+  EXPECT_EQ(outcome.report.cells.at(0).reason_code, ReasonCode::not_checked);
+}
+
 TEST_F(RunTest, ChecksOfTwoCellsAreMadeSideBySide) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
   RunRequest asked = request(R"("forks": 1, "mode": "meets", "batch": [16, 32])");

@@ -14,6 +14,11 @@
 #include "harness/report/metrics.hpp"
 
 namespace assay {
+namespace {
+
+constexpr const char* not_reached_text = "not reached";
+
+}  // namespace
 
 CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   CellReport row;
@@ -21,7 +26,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.axes = cell.axes;
   row.kind = cell.backend->kind_of(cell.axes.mode);
   if (cell.runnable())
-    end_with(row, ReasonCode::not_reached, "not reached");
+    end_with(row, ReasonCode::not_reached, not_reached_text);
   else
     end_like(row, cell);
   row.reproduce = cell.reproduce(seed);
@@ -29,7 +34,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.work = work_of(cell);
   row.hyper_parameters = cell.hyper_parameters();
   row.settings = settings_in_force(cell);
-  row.equivalence.reason = cell.check ? "not reached" : "not requested (--check false)";
+  row.equivalence.reason = cell.check ? not_reached_text : "not requested (--check false)";
   row.metrics = metrics_of(row);
   row.metrics.merge(plan_metrics(cell));
   return row;
@@ -40,6 +45,7 @@ void take_earlier(CellReport& row, const Report& earlier) {
   const auto found = std::find_if(earlier.cells.begin(), earlier.cells.end(),
                                   [&](const CellReport& c) { return c.id == row.id; });
   if (found == earlier.cells.end()) return;
+  if (found->reason_code == ReasonCode::not_checked) return;  // measured again: the oracle may answer now
   row.backend_version = found->backend_version;
   row.libraries = found->libraries;
   row.equivalence = found->equivalence;
@@ -109,7 +115,14 @@ bool has_failed(const CellReport& row) {
                      [](const Fork& fork) { return fork.status != Status::ok; });
 }
 
+// Whether the oracle was asked, and did not answer.
+bool is_unproven(const CellReport& row, const Cell& cell) {
+  const std::string& reason = row.equivalence.reason;
+  return cell.check && !row.equivalence.passed && !reason.empty() && reason != not_reached_text;
+}
+
 bool gives_up(const CellReport& row, const Cell& cell) {
+  if (is_unproven(row, cell)) return true;
   if (!has_failed(row)) return false;
   if (cell.check && !row.equivalence.passed) return true;
   const auto crashes = std::count_if(row.forks.begin(), row.forks.end(),
@@ -135,9 +148,9 @@ void resolve_status(CellReport& row, const Cell& cell, int planned) {
                       row.forks.size());
     }
     row.reproduce = cell.reproduce(failed->seed);
-  } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
-    end_with(row, ReasonCode::not_reached, "not reached");
-  } else if (cell.check && !row.equivalence.checked && ok > 0) {
+  } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == not_reached_text) {
+    end_with(row, ReasonCode::not_reached, not_reached_text);
+  } else if (cell.check && !row.equivalence.passed) {
     end_with(row, ReasonCode::not_checked, "not checked: " + row.equivalence.reason);
   } else if (ok < planned) {
     end_with(row, ReasonCode::forks_missing,

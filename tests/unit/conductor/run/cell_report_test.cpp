@@ -65,5 +65,41 @@ TEST(CheckSummary, NamesWhatLimitsTheResult) {
   EXPECT_EQ(text(), "equal to the oracle (not the timed program), worst error 0.25 of its bound");
 }
 
+struct Proof {
+  bool check, checked, passed;
+  const char* reason;
+  int forks;
+  ReasonCode code;
+};
+
+// A cell of `assay check` has no forks; one that was timed has.
+TEST(ResolveStatus, IsOkOnlyIfTheRequestedProofExists) {
+  const char* died = "the oracle 'reference' did not answer: the worker died of SIGSEGV";
+  for (const Proof& proof :
+       {Proof{true, true, true, "", 0, ReasonCode::absent},
+        Proof{true, true, true, "", 1, ReasonCode::absent},
+        Proof{true, false, false, died, 0, ReasonCode::not_checked},
+        Proof{true, false, false, died, 1, ReasonCode::not_checked},
+        // One exam was passed, and the oracle did not answer the next one.
+        Proof{true, true, false, died, 2, ReasonCode::not_checked},
+        Proof{true, false, false, "not reached", 0, ReasonCode::not_reached},
+        Proof{false, false, false, "not requested (--check false)", 0, ReasonCode::absent},
+        Proof{false, false, false, "not requested (--check false)", 1, ReasonCode::absent}}) {
+    SCOPED_TRACE(std::string(proof.reason) + " " + std::to_string(proof.forks));
+    Cell cell;
+    cell.check = proof.check;
+    CellReport row;
+    row.equivalence = {proof.checked, proof.passed, 0, proof.reason, {}};
+    row.forks.resize(static_cast<std::size_t>(proof.forks));
+    for (Fork& fork : row.forks) fork.status = Status::ok;
+    resolve_status(row, cell, proof.forks);
+    EXPECT_EQ(row.reason_code, proof.code);
+    EXPECT_EQ(row.status == Status::ok, proof.code == ReasonCode::absent);
+    if (proof.code == ReasonCode::not_checked) {
+      EXPECT_THAT(row.reason, HasSubstr("SIGSEGV"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay
