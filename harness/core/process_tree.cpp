@@ -1,12 +1,17 @@
 #include "harness/core/process_tree.hpp"
 
 #include <dirent.h>
+#include <sys/wait.h>
 #include <time.h>
 
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -34,6 +39,49 @@ void add_children(const std::string& process, std::vector<pid_t>& processes) {
       if (end == at) break;
       processes.push_back(static_cast<pid_t>(child));
     }
+  }
+}
+
+void add_descendants(std::vector<pid_t>& processes) {
+  for (std::size_t i = 0; i < processes.size(); ++i) add_children(std::to_string(processes[i]), processes);
+}
+
+pid_t parent_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string stat((std::istreambuf_iterator<char>(file)), {});
+  // The command may contain spaces and parentheses: the fields after it are the state and the parent.
+  const std::size_t command_end = stat.rfind(')');
+  int parent = -1;
+  if (command_end == std::string::npos ||
+      std::sscanf(stat.c_str() + command_end + 1, " %*c %d", &parent) != 1)
+    return -1;
+  return parent;
+}
+
+bool end_children(const std::function<bool(pid_t)>& is_wanted, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds pause{500};
+  const auto until = Clock::now() + patience;
+  std::set<pid_t> killed;
+  for (;;) {
+    std::vector<pid_t> processes;
+    add_children("self", processes);
+    // What was killed has no environment any more by which it could be known.
+    std::erase_if(processes, [&](pid_t child) { return !killed.contains(child) && !is_wanted(child); });
+    const std::size_t children = processes.size();
+    if (children == 0) return true;
+    add_descendants(processes);
+    // The youngest first: it is the one that may start another process.
+    bool found_another = false;
+    for (auto process = processes.rbegin(); process != processes.rend(); ++process) {
+      ::kill(*process, SIGKILL);
+      found_another = killed.insert(*process).second || found_another;
+    }
+    for (std::size_t i = 0; i < children; ++i)
+      if (::waitpid(processes[i], nullptr, WNOHANG) == processes[i]) killed.erase(processes[i]);
+    if (Clock::now() > until) return false;
+    // What was killed needs time to end. A process that starts others without pause is followed without pause.
+    if (!found_another) std::this_thread::sleep_for(pause);
   }
 }
 

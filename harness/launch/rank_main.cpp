@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -45,18 +46,10 @@ std::string own_host() {
 
 // Kills what the worker left behind: its group, and all that became children of this process.
 void end_descendants(pid_t worker) {
+  constexpr std::chrono::seconds patience{10};
   ::kill(-worker, SIGKILL);
-  for (;;) {
-    std::vector<pid_t> children;
-    add_children("self", children);
-    bool any = false;
-    for (const pid_t child : children) {
-      if (child == worker) continue;  // not yet waited for, so that its number is not used again
-      ::kill(child, SIGKILL);
-      any = ::waitpid(child, nullptr, 0) == child || any;
-    }
-    if (!any) return;
-  }
+  // The worker is not yet waited for, so that its number is not used again.
+  end_children([worker](pid_t child) { return child != worker; }, patience);
 }
 
 bool has_ended(pid_t worker) {

@@ -417,6 +417,50 @@ TEST_F(RunTest, AWorkerWhoseThreadsShareOneOfItsProcessorsHasFailed) {
   EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::processors_unused) << report.cells[0].reason;
 }
 
+TEST_F(RunTest, SeesTheProcessorsAndTheMemoryOfWhatLeftTheWorker) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor leaves nowhere to go";
+  const Report report = run_to_end(request(R"("forks": 1, "threads": 1, "mode": "works_in_an_orphan")"));
+  const CellReport& cell = report.cells.at(0);
+  EXPECT_EQ(cell.reason_code, ReasonCode::processors_left) << cell.reason;
+  EXPECT_GE(cell.forks.at(0).host_peak_rss, 128 << 20);
+  EXPECT_TRUE(left_is_gone(cell));
+}
+
+TEST_F(RunTest, AWorkerThatEndsEarlyFailsWhoeverAnswersForIt) {
+  const Report report =
+      run_to_end(request(R"("forks": 1, "mode": ["goes_on_in_a_child", "goes_on_in_a_child_at_compile",
+      "goes_on_in_a_child_at_run", "says_no_bye", "good"])"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(report.cells.at(i).reason_code, ReasonCode::worker_exited) << report.cells[i].reason;
+    EXPECT_THAT(report.cells[i].reason, HasSubstr("exited with code 0"));
+  }
+  EXPECT_EQ(report.cells.at(3).reason_code, ReasonCode::protocol_broken) << report.cells[3].reason;
+  EXPECT_EQ(report.cells.at(4).status, Status::ok) << report.cells[4].reason;
+}
+
+// The processes with that text in their environment, but for this one.
+std::vector<std::string> processes_with(const std::string& text) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "environ");
+    const std::string all((std::istreambuf_iterator<char>(file)), {});
+    if (entry.path().filename() != std::to_string(::getpid()) && all.find(text) != all.npos)
+      found.push_back(entry.path());
+  }
+  return found;
+}
+
+TEST_F(RunTest, EndsProcessesThatStartOthersWithoutPause) {
+  ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+  fs::create_directories(folder_ / "tmp");
+  const auto begin = std::chrono::steady_clock::now();
+  const Report report = run_to_end(request(R"("forks": 2, "mode": "forks_without_end")"));
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+  EXPECT_THAT(processes_with((folder_ / "tmp").string()), IsEmpty());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40)) << "they go on for 60 s";
+}
+
 TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
   ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;

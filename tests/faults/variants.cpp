@@ -1,7 +1,12 @@
 #include "tests/faults/variants.hpp"
 
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/landlock.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +21,7 @@
 #include <system_error>
 #include <thread>
 
+#include "harness/core/clock.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "tests/faults/zero_answers.hpp"
 
@@ -194,6 +200,46 @@ void write_endless(const char* path) { fs::create_symlink("/dev/zero", path); }
 void write_link(const char* path) { fs::create_symlink("/proc/self/environ", path); }
 void write_folder(const char* path) { fs::create_directory(path); }
 void write_text(const char* path, const std::string& text) { std::ofstream(path) << text; }
+
+// Lets a child go on as the worker, and ends.
+void go_on_in_a_child() {
+  if (::fork() != 0) ::_exit(0);
+}
+
+// Starts a process in its own session, whose parent ends at once, and which holds 128 MiB and may run on every processor.
+void work_in_an_orphan(Worker& worker) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::abort();
+  const pid_t between = ::fork();
+  if (between != 0) {
+    ::close(ends[1]);
+    [[maybe_unused]] const ssize_t told = ::read(ends[0], &worker.left, sizeof worker.left);
+    ::waitpid(between, nullptr, 0);
+    return;
+  }
+  if (::fork() != 0) ::_exit(0);
+  ::setsid();
+  ::clearenv();
+  wander();
+  const std::string held(128 << 20, 'x');
+  const pid_t own = ::getpid();
+  [[maybe_unused]] const ssize_t told = ::write(ends[1], &own, sizeof own);
+  ::close_range(0, ~0U, 0);
+  for (int i = 0; i < 600 && held.back() == 'x'; ++i) ::usleep(100'000);
+  ::_exit(0);
+}
+
+// A process that starts another one in a new session and ends, and so on without pause, for a minute at most.
+void fork_without_end() {
+  if (::fork() != 0) return;
+  ::close_range(0, ~0U, 0);
+  const std::int64_t until = now_ns() + 60'000'000'000;
+  while (now_ns() < until) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+  }
+  ::_exit(0);
+}
 
 void append(const char* path) { std::ofstream(path, std::ios::app) << ' '; }
 
@@ -384,6 +430,13 @@ const Variant table[] = {
     {"leaves_many_children", usual, "ok", "", at(run, [](Worker&) { leave_children(200); })},
     {"leaves_behind_and_crashes", usual, "crashed", "SIGSEGV", at(run, [](Worker& w) { leave_behind(w); die_of(SIGSEGV); })},
     {"forks", usual, "ok", "", at(run, [](Worker&) { fork_twice(); })},
+    {"forks_without_end", usual, "ok", "", at(run, [](Worker&) { fork_without_end(); })},
+    {"goes_on_in_a_child", usual, "failed", "exited with code 0", at(hello, [](Worker&) { go_on_in_a_child(); })},
+    {"goes_on_in_a_child_at_compile", usual, "failed", "exited with code 0", at(compile, [](Worker&) { go_on_in_a_child(); })},
+    {"goes_on_in_a_child_at_run", usual, "failed", "exited with code 0", at(run, [](Worker&) { go_on_in_a_child(); })},
+    {"says_no_bye", usual, "failed", "'bye'", at(bye, [](Worker&) { std::_Exit(0); })},
+    {"works_in_an_orphan", none, "failed", "may run on processor", at(run, [](Worker& w) { work_in_an_orphan(w); w.clock = slept_clock(); })},
+
 };
 // clang-format on
 

@@ -188,6 +188,7 @@ class Worker::Conversation {
     result_.failed_at = command.verb;
     if (watch_.phase) watch_.phase(command.verb);
     const bool runs = command.verb == Verb::run;
+    require_alive(fmt::format("before the command {}", to_string(command.verb)));
     if (command.verb == Verb::restart) {
       forget_peak_of(worker_.pid());
       sampler_.forget_peak();
@@ -204,6 +205,7 @@ class Worker::Conversation {
       result_.ran_between = {begin, Clock::now()};
       note_usage(before, usage());
     }
+    if (runs) sample_peak();
     if (runs) end_steps();
     run_.reset();
     if (command.verb != Verb::verify && command.verb != Verb::exchange)
@@ -273,10 +275,27 @@ class Worker::Conversation {
     result_.confined_to = threads_.confined_to();
   }
 
+  // Counts the time since the sample before, if the worker is stopped.
+  void note_stopped_worker() {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point before = std::exchange(sampled_, now);
+    if (!run_ || !sampler_.is_stopped()) return;
+    const Clock::time_point begin = std::max(before, run_->begin);
+    result_.standstills.push_back(
+        {nanoseconds(begin), nanoseconds(now), std::chrono::duration<double>(now - begin).count()});
+  }
+  static std::int64_t nanoseconds(Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  }
+
+  // A short run may have no sample, and the kernel's peak is that of the worker's own process.
+  void sample_peak() { sampler_.sample(worker_.pid()); }
+
   void sample() {
     if (plan_.sample_seconds <= 0) return;
     auto sample = sampler_.sample(worker_.pid());
     const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
+    note_stopped_worker();
     if (keep_samples_) look_at_threads(sampler_.processes());
     if (sample && keep_samples_) {
       sample->gpu = reading;
@@ -303,6 +322,7 @@ class Worker::Conversation {
 
   // All commands are answered: a failure from here on only needs a kill.
   void quit() {
+    require_alive("before it was asked to quit");
     const Clock::time_point begin = Clock::now();
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
@@ -318,26 +338,40 @@ class Worker::Conversation {
       throw_launch_failure();
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
     }
-    reject_further_answers();
+    take_last_answers();
   }
 
-  // After the answer to each command, only `bye` follows.
-  void reject_further_answers() {
-    for (bool said_bye = false;;) {
-      const protocol::Line line = worker_.channel().take_line();
-      if (line.reading != Reading::line) return;
+  // After the answer to each command only `bye` follows, once.
+  void take_last_answers() {
+    bool said_bye = false;
+    for (protocol::Line line = worker_.channel().take_line(); line.reading == Reading::line;
+         line = worker_.channel().take_line()) {
       const Event event = parse(line.text);
       if (std::holds_alternative<protocol::Progress>(event)) continue;
       if (!std::holds_alternative<protocol::Bye>(event) || std::exchange(said_bye, true))
         fail(ReasonCode::protocol_broken,
              fmt::format("the worker sent '{}' after its last answer", protocol::name_of(event)));
     }
+    if (!said_bye)
+      fail(ReasonCode::protocol_broken, "the worker ended without the event 'bye', its answer to quit");
+  }
+
+  // A process that the worker left behind may hold the channel and answer in its place. Its own last words are heard.
+  void require_alive(const std::string& doing) {
+    if (!worker_.ended()) return;
+    for (;;) {
+      const protocol::Line line = worker_.channel().take_line();
+      if (line.reading != Reading::line) gone(doing, line);
+      const Event event = parse(line.text);
+      if (const auto* error = std::get_if<protocol::Error>(&event)) report_error(*error);
+    }
   }
 
   Event wait(std::string_view expected, const std::string& doing) {
-    auto deadline = Clock::now() + seconds(plan_.phase_seconds);
-    if (plan_.deadline) deadline = std::min(deadline, plan_.deadline->at);
+    auto phase_end = Clock::now() + seconds(plan_.phase_seconds);
+    bool has_ended = false;
     for (;;) {
+      const auto deadline = plan_.deadline ? std::min(phase_end, plan_.deadline->at) : phase_end;
       const protocol::Line line = worker_.channel().take_line();
       if (line.reading != Reading::pending) result_.last_heard = Clock::now();
       switch (line.reading) {
@@ -355,8 +389,11 @@ class Worker::Conversation {
                fmt::format("the worker answered '{}' instead of '{}'", protocol::name_of(event), expected));
         }
         case Reading::pending:
+          if (has_ended) gone(doing, line);
+          has_ended = worker_.ended().has_value();  // its last line may have come just before
+          if (has_ended) break;
           reject_late(deadline, doing);
-          sleep_until(deadline);
+          phase_end += sleep_until(deadline);
           break;
         case Reading::end:
         case Reading::truncated:
@@ -476,8 +513,9 @@ class Worker::Conversation {
     if (const auto failure = worker_.launch_failure()) throw Ended{*failure};
   }
 
-  // Waits for an event, a line of the log, a signal, the time of a sample or the deadline.
-  void sleep_until(Clock::time_point deadline) {
+  // Waits for an event, the worker's end, a line of the log, a signal, the time of a sample or the deadline. Returns for
+  // how long this program stood still by its own clock, which a suspended system stops.
+  Clock::duration sleep_until(Clock::time_point deadline) {
     const bool sampling = plan_.sample_seconds > 0;
     if (sampling && Clock::now() >= next_sample_) {
       sample();
@@ -487,17 +525,23 @@ class Worker::Conversation {
     }
     if (sampling) deadline = std::min(deadline, next_sample_);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    std::array<pollfd, 4> waits = {
+    std::array<pollfd, 5> waits = {
         pollfd{worker_.channel().read_descriptor(), POLLIN, 0}, pollfd{worker_.log().descriptor(), POLLIN, 0},
         pollfd{watch_.interrupts ? watch_.interrupts->descriptor() : -1, POLLIN, 0},
-        pollfd{watch_.stop, POLLIN, 0}};
-    ::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+        pollfd{watch_.stop, POLLIN, 0}, pollfd{worker_.ending_descriptor(), POLLIN, 0}};
+    const std::chrono::milliseconds longest(std::clamp<std::int64_t>(left, 0, 3'600'000));
+    standstill_watch_.begin();
+    ::poll(waits.data(), waits.size(), static_cast<int>(longest.count()));
+    const std::optional<Standstill> still = standstill_watch_.end(longest);
+    if (still && run_) result_.standstills.push_back(*still);
     if (waits[1].revents != 0) worker_.log().drain();
     if (watch_.interrupts && watch_.interrupts->signal() != 0) {
       fail(ReasonCode::interrupted_by_signal,
            fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
     }
     if (waits[3].revents != 0) fail(ReasonCode::other_rank_failed, "ended, because another rank failed");
+    return still ? std::min(seconds(still->seconds), Clock::duration(still->end_ns - still->begin_ns))
+                 : Clock::duration{};
   }
 
   static std::string quoted(std::string_view text) { return "'" + printable(text, 120) + "'"; }
@@ -525,6 +569,8 @@ class Worker::Conversation {
   std::optional<GpuSampler> gpu_;
   GpuPhase gpu_phase_ = GpuPhase::preparation;
   bool keep_samples_ = false;
+  StandstillWatch standstill_watch_;
+  Clock::time_point sampled_{};  // when the last sample was taken
   double sample_seconds_ = plan_.sample_seconds;
   Clock::time_point next_sample_{};
   ConversationResult result_;

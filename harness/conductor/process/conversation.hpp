@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/process/standstill.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/machine/gpu_sampler.hpp"
 #include "harness/protocol/message.hpp"
@@ -90,6 +91,7 @@ struct ConversationResult {
   // During `run`, see ThreadWatch::outside() and ThreadWatch::confined_to().
   std::optional<int> strayed_to{};
   std::vector<int> confined_to{};
+  std::vector<Standstill> standstills{};  // during `run`, of this program or of the worker
   // Processors in use when a time limit ended it: whether it computed, or waited for something.
   std::optional<double> used_at_end{};
   WorkerExit exit;  // if the worker has ended

@@ -6,14 +6,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,9 +29,14 @@
 namespace assay {
 namespace {
 
+// For the processes that a worker left behind to end.
+constexpr std::chrono::seconds survivor_patience{10};
+
 std::mutex mutex;
 std::map<pid_t, std::string> workers;  // running workers with their folders
-int watchdog = -1;                     // write end of the watchdog's pipe; -1 without a guard
+std::set<pid_t>
+    earlier_children;  // of this program before the guard: a shell that became this program may have some
+int watchdog = -1;     // write end of the watchdog's pipe; -1 without a guard
 
 bool is_of(pid_t process, std::string_view folder) {
   std::ifstream file(fmt::format("/proc/{}/environ", process));
@@ -83,11 +91,15 @@ std::vector<pid_t> all_processes() {
     }
   }
   for (const auto& [worker, folder] : left) ::kill(-worker, SIGKILL);
-  // Twice: a process that was just being started is in the second list.
-  for (int pass = 0; pass < 2 && !left.empty(); ++pass)
+  // At least twice, because a process that was just being started is in the second list, and until there are none.
+  const auto until = std::chrono::steady_clock::now() + survivor_patience;
+  bool any = !left.empty();
+  for (int pass = 0; (pass < 2 || any) && std::chrono::steady_clock::now() < until && !left.empty(); ++pass) {
+    any = false;
     for (const pid_t process : all_processes())
       for (const auto& [worker, folder] : left)
-        if (process != ::getpid() && is_of(process, folder)) ::kill(process, SIGKILL);
+        if (process != ::getpid() && is_of(process, folder) && ::kill(process, SIGKILL) == 0) any = true;
+  }
   ::_exit(0);
 }
 
@@ -96,18 +108,15 @@ void notify_watchdog(const std::string& line) {
     const ssize_t ignored = ::write(watchdog, line.data(), line.size());
 }
 
-// Kills and reaps the leftover children of this program; returns whether there were any.
-bool kill_orphans(const std::string& folder) {
-  std::vector<pid_t> children;
-  add_children("self", children);
-  bool any = false;
-  for (const pid_t child : children) {
-    if (workers.contains(child)) continue;
-    if (!workers.empty() && !is_of(child, folder)) continue;
-    ::kill(child, SIGKILL);
-    any = ::waitpid(child, nullptr, 0) == child || any;
-  }
-  return any;
+// Whether a child of this program is what a worker with that folder left behind. If no worker runs, all children are.
+// With the mutex locked.
+bool is_orphan_of(pid_t child, const std::string& folder) {
+  return !workers.contains(child) && !earlier_children.contains(child) &&
+         (workers.empty() || is_of(child, folder));
+}
+
+bool is_of_any(pid_t child) {
+  return std::ranges::any_of(workers, [child](const auto& worker) { return is_of(child, worker.second); });
 }
 
 }  // namespace
@@ -117,6 +126,9 @@ SurvivorGuard::SurvivorGuard() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "[watchdog] pipe2");
   const std::lock_guard lock(mutex);
+  std::vector<pid_t> children;
+  add_children("self", children);
+  earlier_children = {children.begin(), children.end()};
   // Forks twice, so that the watchdog is not a child of this program: its children are workers.
   const pid_t between = ::fork();
   if (between < 0) {
@@ -176,10 +188,27 @@ void end_survivors(pid_t worker) {
   const std::string folder = found->second;
   workers.erase(found);
   // The children of a killed orphan become children of this process.
-  constexpr int max_generations = 64;
-  for (int i = 0; watchdog >= 0 && i < max_generations && kill_orphans(folder); ++i) {
-  }
+  if (watchdog >= 0)
+    end_children([&folder](pid_t child) { return is_orphan_of(child, folder); }, survivor_patience);
   notify_watchdog(fmt::format("-{}\n", worker));
+}
+
+std::vector<pid_t> orphans_of(pid_t worker) {
+  const std::lock_guard lock(mutex);
+  const auto own = workers.find(worker);
+  if (watchdog < 0 || own == workers.end()) return {};
+  const pid_t parent = parent_of(worker);
+  std::vector<pid_t> found;
+  if (parent <= 0) return found;
+  add_children(std::to_string(parent), found);
+  const bool is_first = own == workers.begin();
+  std::erase_if(found, [&](pid_t child) {
+    if (workers.contains(child) || earlier_children.contains(child)) return true;
+    if (parent != ::getpid() || workers.size() == 1) return false;  // assay-rank has only one worker
+    if (is_of(child, own->second)) return false;
+    return !is_first || is_of_any(child);
+  });
+  return found;
 }
 
 }  // namespace assay

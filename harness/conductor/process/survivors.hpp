@@ -4,13 +4,14 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <vector>
 
 namespace assay {
 
 // While an object exists, the processes that a worker leaves behind become children of this program
 // (PR_SET_CHILD_SUBREAPER), even those in their own session, and are killed when the worker has ended. A
-// watchdog process waits for the end of this program and then kills its remaining workers. At most one object
-// at a time. Construct it before there are threads.
+// watchdog process waits for the end of this program and then kills its remaining workers. Children that this program
+// already has are left alone. At most one object at a time. Construct it before there are threads.
 class SurvivorGuard {
  public:
   SurvivorGuard();
@@ -27,6 +28,11 @@ pid_t fork_worker(const std::filesystem::path& folder);
 
 // Registers a worker that a launcher started, which has `folder` in `folder_variable`. Any thread.
 void adopt_worker(pid_t worker, const std::filesystem::path& folder);
+
+// The processes that a running worker left behind: they are below it no more, because the one that started them has
+// ended. While a guard exists they are children of the worker's parent. What belongs to no worker by its environment
+// counts for the first one. Not what these processes started. Any thread.
+std::vector<pid_t> orphans_of(pid_t worker);
 
 // Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists,
 // also kills the children of this program that have the worker's folder in their environment, or that belong

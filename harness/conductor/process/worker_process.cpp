@@ -65,6 +65,7 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
     end_survivors(pid_);
     throw std::system_error(child.error, std::generic_category(), start.command.front());
   }
+  ending_ = Descriptor(open_process(pid_));
 }
 
 pid_t WorkerProcess::pid() const { return launch_ ? launch_->process(rank_) : pid_; }
@@ -118,6 +119,7 @@ std::optional<WorkerExit> WorkerProcess::ended() {
   }
   exit_ = reap(pid_);
   if (!exit_) return std::nullopt;
+  ending_.reset();
   end_survivors(pid_);
   log_->drain();
   return exit_;

@@ -55,6 +55,8 @@ class WorkerProcess {
   protocol::Channel& channel() { return *channel_; }
   WorkerLog& log() { return *log_; }
 
+  // Readable when it has ended; -1 if the kernel or the launcher gives none.
+  int ending_descriptor() const { return ending_.get(); }
   // Does not wait; nullopt while the worker runs. The result does not change afterwards.
   std::optional<WorkerExit> ended();
   // Waits until it has ended by itself, and drains its log. Sends SIGTERM to the group after `patience`, and
@@ -72,7 +74,8 @@ class WorkerProcess {
  private:
   Launch* launch_;
   int rank_;
-  pid_t pid_ = -1;  // without a launcher
+  pid_t pid_ = -1;     // without a launcher
+  Descriptor ending_;  // without a launcher, until it has ended
   std::unique_ptr<protocol::Channel> channel_;
   std::unique_ptr<WorkerLog> log_;
   std::optional<WorkerExit> exit_;

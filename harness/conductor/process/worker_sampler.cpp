@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/process/survivors.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/process_tree.hpp"
 
@@ -34,6 +35,7 @@ std::string read_small(const std::string& path) {
 }
 
 struct Usage {
+  char state = '?';
   std::int64_t own_cpu_ns = 0;
   std::int64_t cpu_ns = 0;  // with the children that it waited for
   std::int64_t resident = 0;
@@ -44,17 +46,19 @@ std::optional<Usage> usage_of(const std::string& folder) {
   // The command may contain spaces and parentheses: count the fields after it.
   const std::size_t command_end = stat.rfind(')');
   if (command_end == std::string::npos) return std::nullopt;
+  char state = '?';
   unsigned long user = 0, system = 0;
   long waited_user = 0, waited_system = 0, resident_pages = 0;
   if (std::sscanf(stat.c_str() + command_end + 1,
-                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d %*u %*u %ld",
-                  &user, &system, &waited_user, &waited_system, &resident_pages) != 5) {
+                  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d %*u %*u %ld",
+                  &state, &user, &system, &waited_user, &waited_system, &resident_pages) != 6) {
     return std::nullopt;
   }
   static const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
   static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
   const auto own = static_cast<std::int64_t>(user + system);
-  return Usage{own * tick_ns, (own + waited_user + waited_system) * tick_ns, resident_pages * page_bytes};
+  return Usage{state, own * tick_ns, (own + waited_user + waited_system) * tick_ns,
+               resident_pages * page_bytes};
 }
 
 std::string status_of(pid_t process) { return read_small(fmt::format("/proc/{}/status", process)); }
@@ -78,25 +82,26 @@ std::optional<std::int64_t> processor_time_ns(pid_t process) {
 
 std::vector<pid_t> process_tree(pid_t process) {
   std::vector<pid_t> processes{process};
-  for (std::size_t i = 0; i < processes.size(); ++i) add_children(std::to_string(processes[i]), processes);
+  for (const pid_t orphan : orphans_of(process)) processes.push_back(orphan);
+  add_descendants(processes);
   return processes;
 }
 
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
   std::int64_t sum = 0;
   for (const pid_t one : process_tree(process)) {
-    const auto usage = usage_of(fmt::format("/proc/{}", one));
+    const auto usage = usage_of("/proc/" + std::to_string(one));
     const auto own_ns = process_cpu_ns(one);  // finer than ticks
     if (one == process && !(usage && own_ns)) return std::nullopt;
-    if (usage && own_ns) sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;  // else it ended in the meantime
+    if (!usage || !own_ns) continue;  // it ended in the meantime
+    sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;
   }
   return sum;
 }
 
 std::optional<std::int64_t> tree_waited_ns(pid_t process) {
   std::optional<std::int64_t> sum = process_waited_ns(std::to_string(process));
-  if (!sum) return sum;
-  for (const pid_t one : process_tree(process))
+  for (const pid_t one : sum ? process_tree(process) : std::vector<pid_t>())
     if (one != process) *sum += process_waited_ns(std::to_string(one)).value_or(0);
   return sum;
 }
@@ -128,16 +133,15 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   MachineSample sample;
   sample.processes = 0;
   std::int64_t cpu_ns = 0;
-  processes_.assign(1, process);
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    const std::string number = std::to_string(processes_[i]);
-    const auto usage = usage_of("/proc/" + number);
-    if (!usage && i == 0) return std::nullopt;
+  processes_ = process_tree(process);
+  for (const pid_t one : processes_) {
+    const auto usage = usage_of("/proc/" + std::to_string(one));
+    if (one == process) is_stopped_ = usage && (usage->state == 'T' || usage->state == 't');
+    if (!usage && one == process) return std::nullopt;
     if (!usage) continue;  // it ended in the meantime
     cpu_ns += usage->cpu_ns;
     sample.worker_rss += usage->resident;
     ++sample.processes;
-    add_children(number, processes_);
   }
   sample.time_ns = now_ns();
   peak_rss_ = std::max(peak_rss_, sample.worker_rss);

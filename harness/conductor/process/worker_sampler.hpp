@@ -16,14 +16,14 @@ namespace assay {
 // if it has ended.
 std::optional<std::int64_t> processor_time_ns(pid_t process);
 
-// Processor time of a process and all its descendants, running or waited for. Misses a child that ended and that nobody
-// waited for, and a process whose parent died. Nothing if the process has ended.
+// Processor time of a worker, all its descendants and what it left behind (orphans_of()), running or waited for. Misses a
+// child that ended and that nobody waited for. Nothing if the worker has ended.
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process);
 
-// The process and all its descendants.
+// A worker, what it left behind, and everything below them.
 std::vector<pid_t> process_tree(pid_t process);
 
-// How long the threads of a process and of all its descendants have been ready to run without a processor, see
+// How long the threads of the same processes have been ready to run without a processor, see
 // process_waited_ns(). Nothing if it is unknown.
 std::optional<std::int64_t> tree_waited_ns(pid_t process);
 
@@ -41,10 +41,9 @@ ResidentBytes resident_bytes(pid_t process);
 // Lets the peak of a process begin again; without permission it does not.
 void forget_peak_of(pid_t process);
 
-// Follows one process with all its threads and descendants, using the lists of children in /proc; takes some
-// ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the
+// Follows a worker with all its threads, its descendants and what it left behind (orphans_of()), using the lists of
+// children in /proc; takes some ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the
 // children they have waited for. Resident bytes: the sum over the live processes; shared pages count in each.
-// Does not see a process whose parent died.
 class WorkerSampler {
  public:
   // nullopt the first time (a rate needs two samples) and if the process has ended.
@@ -52,6 +51,8 @@ class WorkerSampler {
 
   // The processes of the last sample, the worker first; empty before the first sample.
   std::span<const pid_t> processes() const { return processes_; }
+  // Whether the worker itself was stopped, by a signal or a debugger, in the last sample.
+  bool is_stopped() const { return is_stopped_; }
   // Processors in use, between the last two samples that are far enough apart; nullopt without two.
   std::optional<double> rate() const { return last_rate_; }
   // The largest sum of resident bytes up to now, including the first sample; 0 before.
@@ -63,6 +64,7 @@ class WorkerSampler {
   std::int64_t last_cpu_ns_ = 0;
   std::optional<double> last_rate_;
   std::int64_t peak_rss_ = 0;
+  bool is_stopped_ = false;
   std::vector<pid_t> processes_;
 };
 

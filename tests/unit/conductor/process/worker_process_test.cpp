@@ -281,6 +281,19 @@ TEST_F(WorkerProcessTest, is_gone_with_its_children_when_this_program_is_killed)
   EXPECT_TRUE(dead_soon(left));
 }
 
+TEST_F(WorkerProcessTest, KnowsWhatAWorkerLeftBehind) {
+  const SurvivorGuard guard;
+  WorkerProcess worker(script(
+      "(setsid sh -c 'echo $$ > left; exec sleep 1000' &); while [ ! -s left ]; do :; done; read line <&3"));
+  while (number_in(folder_ / "left") == 0) ::usleep(1000);
+  std::vector<pid_t> orphans;
+  for (int i = 0; i < 6000 && orphans.empty(); ++i) {  // the process between them may not have ended
+    ::usleep(10'000);
+    orphans = orphans_of(worker.pid());
+  }
+  EXPECT_EQ(orphans, std::vector<pid_t>{number_in(folder_ / "left")});
+}
+
 TEST(StartChild, NamesTheLimitOfProcesses) {
   const auto no_process = [] {
     errno = EAGAIN;
