@@ -13,6 +13,7 @@ If the installation fails, the environment is removed, so that its backend stays
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -52,6 +53,14 @@ def commands(requirements: Path, environment: Path, uv: str | None) -> list[list
     ]
 
 
+def compile_adapter(requirements: Path, environment: Path) -> None:
+    """Compile the worker's own modules for this Python, because a worker may not write next to them."""
+    folders = [str(Path(__file__).parent / "assay_worker"), str(requirements.parent)]
+    command = [str(environment / "bin/python"), "-m", "compileall", "-q", *folders]
+    with contextlib.suppress(OSError):  # without bytecode, workers only start more slowly
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
 def make(requirements: Path, environment: Path, uv: str | None) -> None:
     environment.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -83,6 +92,7 @@ def main() -> int:
     if is_made(given.requirements, given.environment):
         if not (given.environment / "installed_size").exists():
             note_size(given.environment)  # an older one
+        compile_adapter(given.requirements, given.environment)
         print(f"{given.environment} is there already")
         return 0
     try:
@@ -97,6 +107,7 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    compile_adapter(given.requirements, given.environment)
     print(f"{given.environment} is made")
     return 0
 

@@ -461,6 +461,38 @@ TEST_F(RunTest, EndsProcessesThatStartOthersWithoutPause) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40)) << "they go on for 60 s";
 }
 
+TEST_F(RunTest, AWorkerCannotSignalTheConductor) {
+  if (!can_confine_signals()) GTEST_SKIP() << "this kernel cannot confine signals";
+  for (const char* mode : {"stops_the_conductor", "kills_the_conductor", "interrupts_the_conductor"}) {
+    int status = -1;
+    const pid_t conductor = ::fork();
+    if (conductor == 0) {
+      Progress progress = Progress::quiet();
+      const Report report =
+          run(request(R"("forks": 1, "mode": ")" + std::string(mode) + '"'), registry_, progress).report;
+      ::_exit(report.cells.at(0).status == Status::ok ? 0 : 1);
+    }
+    for (int i = 0; i < 6000 && ::waitpid(conductor, &status, WNOHANG) == 0; ++i) ::usleep(10'000);
+    ::kill(conductor, SIGKILL);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << mode << ": " << status;
+  }
+}
+
+TEST_F(RunTest, EachForkHasATemporaryFolderOfItsOwn) {
+  const Report report = run_to_end(request(R"("forks": 2, "mode": ["litters", "good"])"));
+  for (const CellReport& cell : report.cells) EXPECT_EQ(cell.status, Status::ok) << cell.reason;
+}
+
+TEST_F(RunTest, RemovesFilesThatAreHardToRemove) {
+  const fs::path temporary = folder_ / "tmp";
+  fs::create_directories(temporary);
+  ::setenv("TMPDIR", temporary.c_str(), 1);
+  const Report report = run_to_end(request(R"("forks": 3, "mode": "leaves_what_stays")"));
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+  EXPECT_TRUE(fs::is_empty(temporary));
+}
+
 TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
   ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;

@@ -131,9 +131,17 @@ std::size_t files_of(const fs::path& folder, const std::string& kind) {
   return count;
 }
 
+// When both workers are done with it.
+void remove_meeting(const fs::path& folder) {
+  std::error_code ignored;
+  std::ofstream(folder / ("left-" + std::to_string(::getpid()))).flush();
+  if (files_of(folder, "left-") == 2) fs::remove_all(folder, ignored);
+}
+
 // Waits until the checks of two cells run at the same time; with `wants_room` it fails until it is the only one.
 void meet(Worker& worker, bool wants_room) {
-  const fs::path folder = fs::path(std::getenv("TMPDIR")) / "meeting";
+  // Workers of one program share no folder but those of the machine.
+  const fs::path folder = "/dev/shm/assay_meeting_" + std::to_string(::getppid());
   const std::string own = std::to_string(worker.request.at("batch").get<int>());
   fs::create_directories(folder);
   const bool again = fs::exists(folder / ("came-" + own));
@@ -142,6 +150,7 @@ void meet(Worker& worker, bool wants_room) {
   for (int i = 0; i < 6000 && files_of(folder, "came-") < 2; ++i) ::usleep(10'000);
   const bool met = files_of(folder, "came-") == 2, alone = files_of(folder, "here-") == 1;
   fs::remove(folder / ("here-" + own));
+  if (wants_room ? again : met) remove_meeting(folder);
   if (!met) refuse(worker, ErrorKind::failed, "nobody came");
   if (wants_room && !again) refuse(worker, ErrorKind::out_of_memory, "two are too many");
   refuse(worker, ErrorKind::unsupported, again && alone ? "alone at last" : "two were here");
@@ -239,6 +248,37 @@ void fork_without_end() {
     if (::fork() != 0) ::_exit(0);
   }
   ::_exit(0);
+}
+
+// Whether this kernel can keep a worker's signals to itself.
+bool signals_are_confined() {
+  constexpr long version_with_signals = 6;
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) >=
+         version_with_signals;
+}
+
+void attack_the_conductor(int signal) {
+  if (signals_are_confined()) ::kill(::getppid(), signal);
+}
+
+// Refuses to work next to files of another fork, and leaves a file.
+void litter(Worker& worker) {
+  const fs::path folder = std::getenv("TMPDIR");
+  if (!fs::is_empty(folder)) refuse(worker, ErrorKind::failed, "TMPDIR has files of another fork");
+  write_text((folder / "file").c_str(), "x");
+}
+
+// Files and folders that are hard to remove: an immutable file, if that is permitted, and a folder without permissions.
+void leave_what_stays() {
+  for (const char* path : {"results/immutable", "results/closed/file"}) {
+    fs::create_directories(fs::path(path).parent_path());
+    write_text(path, "x");
+  }
+  const int file = ::open("results/immutable", O_RDONLY | O_CLOEXEC);
+  int flags = FS_IMMUTABLE_FL;
+  [[maybe_unused]] const int ignored = ::ioctl(file, FS_IOC_SETFLAGS, &flags);
+  ::close(file);
+  fs::permissions("results/closed", fs::perms::none);
 }
 
 void append(const char* path) { std::ofstream(path, std::ios::app) << ' '; }
@@ -437,6 +477,12 @@ const Variant table[] = {
     {"says_no_bye", usual, "failed", "'bye'", at(bye, [](Worker&) { std::_Exit(0); })},
     {"works_in_an_orphan", none, "failed", "may run on processor", at(run, [](Worker& w) { work_in_an_orphan(w); w.clock = slept_clock(); })},
 
+    // They attack the conductor, or what other forks need.
+    {"stops_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGSTOP); })},
+    {"kills_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGKILL); })},
+    {"interrupts_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGINT); })},
+    {"litters", usual, "ok", "", at(compile, litter)},
+    {"leaves_what_stays", usual, "ok", "", at(run, [](Worker&) { leave_what_stays(); })},
 };
 // clang-format on
 

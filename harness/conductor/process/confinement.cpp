@@ -8,12 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <system_error>
 
-// Rights that the kernel headers of Debian 12 do not define.
+// What the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+#ifndef LANDLOCK_SCOPE_SIGNAL
+#define LANDLOCK_SCOPE_SIGNAL (1ULL << 1)
 #endif
 
 namespace assay {
@@ -38,8 +42,13 @@ int version() {
   return static_cast<int>(found);
 }
 
-// Landlock has all of these rights since version 3.
-constexpr int needed_version = 3;
+// Landlock has all of these rights since version 3, and scopes signals since version 6.
+constexpr int needed_version = 3, version_with_signals = 6;
+
+// landlock_ruleset_attr of version 6. An older kernel gets only its first member.
+struct RulesetAttributes {
+  std::uint64_t handled_access_fs = 0, handled_access_net = 0, scoped = 0;
+};
 
 std::vector<fs::path> existing(const std::vector<fs::path>& folders) {
   std::vector<fs::path> found;
@@ -81,13 +90,20 @@ void allow_others(int rules, const fs::path& at, const std::vector<fs::path>& ex
 }  // namespace
 
 bool can_confine() { return version() >= needed_version; }
+bool can_confine_signals() { return version() >= version_with_signals; }
+
+std::string confined_by() {
+  if (!can_confine()) return "nothing: this kernel has no Landlock";
+  return can_confine_signals() ? "landlock"
+                               : "landlock, but not for signals: Linux 6.12 is the first that can";
+}
 
 ConfinementRules::ConfinementRules(const Confinement& confinement) {
   if (confinement.empty() || !can_confine()) return;
-  landlock_ruleset_attr handled{};
-  handled.handled_access_fs = reading | writing_files | changing_folders;
-  const Descriptor made(static_cast<int>(
-      ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0)));
+  RulesetAttributes handled{.handled_access_fs = reading | writing_files | changing_folders};
+  if (can_confine_signals()) handled.scoped = LANDLOCK_SCOPE_SIGNAL;
+  const std::size_t size = can_confine_signals() ? sizeof handled : sizeof handled.handled_access_fs;
+  const Descriptor made(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, size, 0)));
   // Above the descriptors that a child moves its own to.
   rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
   if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");

@@ -1,8 +1,9 @@
-// Restricts the files of a worker with the kernel's Landlock, so that it cannot reach the files that it is
-// judged by.
+// Restricts the files and signals of a worker with the kernel's Landlock, so that it cannot reach the files that it is
+// judged by, or stop the program that judges it.
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace assay {
 
-// A worker may read and change everything that its user may, except below these folders.
+// A worker may read and change everything that its user may, except below these folders. If the kernel can, it may send
+// signals only to itself and the processes that it starts.
 struct Confinement {
   std::vector<std::filesystem::path> unreadable;  // it cannot open a file below these
   std::vector<std::filesystem::path> unwritable;  // it cannot create, change or remove anything below these
@@ -19,8 +21,11 @@ struct Confinement {
   bool empty() const { return unreadable.empty() && unwritable.empty(); }
 };
 
-// Whether this kernel can confine a process.
+// Whether this kernel can confine the files of a process (Linux 6.2), and its signals (Linux 6.12).
 bool can_confine();
+bool can_confine_signals();
+// What protects this program and its files from workers, for the report: "landlock", or what is missing.
+std::string confined_by();
 
 // Rules that the parent makes and its child enters (start_child). No entry can be created in a folder that contains an
 // unwritable folder, because a right on a folder applies to everything below it.

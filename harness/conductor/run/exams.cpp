@@ -8,6 +8,7 @@
 #include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/run/fork_folders.hpp"
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/run_question.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
@@ -33,7 +34,9 @@ void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::pa
                 const ForkContext& context) {
   Cell own = cell;
   own.axes.loader_workers = 0;
-  const ConversationPlan plan = plan_for(own, oracle, folder, {Command{Verb::oracle}}, context);
+  const ForkFolders folders(context.scratch, "oracle", context.keep_folders);
+  const ConversationPlan plan =
+      plan_for(own, oracle, {folder, folders.both().temporary}, {Command{Verb::oracle}}, context);
   const ConversationResult result = converse(plan, context.watch);
   if (result.status == Status::interrupted) throw OracleInterrupted(result.reason);
   if (!result.ok())

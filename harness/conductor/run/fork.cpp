@@ -25,6 +25,7 @@
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/remove_tree.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -468,22 +469,13 @@ std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>&
 // Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
 // caches.
 void remove_earlier(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.path().filename() != "log" && entry.path().filename() != "cache") fs::remove_all(entry.path());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() == "log" || entry.path().filename() == "cache") continue;
+    if (const std::string left = remove_tree(entry.path()); !left.empty()) throw Error("[fork] " + left);
+  }
 }
 
 }  // namespace
-
-Scratch::Scratch(fs::path path, bool keep) : path_(std::move(path)), keep_(keep) {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-  fs::create_directories(path_);
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  if (!keep_) fs::remove_all(path_, ignored);
-}
 
 bool is_checked_before(const Cell& cell) { return cell.measure.epochs > 0; }
 
@@ -541,6 +533,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   fork.seed = context.settings.seed_of(round);
   fork.resident = resident && resident->has_value();
   TimeSpent spent;  // in this process
+  WorkerFolders folders;
   guarded(fork, [&] {
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     Clock::time_point begin = Clock::now();
@@ -553,14 +546,15 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     }
     // Given back to the caller only after success.
     std::optional<ResidentWorker> used = resident ? std::exchange(*resident, std::nullopt) : std::nullopt;
-    std::unique_ptr<Scratch> own;
+    std::unique_ptr<ForkFolders> own;
     if (used)
-      remove_earlier(used->folder->path());
+      remove_earlier(used->folders->cell());
     else
-      own = std::make_unique<Scratch>(context.scratch / ((timed ? "" : "check-") + file_name_of(cell)),
-                                      context.keep_folders);
+      own = std::make_unique<ForkFolders>(context.scratch, (timed ? "" : "check-") + file_name_of(cell),
+                                          context.keep_folders);
+    folders = used ? used->folders->both() : own->both();
     const Cell acting = with_threads(cell, timed ? context.threads : std::nullopt);
-    std::vector<Member> members = members_of(cell, used ? used->folder->path() : own->path());
+    std::vector<Member> members = members_of(cell, folders.cell);
     begin = Clock::now();
     for (Member& member : members) {
       write_cell_folder(member.folder, used ? already_warm(acting) : acting, program, purpose, fork.seed,
@@ -572,13 +566,14 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
     std::vector<ConversationPlan> plans;
     for (Member& member : members) {
-      member.plan = plan_for(acting, *cell.backend, member.folder, {first, second}, context, member.place);
+      member.plan = plan_for(acting, *cell.backend, {member.folder, folders.temporary}, {first, second},
+                             context, member.place);
       if (timed && context.threads)
         member.plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane);
       plans.push_back(member.plan);
     }
     if (!used) {
-      std::optional<LaunchPlan> launch = launch_plan(cell, own->path(), context);
+      std::optional<LaunchPlan> launch = launch_plan(cell, folders);
       used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch, std::move(launch))};
     }
     std::vector<ConversationResult> results;  // of the ranks
@@ -612,7 +607,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       fork.settings["rendezvous"] = cell.rendezvous;
     }
     fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
-    fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
+    fork.settings["confined_by"] = confined_by();
     fork.variables = own_variables(members.front().plan.worker, context.settings);
     if (!result.ok()) return;
     if (timed) take_clock(fork, cell, members, result, results);
@@ -660,6 +655,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (fork.status == Status::ok && stays) *resident = std::move(used);
   });
   fork.spent = spent;
+  const bool removed = !context.keep_folders && !folders.cell.empty() && !(resident && resident->has_value());
+  if (const std::string left = removed ? what_is_left(folders) : ""; !left.empty())
+    fork.warnings.push_back(
+        fmt::format("{}; remove it by hand, as its owner or as root (chattr -R -ia, rm -r)", left));
   return outcome;
 }
 

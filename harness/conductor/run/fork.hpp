@@ -10,27 +10,13 @@
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/process/team.hpp"
 #include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/run/fork_folders.hpp"
 
 namespace assay {
 
-// A folder that the destructor removes.
-class Scratch {
- public:
-  // keep: the folder is not removed, for debugging.
-  Scratch(std::filesystem::path path, bool keep);
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-  bool keep_;
-};
-
 // A worker that runs several forks of its cell, with its folder.
 struct ResidentWorker {
-  std::unique_ptr<Scratch> folder;
+  std::unique_ptr<ForkFolders> folders;
   Team team;  // of one
 };
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/matrix.hpp"
@@ -32,6 +33,8 @@ struct ForkContext {
   // Threads of a timed fork, if it is to have fewer than its cell, on the same processors; it gets the flag fewer_threads.
   std::optional<int> threads{};
   Replays* replays = nullptr;  // null: no run is computed again by another backend
+  // Folders and files that no worker may change, in addition to the caches: see protected_paths().
+  std::vector<std::filesystem::path> read_only{};
 };
 
 }  // namespace assay

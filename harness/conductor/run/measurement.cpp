@@ -112,6 +112,7 @@ struct Measurement::Parts {
     for (const Cell& cell : cells_) axes.push_back(&cell.axes);
     names_ = short_ids(axes);
     context_.replays = &replays_;
+    context_.read_only = protected_paths(request.out.empty() ? request.trial_of : request.out, registry);
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
     context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {

@@ -110,6 +110,7 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
   RunRequest trial;
   trial.config = trial_of(request.config);
   trial.environment = request.environment;
+  trial.trial_of = request.out;
   trial.filter = request.filter;
   Measurement measurement(trial, registry, progress, interrupts);
   measurement.prepare();

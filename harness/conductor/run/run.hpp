@@ -20,7 +20,9 @@ namespace assay {
 
 struct RunRequest {
   RunConfig config;
-  std::filesystem::path out;              // path of the report; empty: do not write one
+  std::filesystem::path out;  // path of the report; empty: do not write one
+  std::filesystem::path
+      trial_of{};  // without `out`, for a trial: the report of its run, which no worker may change
   std::optional<Report> resume;           // its finished cells are kept, the rest is run
   std::vector<std::string> command_line;  // for the report
   nlohmann::json environment = nlohmann::json::object();

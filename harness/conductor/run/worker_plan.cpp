@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "harness/conductor/config/launchers.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
 #include "harness/launch/passed_variables.hpp"
@@ -42,20 +44,17 @@ void add_variables(Variables& environment, const Variables& variables, const Var
 
 fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
 
-// The temporary folder of the workers; its path is short because it may contain sockets.
-fs::path temporary_folder(const ForkContext& context) { return context.scratch / "tmp"; }
-
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
 // and spinning next to other work makes it many times slower. `named`: of --environment.
-Variables worker_environment(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
-                             const fs::path& temporary, const Variables& named, bool timed) {
+Variables worker_environment(const Cell& cell, const BackendDescription& backend, const WorkerFolders& folders,
+                             const Variables& named, bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
-  const fs::path cache = warm ? warm_cache(cell) : folder / "cache";
+  const fs::path cache = warm ? warm_cache(cell) : folders.cell / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
-  fs::create_directories(temporary, ignored);
+  fs::create_directories(folders.temporary, ignored);
   const std::string count = std::to_string(cell.compute_threads());
   Variables result = {
       {"OMP_NUM_THREADS", count},
@@ -67,7 +66,7 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
       {"ASSAY_BATCH_LIBRARY", batch_library().string()},
       {"PYTHONUNBUFFERED", "1"},
       {"PYTHONNOUSERSITE", "1"},  // packages of the user would go before those of the environment
-      {"TMPDIR", temporary.string()}};
+      {"TMPDIR", folders.temporary.string()}};
   for (const auto& [name, value] : named) result[name] = value;
   add_variables(result, backend.environment, named, cache);
   if (warm) add_variables(result, backend.warm_environment, named, cache);
@@ -106,11 +105,14 @@ std::string gpu_of_rank(int rank) {
 }
 
 // Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
-Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkContext& context) {
+Confinement confinement_of(const Cell& cell, const WorkerFolders& folders, const ForkContext& context) {
   const fs::path cache = cache_folder();
-  return {.unreadable = {context.scratch, cache / "oracle"},
-          .unwritable = {context.scratch, cache},
-          .own = {folder, temporary_folder(context), warm_cache(cell)}};
+  Confinement confinement{.unreadable = {context.scratch, cache / "oracle"},
+                          .unwritable = {context.scratch, cache},
+                          .own = {folders.cell, folders.temporary, warm_cache(cell)}};
+  confinement.unwritable.insert(confinement.unwritable.end(), context.read_only.begin(),
+                                context.read_only.end());
+  return confinement;
 }
 
 // The value of a variable in the worker: its own, or the conductor's if that reaches it.
@@ -132,6 +134,26 @@ Variables variables_of_caller() {
 }
 
 }  // namespace
+
+std::vector<fs::path> protected_paths(const fs::path& report, const BackendRegistry& registry) {
+  std::vector<fs::path> paths = backend_folders();
+  for (const BackendDescription& backend : registry.backends) {
+    if (backend.awaited) continue;
+    paths.push_back(backend.folder);
+    if (const auto environment = environment_of(backend.framework); environment && !backend.framework.empty())
+      paths.push_back(*environment);
+  }
+  paths.push_back(environment_maker().parent_path());
+  std::error_code error;
+  if (report.empty() || (fs::exists(report, error) && !fs::is_regular_file(report, error))) return paths;
+  const fs::path target = fs::weakly_canonical(fs::absolute(link_target(report), error), error);
+  const fs::path folder = target.parent_path();
+  if (error || folder.empty()) return paths;
+  // Threads and processes of a framework share memory in /dev/shm, and everything writes to /dev/null.
+  const bool is_needed = folder == "/" || *std::next(folder.begin()) == "dev";
+  paths.push_back(is_needed ? target : folder);
+  return paths;
+}
 
 Variables session_variables(const RunSettings& settings) {
   Variables reaching = settings.environment;
@@ -181,7 +203,7 @@ std::string wait_policy(const WorkerStart& worker) {
   return policy.empty() ? "the runtime's own" : policy;
 }
 
-std::optional<LaunchPlan> launch_plan(const Cell& cell, const fs::path& folder, const ForkContext& context) {
+std::optional<LaunchPlan> launch_plan(const Cell& cell, const WorkerFolders& folders) {
   if (cell.axes.ranks() == 1 || cell.launcher == Launcher::fork) return std::nullopt;
   const std::optional<fs::path> program = find_launcher(cell.launcher, *cell.backend);
   if (!program) throw Error(launcher_refusal(cell).value().reason);
@@ -189,18 +211,18 @@ std::optional<LaunchPlan> launch_plan(const Cell& cell, const fs::path& folder, 
   LaunchPlan plan;
   plan.name = to_string(cell.launcher);
   plan.world = cell.axes.ranks();
-  plan.folder = folder;
-  plan.socket = temporary_folder(context) / fmt::format("ranks-{}", ++number);
+  plan.folder = folders.cell;
+  plan.socket = folders.temporary / fmt::format("ranks-{}", ++number);
   plan.command = launcher_command(
       cell, *program, {rank_program().string(), plan.socket.string(), rank_variables(cell.launcher)});
   plan.environment = launcher_environment(cell.launcher);
   // Where the ranks may write, too. The second one is of Slurm's PMIx, in which Open MPI makes its session folder.
   for (const char* name : {"TMPDIR", "SLURM_PMIX_TMPDIR"})
-    plan.environment[name] = temporary_folder(context).string();
+    plan.environment[name] = folders.temporary.string();
   return plan;
 }
 
-ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
+ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const WorkerFolders& folders,
                           std::vector<Command> commands, const ForkContext& context, const RankPlace& place) {
   ConversationPlan plan;
   plan.backend = backend.name;
@@ -208,7 +230,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.phase_seconds = context.settings.time_limit;
   plan.deadline = context.deadline;
   plan.worker.command = backend.command;
-  plan.worker.cell_folder = folder;
+  plan.worker.cell_folder = folders.cell;
   plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
@@ -217,12 +239,12 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle ? Variables() : context.settings.environment;
   plan.worker.environment =
-      worker_environment(cell, backend, folder, temporary_folder(context), named, timed);
+      worker_environment(cell, backend, folders, named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);
   if (place.world > 1) plan.worker.environment.merge(launched_environment(cell.launcher));
-  plan.worker.confinement = confinement_of(cell, folder, context);
+  plan.worker.confinement = confinement_of(cell, folders, context);
   // The oracle computes on the processor, even for a cell on a GPU.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),

@@ -15,16 +15,25 @@
 
 namespace assay {
 
+// Where a worker works. `temporary` has a short path, because it may contain sockets; all ranks of a cell share it.
+struct WorkerFolders {
+  std::filesystem::path cell, temporary;
+};
+
 // The conversation of a worker of `backend` in a cell folder; `backend` is that of the cell, or the oracle.
 // Creates the folders of its caches. Ranks get different processors as long as there are enough.
-ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
-                          const std::filesystem::path& folder, std::vector<protocol::Command> commands,
-                          const ForkContext& context, const RankPlace& place = {});
+ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const WorkerFolders& folders,
+                          std::vector<protocol::Command> commands, const ForkContext& context,
+                          const RankPlace& place = {});
 
-// How the cell's ranks are started, if not by this process; `folder` is that of the cell. Throws Error if the launcher has
-// gone.
-std::optional<LaunchPlan> launch_plan(const Cell& cell, const std::filesystem::path& folder,
-                                      const ForkContext& context);
+// How the cell's ranks are started, if not by this process; the folders are those of the cell. Throws Error if the
+// launcher has gone.
+std::optional<LaunchPlan> launch_plan(const Cell& cell, const WorkerFolders& folders);
+
+// What no worker may change: the report with the other files of its folder (`report` is empty without one), the folders
+// of all backends, and the environments of their frameworks. Of a folder below /dev only the report itself.
+std::vector<std::filesystem::path> protected_paths(const std::filesystem::path& report,
+                                                   const BackendRegistry& registry);
 
 // The variables that affect speed and that every worker of the run gets: those of --environment, and those of this process
 // that reach workers or launchers.

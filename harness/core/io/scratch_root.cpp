@@ -13,6 +13,7 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/io/remove_tree.hpp"
 #include "harness/core/paths.hpp"
 
 namespace assay {
@@ -40,11 +41,9 @@ bool is_ours(const fs::path& folder) {
 bool remove_with_lock(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().filename() != "lock") fs::remove_all(entry->path(), ignored);
+    if (entry->path().filename() != "lock") remove_tree(entry->path());
   }
-  fs::remove_all(folder, error);
-  return !error;
+  return remove_tree(folder).empty();
 }
 
 // Whether the folder has only this lock, without a mark.

@@ -294,6 +294,25 @@ TEST_F(WorkerProcessTest, KnowsWhatAWorkerLeftBehind) {
   EXPECT_EQ(orphans, std::vector<pid_t>{number_in(folder_ / "left")});
 }
 
+TEST_F(WorkerProcessTest, SendsSignalsOnlyToItself) {
+  if (!can_confine_signals()) GTEST_SKIP() << "this kernel cannot confine signals";
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  WorkerStart start =
+      script("kill -KILL " + std::to_string(other) + " || echo denied; sleep 100 & kill $! && echo allowed");
+  fs::create_directories(folder_ / "hidden");
+  start.confinement = {.unreadable = {folder_ / "hidden"}, .unwritable = {}, .own = {}};
+  WorkerProcess worker(start);
+  worker.wait_or_kill(patience);
+  EXPECT_THAT(worker.log().tail(), HasSubstr("denied\nallowed"));
+  EXPECT_EQ(::waitpid(other, nullptr, WNOHANG), 0) << "it lives";
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+}
+
 TEST(StartChild, NamesTheLimitOfProcesses) {
   const auto no_process = [] {
     errno = EAGAIN;

@@ -44,8 +44,8 @@ std::string gpu_of(int rank, int world, const char* devices) {
   DatasetShelf data(std::vector<fs::path>{});
   Exams exams(folder.path() / "exams");
   const ForkContext context{folder.path(), registry, settings, data, exams};
-  const ConversationPlan plan =
-      plan_for(cell, backend, folder.path() / "cell", {}, context, {rank, world, "127.0.0.1:29400"});
+  const ConversationPlan plan = plan_for(cell, backend, {folder / "cell", folder / "tmp"}, {}, context,
+                                         {rank, world, "127.0.0.1:29400"});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   ::unsetenv("ASSAY_CACHE");
   const auto found = plan.worker.environment.find("CUDA_VISIBLE_DEVICES");
@@ -151,6 +151,20 @@ TEST(WorkerPlan, GivesEachRankAGpuOfItsOwn) {
   EXPECT_EQ(gpu_of(1, 2, "5"), "-1") << "none is left";
   EXPECT_EQ(gpu_of(0, 1, nullptr), "not set");
   EXPECT_EQ(gpu_of(0, 1, "5,7"), "not set") << "it inherits the conductor's";
+}
+
+TEST(ProtectedPaths, AreTheFolderOfTheReportAndTheBackends) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "reports");
+  fs::create_symlink(folder / "reports/r.json", folder / "link.json");
+  BackendRegistry registry;
+  registry.backends.emplace_back().folder = folder / "backends/mine";
+  const auto paths = [&](const fs::path& report) { return protected_paths(report, registry); };
+  EXPECT_THAT(paths(folder / "link.json"),
+              ::testing::IsSupersetOf({fs::canonical(folder / "reports"), folder / "backends/mine"}));
+  EXPECT_THAT(paths("/dev/null"), ::testing::Not(::testing::Contains(fs::path("/dev"))));
+  EXPECT_THAT(paths("/dev/shm/r.json"), ::testing::Contains(fs::path("/dev/shm/r.json")))
+      << "workers need the folder";
 }
 
 }  // namespace

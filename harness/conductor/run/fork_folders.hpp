@@ -1,0 +1,33 @@
+// The folders of one process: its cell folder and its temporary folder.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "harness/conductor/run/worker_plan.hpp"
+
+namespace assay {
+
+// Makes both folders, and removes them with everything that a worker put there. A worker may have made entries that
+// cannot be removed; then the next object with the same name uses other paths.
+class ForkFolders {
+ public:
+  // `name`: of the cell folder below `scratch`. keep: nothing is removed, for debugging.
+  ForkFolders(const std::filesystem::path& scratch, std::string_view name, bool keep);
+  ~ForkFolders();
+  ForkFolders(const ForkFolders&) = delete;
+  ForkFolders& operator=(const ForkFolders&) = delete;
+
+  const std::filesystem::path& cell() const { return folders_.cell; }
+  const WorkerFolders& both() const { return folders_; }
+
+ private:
+  WorkerFolders folders_;
+  bool keep_;
+};
+
+// The first folder that could not be removed, and why; empty if both are gone.
+std::string what_is_left(const WorkerFolders& folders);
+
+}  // namespace assay
