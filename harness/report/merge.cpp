@@ -13,6 +13,7 @@
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
@@ -163,6 +164,33 @@ void require_same_libraries(const std::vector<Part>& parts) {
     }
 }
 
+// The scripts of a backend: what its cells executed must be one program on all machines.
+void require_same_adapters(const std::vector<Part>& parts) {
+  std::map<std::string, std::pair<std::string, const Part*>> known;
+  for (const Part& part : parts)
+    for (const CellReport& cell : part.report.cells)
+      for (const Fork* fork : ok_forks(cell)) {
+        if (fork->adapter_digest.empty()) continue;
+        const auto [found, added] = known.try_emplace(cell.axes.backend, fork->adapter_digest, &part);
+        if (found->second.first != fork->adapter_digest)
+          refuse(
+              MergeRefusal::other_libraries,
+              "the scripts of the backend {} (its folder, or the harness's Python files) differ between {} and {}: "
+              "install the same version of Assay and of the backend",
+              cell.axes.backend, found->second.second->name, part.name);
+      }
+}
+
+void require_same_weights(const std::vector<Part>& parts) {
+  const auto digest = [](const Part& part) {
+    return text_at(value_at(part.report.run, "weights"), "sha256");
+  };
+  for (const Part& part : parts)
+    if (digest(part) != digest(parts.front()))
+      refuse(MergeRefusal::other_data, "the weights (--weights) differ between {} and {}", parts.front().name,
+             part.name);
+}
+
 // The data sets of all parts, each once. Their folders may differ between machines, their content may not.
 Json datasets_of(const std::vector<Part>& parts) {
   struct Known {
@@ -302,6 +330,8 @@ Report merge(std::vector<MergePart> given, const std::vector<std::string>& comma
   }
   reject_overlap(parts);
   require_same_libraries(parts);
+  require_same_adapters(parts);
+  require_same_weights(parts);
   Report report;
   report.schema = report_schema;
   report.run = run_of(parts, command_line);
@@ -333,8 +363,9 @@ std::string merge_refusal_reference() {
               "the same config made other cells, because backends or processors differ"},
       Meaning{MergeRefusal::duplicate_forks, "two reports have the same forks: one is a copy"},
       Meaning{MergeRefusal::overlapping_cells, "two reports measured the same cell"},
-      Meaning{MergeRefusal::other_libraries, "a backend or a library has two versions"},
-      Meaning{MergeRefusal::other_data, "a data set has two contents"},
+      Meaning{MergeRefusal::other_libraries,
+              "a backend or a library has two versions, or a backend other scripts"},
+      Meaning{MergeRefusal::other_data, "a data set, or the file of --weights, has two contents"},
       Meaning{MergeRefusal::contradiction,
               "the joined report would break an invariant, such as one seed for each round"}};
   static_assert(meanings.size() == words<MergeRefusal>.size());

@@ -23,6 +23,7 @@
 
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/measurement.hpp"
+#include "harness/conductor/run/resume.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
@@ -666,6 +667,62 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
               HasSubstr("forks of two builds must not be mixed"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
               HasSubstr("forks of two builds must not be mixed"));
+}
+
+TEST_F(RunTest, ABackendThatChangesDuringTheRunHasFailed) {
+  const fs::path own = use_own_backend();
+  const RunRequest asked = request(R"("forks": 3, "mode": "good")");
+  Progress progress = Progress::quiet();
+  const Interrupts interrupts;
+  Measurement measurement(asked, registry_, progress, interrupts);
+  measurement.prepare();
+  measurement.time({0, 0});
+  fs::create_directories(own / "__pycache__");
+  std::ofstream(own / "__pycache__/worker.pyc") << "compiled";
+  measurement.time({0, 1});
+  std::ofstream(own / "worker.py") << "two = 2\n";
+  measurement.time({0, 2});
+  const std::vector<Fork> forks = measurement.finish(false).cells.at(0).forks;
+  ASSERT_EQ(forks.size(), 3U);
+  EXPECT_EQ(forks[0].status, Status::ok) << forks[0].reason;
+  EXPECT_EQ(forks[1].status, Status::ok) << forks[1].reason;
+  EXPECT_EQ(forks[0].adapter_digest, forks[1].adapter_digest);
+  EXPECT_EQ(forks[2].reason_code, ReasonCode::backend_changed);
+  EXPECT_THAT(forks[2].reason, HasSubstr("here/worker.py of the backend fault"));
+  EXPECT_NE(forks[0].adapter_digest, forks[2].adapter_digest);
+}
+
+TEST_F(RunTest, ResumeRefusesAnotherBackend) {
+  const fs::path own = use_own_backend();
+  RunRequest more = request(R"("forks": 2, "mode": "good")");
+  more.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  std::ofstream(own / "worker.py") << "two = 2\n";
+  Progress progress = Progress::quiet();
+  try {
+    run(more, registry_, progress);
+    ADD_FAILURE() << "forks of two adapters in one cell";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the scripts of the backend fault changed"));
+  }
+  std::ofstream(own / "worker.py") << "one = 1\n";
+  EXPECT_EQ(run_to_end(more).cells.at(0).forks.size(), 2U);
+}
+
+TEST_F(RunTest, ResumeRefusesOtherData) {
+  RunRequest more = request(R"("forks": 2, "mode": "good")");
+  more.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  EXPECT_EQ(more.resume->cells.at(0).forks.at(0).data_digest, more.resume->run["datasets"][0]["checksum"]);
+  more.resume->run["datasets"][0]["checksum"] = "of other data";
+  Progress progress = Progress::quiet();
+  try {
+    run(more, registry_, progress);
+    ADD_FAILURE() << "forks on two data sets in one cell";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the checksum of the data set \"synthetic\" was \"of other data\""));
+  }
+  more.resume->run["weights"] = {{"sha256", "ab"}};
+  EXPECT_NO_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "ab"}));
+  EXPECT_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "cd"}), ConfigError);
 }
 
 TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {

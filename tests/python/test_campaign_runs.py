@@ -17,6 +17,7 @@ SAMPLE = [
     ("places", 3, 0),
     ("reports", 3, 1),
     ("data", 3, 0),
+    ("exchanges", 4, 0),
     ("workers", 3, 0),
     ("soak", 10, 0),
 ]
@@ -25,12 +26,13 @@ WHOLE = [
     ("signals", 4, 6),
     ("signals", 7, 10),
     ("places", 11, 0),
-    ("places", 10, 11),
+    ("places", 12, 11),
     ("reports", 12, 1),
     ("data", 13, 0),
     ("workers", 14, 0),
     ("workers", 14, 40),
     ("workers", 14, 83),
+    ("workers", 14, 97),
     ("soak", 40, 0),
 ]
 

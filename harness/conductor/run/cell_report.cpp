@@ -87,11 +87,16 @@ std::string text_at(const nlohmann::json& library, const char* key) {
 std::string other_library(const CellReport& row, const protocol::Hello& hello) {
   if (row.forks.empty() || !row.libraries.is_array()) return {};
   for (const nlohmann::json& earlier : row.libraries) {
-    const auto now = std::find_if(hello.libraries.begin(), hello.libraries.end(),
-                                  [&](const auto& one) { return text_at(earlier, "name") == one.name; });
     const std::string was = text_at(earlier, "version");
-    if (now != hello.libraries.end() && now->version != was)
-      return fmt::format("{} {} is loaded, but the earlier forks used {}", now->name, now->version, was);
+    const protocol::Library* other = nullptr;
+    bool same = false;  // a process may load several files of one name
+    for (const protocol::Library& now : hello.libraries) {
+      if (text_at(earlier, "name") != now.name) continue;
+      same = same || now.version == was;
+      other = &now;
+    }
+    if (other != nullptr && !same)
+      return fmt::format("{} {} is loaded, but the earlier forks used {}", other->name, other->version, was);
   }
   return {};
 }

@@ -272,6 +272,16 @@ void resolve_exam(Fork& fork, const Equivalence& equivalence, const std::string&
     end_with(fork, ReasonCode::exam_changed, changed);
 }
 
+// A worker may load a script at any time until it has run.
+void reject_changed_backend(Fork& fork, const BackendDescription& backend, const BackendDigest& before) {
+  const std::string name = changed_backend_file(before, digest_of(backend));
+  if (name.empty()) return;
+  end_with(fork, ReasonCode::backend_changed,
+           fmt::format(
+               "{} of the backend {} was changed while its worker ran: do not change a backend during a run",
+               name, backend.name));
+}
+
 // Ranks that exchange their gradients end with the same bits. The exam, which sets their state, cannot see what they did
 // before.
 void reject_unlike_ranks(Fork& fork, Equivalence& verified) {
@@ -562,6 +572,12 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       if (set) member.given.emplace(member.folder, *set, member.place);
     }
     spent.folder = seconds_since(begin);
+    const bool starts = !used;
+    outcome.backend = used ? used->backend : digest_of(*cell.backend);
+    fork.adapter_digest = outcome.backend.adapter;
+    fork.program_digest = outcome.backend.program;
+    if (timed && cell.reads_dataset())
+      fork.data_digest = context.data.get(cell, program).provenance.checksum.value_or("");
 
     const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
     std::vector<ConversationPlan> plans;
@@ -574,7 +590,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     }
     if (!used) {
       std::optional<LaunchPlan> launch = launch_plan(cell, folders);
-      used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch, std::move(launch))};
+      used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch, std::move(launch)),
+                            outcome.backend};
     }
     std::vector<ConversationResult> results;  // of the ranks
     const auto say = [&](const std::vector<Command>& commands, Afterwards afterwards) {
@@ -616,6 +633,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       fork.flags.emplace_back(quality_flag::fewer_threads);
       fork.settings["fewer_threads"] = std::to_string(*context.threads);
     }
+    if (starts && fork.status == Status::ok) reject_changed_backend(fork, *cell.backend, outcome.backend);
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
     // first fork.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/process/team.hpp"
@@ -17,7 +18,8 @@ namespace assay {
 // A worker that runs several forks of its cell, with its folder.
 struct ResidentWorker {
   std::unique_ptr<ForkFolders> folders;
-  Team team;  // of one
+  Team team;              // of one
+  BackendDigest backend;  // when it started
 };
 
 // The result of one worker and of its exam; the fork of a check has no blocks.
@@ -25,6 +27,7 @@ struct ForkOutcome {
   Fork fork;
   Equivalence verified;  // of the executable that was timed
   std::optional<protocol::Hello> hello;
+  BackendDigest backend{};  // that its worker executed
 };
 
 // Whether the cell is checked in its own process before it is timed: an epoch is timed from a cold start, and

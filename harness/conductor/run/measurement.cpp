@@ -106,6 +106,7 @@ struct Measurement::Parts {
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     if (request.resume) {
       reject_other_run(request);
+      if (weights_) reject_other_weights(*request.resume, weights_->file());
       resumed_.emplace(request, groups_, cells_, planned_forks());
     }
     std::vector<const Axes*> axes;
@@ -248,7 +249,7 @@ struct Measurement::Parts {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       if (!cells_[i].runnable() || !cells_[i].reads_dataset()) continue;
       try {
-        note_dataset(cells_[i], data_.get(cells_[i], cells_[i].program()));
+        note_dataset(i, data_.get(cells_[i], cells_[i].program()));
       } catch (const DatasetMissing& error) {
         end_with(cells_[i], ReasonCode::dataset_missing, error.what());
         end_like(report_.cells[i], cells_[i]);
@@ -257,8 +258,9 @@ struct Measurement::Parts {
   }
 
   // Once for each data set and shape.
-  void note_dataset(const Cell& cell, const PreparedDataset& data) {
-    nlohmann::json entry = encode(data.record(cell.axes.dataset));
+  void note_dataset(std::size_t cell, const PreparedDataset& data) {
+    nlohmann::json entry = encode(data.record(cells_[cell].axes.dataset));
+    if (resumed_) reject_other_dataset(*request_.resume, resumed_->of(cell), entry);
     nlohmann::json& all = report_.run["datasets"];
     if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
   }
@@ -280,6 +282,7 @@ struct Measurement::Parts {
   void take_check(std::size_t index, const ForkOutcome& outcome, const std::string& start) {
     CellReport& row = report_.cells[index];
     const Status status = outcome.fork.status;
+    if (outcome.hello) backends_.try_emplace(cells_[index].axes.backend, outcome.backend);
     if (status != Status::ok && status != Status::interrupted) {
       take_failed_check(row, outcome.fork);
       stamp(row.forks.back(), start);
@@ -441,6 +444,7 @@ struct Measurement::Parts {
       crowding_.note(outcome.fork);
     }
     if (outcome.hello) {
+      reject_other_backend(cell, outcome);
       reject_other_libraries(row, outcome);
       take_hello(row, *outcome.hello);
     }
@@ -477,12 +481,25 @@ struct Measurement::Parts {
 
   // Forks with different libraries must not share a row, because their median and interval would mix them.
   void reject_other_libraries(const CellReport& row, ForkOutcome& outcome) const {
-    if (session_ == 0 || outcome.fork.status != Status::ok) return;
+    if (outcome.fork.status != Status::ok) return;
     const std::string other = other_library(row, *outcome.hello);
     if (other.empty()) return;
     end_with(outcome.fork, ReasonCode::library_changed,
              fmt::format("{}: forks with different libraries must not be mixed; measure into a new report",
                          other));
+  }
+
+  // The same of the backend's own files; cells of one backend are compared with each other, so it holds for all of them.
+  void reject_other_backend(const Cell& cell, ForkOutcome& outcome) {
+    const auto [first, is_new] = backends_.try_emplace(cell.axes.backend, outcome.backend);
+    const std::string name = changed_backend_file(first->second, outcome.backend);
+    if (name.empty() || outcome.fork.status != Status::ok) return;
+    end_with(
+        outcome.fork, ReasonCode::backend_changed,
+        fmt::format(
+            "{} of the backend {} was changed during the run: forks of both must not be mixed; measure into "
+            "a new report",
+            name, cell.axes.backend));
   }
 
   // A disturbance of this fork counts for all cells that are compared with it.
@@ -545,8 +562,9 @@ struct Measurement::Parts {
   Report report_;
   std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
   std::vector<std::string> names_;                                  // short names of the cells
-  std::map<std::size_t, bool> draws_;                               // by cell: whether it has a dropout
-  std::set<std::size_t> named_;                                     // cells, by name_starvation()
+  std::map<std::string, BackendDigest> backends_;  // by name, when a worker of it was first started
+  std::map<std::size_t, bool> draws_;              // by cell: whether it has a dropout
+  std::set<std::size_t> named_;                    // cells, by name_starvation()
   Crowding crowding_{cells_.size()};
   bool fewer_allowed_ = false;
   std::optional<double> patience_;      // seconds for the steps of the current fork; absent: no limit

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/run/shard.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
@@ -116,6 +117,20 @@ void reject_other_variables(const Report& earlier, const CellReport& row, const 
   }
 }
 
+// The forks that stay must have executed the files that the next ones will.
+void reject_other_backend(const CellReport& row, const BackendDescription& backend) {
+  const BackendDigest now = digest_of(backend);
+  for (const Fork& fork : row.forks) {
+    if (fork.status != Status::ok || fork.adapter_digest.empty()) continue;
+    if (fork.adapter_digest == now.adapter && fork.program_digest == now.program) continue;
+    throw ConfigError(fmt::format(
+        "[resume] the {} of the backend {} changed since the earlier forks ({}): forks of both must not be mixed; restore "
+        "it, or measure into another report",
+        fork.adapter_digest == now.adapter ? "worker's program, interpreter or backend.json" : "scripts",
+        backend.name, backend.folder.string()));
+  }
+}
+
 // Other cells would be cut differently.
 void reject_other_cells(const Report& earlier, const std::vector<Cell>& cells) {
   const bool same = std::equal(cells.begin(), cells.end(), earlier.cells.begin(), earlier.cells.end(),
@@ -160,9 +175,11 @@ ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
     for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
   }
   const Variables now = session_variables(settings_of(request.config));
-  for (const ResumedCell& cell : cells_)
-    if (cell.earlier && cell.place == ResumedPlace::continued)
-      reject_other_variables(earlier, *cell.earlier, now);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells_[i].earlier || cells_[i].place != ResumedPlace::continued) continue;
+    reject_other_variables(earlier, *cells_[i].earlier, now);
+    if (cells[i].runnable()) reject_other_backend(*cells_[i].earlier, *cells[i].backend);
+  }
 }
 
 void ResumedCells::place_group(const std::vector<std::size_t>& group, const std::string& name,
@@ -188,6 +205,36 @@ void ResumedCells::place_group(const std::vector<std::size_t>& group, const std:
     cells_[i].place = difference ? ResumedPlace::elsewhere : ResumedPlace::continued;
     cells_[i].environment = first.environment;
   }
+}
+
+void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const nlohmann::json& dataset) {
+  if (!cell.earlier || cell.earlier->forks.empty()) return;
+  const nlohmann::json known = field_at(earlier.run, "/datasets");
+  for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
+    if (field_at(one, "/name") != field_at(dataset, "/name") ||
+        field_at(one, "/sample_shape") != field_at(dataset, "/sample_shape"))
+      continue;
+    for (const char* key : {"/checksum", "/checksum_of", "/splits"}) {
+      const nlohmann::json was = field_at(one, key), is = field_at(dataset, key);
+      if (was.is_null() || was == is) continue;
+      throw ConfigError(fmt::format(
+          "[resume] the {} of the data set {} was {} and is {} now (in {}): forks on other data must not be mixed; restore "
+          "the earlier data, or measure into another report",
+          key + 1, field_at(dataset, "/name").dump(), was.dump(), is.dump(),
+          field_at(dataset, "/folder").dump()));
+    }
+  }
+}
+
+void reject_other_weights(const Report& earlier, const FileDigest& weights) {
+  const nlohmann::json was = field_at(earlier.run, "/weights/sha256");
+  const bool kept =
+      std::ranges::any_of(earlier.cells, [](const CellReport& row) { return !row.forks.empty(); });
+  if (!kept || was.is_null() || was == weights.sha256) return;
+  throw ConfigError(fmt::format(
+      "[resume] the weights in {} have the SHA-256 {}, and the earlier forks began from {}: forks of both must not be "
+      "mixed; restore the earlier file, or measure into another report",
+      weights.name, weights.sha256, was.dump()));
 }
 
 }  // namespace assay

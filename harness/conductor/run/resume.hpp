@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/report/report.hpp"
+#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -38,8 +41,8 @@ struct ResumedCell {
 class ResumedCells {
  public:
   // Throws ConfigError if another machine began a group that still misses forks, or if an environment variable that
-  // affects speed (machine/environment.hpp) differs from that of a fork that this machine keeps. `forks`: those of a
-  // complete cell.
+  // affects speed (machine/environment.hpp) or a file of the backend (backend_digest.hpp) differs from that of a fork
+  // that this machine keeps. `forks`: those of a complete cell.
   ResumedCells(const RunRequest& request, const CellGroups& groups, const std::vector<Cell>& cells,
                int forks);
 
@@ -51,5 +54,10 @@ class ResumedCells {
 
   std::vector<ResumedCell> cells_;
 };
+
+// Throw ConfigError if forks that are kept read other data or weights. `dataset`: the set that the cell reads now, as
+// run.datasets has it.
+void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const nlohmann::json& dataset);
+void reject_other_weights(const Report& earlier, const FileDigest& weights);
 
 }  // namespace assay

@@ -116,6 +116,17 @@ TEST(Merge, NumbersForksByTimeAndKeepsTheOrderOfAShard) {
   EXPECT_EQ(forks.back()->start, time_text(0)) << "the last of its shard stays the last";
 }
 
+TEST(Merge, AcceptsProgramsThatEachMachineBuilt) {
+  std::vector<MergePart> parts = both();
+  for (MergePart& part : parts)
+    for (CellReport& cell : part.report.cells)
+      for (Fork& fork : cell.forks) {
+        fork.adapter_digest = "the same";
+        fork.program_digest = part.name;
+      }
+  EXPECT_THAT(invariant_violations(merge(std::move(parts), {})), IsEmpty());
+}
+
 TEST(Merge, DoesNotDependOnTheOrderOfItsParts) {
   std::vector<MergePart> reversed = both();
   std::swap(reversed[0], reversed[1]);
@@ -307,6 +318,16 @@ INSTANTIATE_TEST_SUITE_P(
                 [](auto& parts) { parts[1].report.cells[2].libraries[0]["version"] = "1.1"; }},
         Refused{"another_backend", MergeRefusal::other_libraries,
                 [](auto& parts) { parts[1].report.cells[3].backend_version = "1.1"; }},
+        Refused{"other_scripts_of_a_backend", MergeRefusal::other_libraries,
+                [](auto& parts) {
+                  for (auto& part : parts)
+                    for (CellReport& cell : part.report.cells)
+                      for (Fork& fork : cell.forks) fork.adapter_digest = part.name;
+                }},
+        Refused{"other_weights", MergeRefusal::other_data,
+                [](auto& parts) {
+                  for (auto& part : parts) part.report.run["weights"] = {{"sha256", part.name}};
+                }},
         Refused{"another_content_of_a_data_set", MergeRefusal::other_data,
                 [](auto& parts) { run_of(parts)["datasets"][0]["checksum"] = "cd"; }},
         Refused{"another_seed_of_a_round", MergeRefusal::contradiction,

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/paths.hpp"
-
+#include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/json/strict_json.hpp"
+#include "harness/core/paths.hpp"
 
 namespace assay {
 namespace {
@@ -55,6 +55,30 @@ TEST_F(BackendsTest, IsUnavailableWithReasonAndRemedy) {
   EXPECT_FALSE(backend.available());
   EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));
   EXPECT_EQ(backend.remedy, "scripts/setup fake");
+}
+
+TEST_F(BackendsTest, DigestsNameTheFileThatChanged) {
+  write(root_ / "fake/worker.py", "one = 1\n");
+  write(root_ / "fake/backend.json", "{}");
+  const BackendDescription backend = read();
+  const BackendDigest first = digest_of(backend);
+  write(root_ / "fake/__pycache__/worker.pyc", "compiled");
+  write(root_ / "fake/.worker.py.swp", "an editor's");
+  EXPECT_EQ(changed_backend_file(first, digest_of(backend)), "");
+  write(root_ / "fake/worker.py", "two = 2\n");
+  const BackendDigest second = digest_of(backend);
+  EXPECT_EQ(changed_backend_file(first, second), "here/worker.py");
+  EXPECT_NE(first.adapter, second.adapter);
+  EXPECT_EQ(first.program, second.program);
+  write(root_ / "fake/worker.py", "one = 1\n");
+  EXPECT_EQ(digest_of(backend).adapter, first.adapter);
+  write(root_ / "fake/backend.json", "{ }");
+  EXPECT_EQ(digest_of(backend).adapter, first.adapter) << "it may name paths of this machine";
+  EXPECT_NE(digest_of(backend).program, first.program);
+  write(root_ / "fake/more.py", "three = 3\n");
+  EXPECT_EQ(changed_backend_file(second, digest_of(backend)), "here/backend.json");
+  fs::remove(root_ / "fake/worker.py");
+  EXPECT_NE(changed_backend_file(second, digest_of(backend)), "");
 }
 
 TEST_F(BackendsTest, APythonWorkerAnywhereCanImportTheWorkerPackage) {

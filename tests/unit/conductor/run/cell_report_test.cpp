@@ -30,6 +30,15 @@ TEST(OtherLibrary, IsTheFirstThatHasAnotherVersion) {
               HasSubstr("oneDNN 3.2.0 is loaded, but the earlier forks used 3.1.0"));
 }
 
+TEST(OtherLibrary, IsNoneIfOneOfSeveralFilesOfThatNameIsTheSame) {
+  protocol::Hello made = hello();
+  made.libraries.push_back({"oneDNN", "2.7.0", "/usr/lib/libdnnl.so.2"});
+  EXPECT_EQ(other_library(row_with({{{"name", "oneDNN"}, {"version", "3.2.0"}},
+                                    {{"name", "oneDNN"}, {"version", "2.7.0"}}}),
+                          made),
+            "");
+}
+
 TEST(OtherLibrary, IsNoneOfWhatAReportNamesInAnotherForm) {
   const nlohmann::json strange = {1, "oneDNN", nullptr, {{"name", 5}}, {{"version", {"3.1.0"}}}};
   EXPECT_EQ(other_library(row_with(strange), hello()), "");

@@ -1,0 +1,158 @@
+"""Something is exchanged during a run or before its --resume: forks of both are never in one cell."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from assay_campaign.bench import Bench, Case, Done, Place, fault_run, read_report, remove, run_all, wait_for
+
+REFUSED, INCOMPLETE = 2, 4
+
+
+def fresh(bench: Bench) -> tuple[Place, Path]:
+    place = bench.place("exchanges")
+    for old in [*place.out.iterdir(), *place.tmp.iterdir()]:
+        remove(old)
+    return place, place.out / "report.json"
+
+
+def refused(place: Place, case: Case, done: Done, report: Path, words: str) -> None:
+    """Expect that the run was refused before it measured, and that its report is as it was."""
+    case.expect(done.code == REFUSED, f"wanted 2, got {done.told}")
+    case.expect(words in done.err, f"'{words}' is not in the message: {done.told}")
+    case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
+    left = place.survivors() + place.leftovers()
+    case.expect(not left, f"left: {', '.join(left)}")
+
+
+def own_backend(place: Place, bench: Bench) -> tuple[Path, dict[str, str]]:
+    """Return a script of a copy of the backend `fault`, and the environment that has the copy."""
+    remove(place.folder / "backends")
+    copy = place.folder / "backends/fault"
+    shutil.copytree(bench.backends / "fault", copy)
+    script = copy / "worker.py"
+    script.write_text("one = 1\n")
+    return script, place.environment(ASSAY_BACKENDS=str(copy.parent))
+
+
+def array(header: str, shape: tuple[int, ...], content: bytes) -> bytes:
+    """Return a file of NumPy's format, version 1.0."""
+    text = f"{{'descr': '{header}', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (63 - (len(text) + 10) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + content
+
+
+def write_arrays(folder: Path, draw: random.Random) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = 200
+    pixels = draw.randbytes(samples * 28 * 28)
+    labels = struct.pack(f"<{samples}q", *(index % 10 for index in range(samples)))
+    (folder / "inputs.npy").write_bytes(array("|u1", (samples, 1, 28, 28), pixels))
+    (folder / "labels.npy").write_bytes(array("<i8", (samples,), labels))
+
+
+def data_before_a_resume(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    data = place.out / "data"
+    write_arrays(data / "npy", case.random)
+    run = [
+        "run",
+        "--workload",
+        "lenet5",
+        "--dataset",
+        "npy",
+        "--data",
+        data,
+        "--batch",
+        8,
+        "--backend",
+        "fault",
+    ]
+    run += ["--mode", "good", "--threads", 1, "--spare-rounds", 0, "--blocks", 3, "--check=false"]
+    done = place.assay(*run, "--forks", 1, "--out", report)
+    case.expect(done.code == 0, done.told)
+    write_arrays(data / "npy", case.random)
+    again = place.assay(*run, "--forks", 2, "--resume", report, "--out", report)
+    refused(place, case, again, report, "the checksum of the data set")
+
+
+def adapter_before_a_resume(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    script, environment = own_backend(place, bench)
+    done = place.assay(*fault_run("good", "--out", report, forks=1), env=environment)
+    case.expect(done.code == 0, done.told)
+    script.write_text("two = 2\n")
+    again = place.assay(*fault_run("good", "--out", report, "--resume", report, forks=2), env=environment)
+    refused(place, case, again, report, "the scripts of the backend fault changed")
+
+
+def adapter_between_two_forks(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    script, environment = own_backend(place, bench)
+    process = place.start(place.command(*fault_run("slow", "--out", report, forks=6)), env=environment)
+    wait_for_forks(process, report)
+    script.write_text("two = 2\n")
+    code, _ = wait_for(process, 120)
+    case.expect(code == INCOMPLETE, f"exit code {code}")
+    case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
+    for cell in read_report(report)["cells"]:
+        case.expect(cell["reason_code"] == "backend_changed", f"{cell['reason_code']}: {cell['reason']}")
+
+
+def report_by_another_name(bench: Bench, case: Case) -> None:
+    """Symbolic links to the file and to its folder, and a hard link."""
+    place, report = fresh(bench)
+    process = place.start(place.command(*fault_run("slow", "--out", report, forks=20)))
+    wait_for_forks(process, report)
+    other = place.out / "other"
+    other.mkdir()
+    name = case.random.choice(["link", "folder", "hard"])
+    if name == "link":
+        second = other / "link.json"
+        second.symlink_to(report)
+    elif name == "folder":
+        (other / "folder").symlink_to(place.out)
+        second = other / "folder" / report.name
+    else:
+        second = link_hard(report, other / "hard.json")
+    case.counts[f"by a {name}"] += 1
+    done = place.assay(*fault_run("good", "--out", second, forks=1))
+    case.expect(done.code == REFUSED, f"by a {name}: {done.told}")
+    case.expect("is being written by another run" in done.err, f"by a {name}: {done.told}")
+    process.send_signal(signal.SIGINT)
+    wait_for(process, 60)
+    case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
+
+
+def link_hard(report: Path, name: Path) -> Path:
+    """Link the file as it is now, which the run replaces after every fork."""
+    name.hardlink_to(report)
+    return name
+
+
+def wait_for_forks(process: subprocess.Popen[bytes], report: Path) -> None:
+    until = time.monotonic() + 60
+    while process.poll() is None:
+        if report.exists() and any(cell["forks"] for cell in read_report(report)["cells"]):
+            return
+        if time.monotonic() > until:
+            raise TimeoutError("no fork after 60 s")
+        time.sleep(0.02)
+
+
+CASES = [
+    data_before_a_resume,
+    adapter_before_a_resume,
+    adapter_between_two_forks,
+    report_by_another_name,
+]
+
+
+def hold(bench: Bench) -> None:
+    run_all(bench, CASES)
