@@ -494,6 +494,32 @@ TEST_F(RunTest, RemovesFilesThatAreHardToRemove) {
   EXPECT_TRUE(fs::is_empty(temporary));
 }
 
+TEST_F(RunTest, FlagsAForkThatStoodStill) {
+  const fs::path temporary = folder_ / "tmp";
+  fs::create_directories(temporary);
+  ::setenv("TMPDIR", temporary.c_str(), 1);
+  conduct(request(R"("forks": 1, "spare-rounds": 0, "mode": "sleeps")"), [&](pid_t conductor) {
+    const auto begun = [&] {
+      for (const auto& entry : fs::recursive_directory_iterator(temporary))
+        if (entry.path().filename() == "request.json") return true;
+      return false;
+    };
+    for (int i = 0; i < 6000 && !begun(); ++i) ::usleep(10'000);
+    ::usleep(1'000'000);  // its blocks take from 0.5 s to 2.3 s
+    ::kill(conductor, SIGSTOP);
+    ::usleep(1'500'000);
+    ::kill(conductor, SIGCONT);
+  });
+  ::unsetenv("TMPDIR");
+  const Report report = read_report(folder_ / "report.json");
+  const Fork& fork = report.cells.at(0).forks.at(0);
+  ASSERT_EQ(fork.status, Status::ok) << fork.reason;
+  EXPECT_TRUE(contains(fork.flags, quality_flag::frozen));
+  EXPECT_TRUE(contains(fork.flags, quality_flag::disturbed_round)) << "it does not count";
+  EXPECT_THAT(fork.warnings, Contains(HasSubstr("it stood still for")));
+  EXPECT_FALSE(ranked_time(report.cells[0]));
+}
+
 TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
   ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;

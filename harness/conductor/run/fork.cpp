@@ -220,7 +220,8 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
                    .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
                    .disturbance = result.run_disturbance,
                    .waited_ns = result.run_waited_ns,
-                   .quota_stopped_ns = result.quota_stopped_ns};
+                   .quota_stopped_ns = result.quota_stopped_ns,
+                   .standstills = result.standstills};
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
   return window;
@@ -358,6 +359,7 @@ Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const
     measured.disturbance = window.disturbance;
     measured.flags.emplace_back(quality_flag::disturbed);
   }
+  note_standstills(measured, window);
   return measured;
 }
 
@@ -395,6 +397,10 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
     if (contains(own.flags, quality_flag::quota) && !contains(all->flags, quality_flag::quota))
       all->flags.emplace_back(quality_flag::quota);
     all->quota_stopped_ns = std::max(all->quota_stopped_ns, own.quota_stopped_ns);
+    if (contains(own.flags, quality_flag::frozen) && !contains(all->flags, quality_flag::frozen)) {
+      all->flags.emplace_back(quality_flag::frozen);
+      all->warnings = own.warnings;
+    }
     records.push_back({.rank = members[i].place.rank,
                        .cores = cores_of(members[i]),
                        .blocks = std::move(own.blocks),

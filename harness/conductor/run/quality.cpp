@@ -230,6 +230,7 @@ Coverage coverage_of(const Fork& fork, const RunWindow& window) {
   std::map<int, Evaluated> evaluated = evaluated_after(fork);
   Coverage all;
   all.excused += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
+  for (const Standstill& still : window.standstills) all.excused += still.seconds;
   for_each_gap(fork, window, [&](const Block& block, const Block* next, double gap) {
     if (block.kind == BlockKind::timed) {
       all.covered += block_seconds(block);
@@ -264,7 +265,9 @@ std::string unstamped_time(const Fork& fork, const RunWindow& window) {
   for (const ResultReading& reading : fork.readings)
     covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns);
   const double span = 1e-9 * static_cast<double>(window.stepped_ns->second - window.stepped_ns->first);
-  const double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
+  double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
+  gaps += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
+  for (const Standstill& still : window.standstills) gaps += still.seconds;
   if (span <= covered + std::max(outside_seconds, outside_share * covered) + gaps) return {};
   return fmt::format(
       "the steps took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}: the worker's clock "
@@ -358,6 +361,21 @@ void warn_of_own_threads(Fork& fork, const RunWindow& window, const Cell& cell) 
 
 bool waited_for_others(const Fork& fork, const RunWindow& window) {
   return !coverage_of(fork, window).is_enough() && others_disturbed(window.disturbance);
+}
+
+void note_standstills(Fork& fork, const RunWindow& window) {
+  const std::vector<const Block*> timed = timed_blocks(fork);
+  if (timed.empty()) return;
+  double seconds = 0;
+  for (const Standstill& still : window.standstills)
+    if (still.begin_ns < timed.back()->end_ns && still.end_ns > timed.front()->begin_ns)
+      seconds += still.seconds;
+  if (seconds == 0) return;
+  fork.flags.emplace_back(quality_flag::frozen);
+  fork.warnings.push_back(fmt::format(
+      "it stood still for {} while blocks were timed: stopped by a signal, in a paused container, or on a "
+      "suspended machine; leave it alone while it measures",
+      duration_text(seconds)));
 }
 
 }  // namespace assay

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/process/standstill.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -35,15 +37,19 @@ struct RunWindow {
   std::optional<Disturbance> disturbance{};
   std::optional<std::int64_t> waited_ns{};         // of the threads of the worker, for a processor
   std::optional<std::int64_t> quota_stopped_ns{};  // by the CPU quota of its control group
+  std::vector<Standstill> standstills{};
 };
+// Adds the flag `frozen` and a warning if it stood still between the begin of the first timed block and the end of the last.
+void note_standstills(Fork& fork, const RunWindow& window);
+
 // Describes the first contradiction between the worker's measurements and the conductor's; empty if there is none. A
 // worker measures its own steps, but:
 //
 //   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
-//     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, and the time for which a CPU quota
-//     stopped it may be missing on top, see waited_for_others();
+//     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, the time for which a CPU quota
+//     stopped it and all standstills may be missing on top, see waited_for_others();
 //   - all blocks and evaluations must cover the time from the worker's first progress to its last, but for a tenth of
 //     theirs, at least 0.2 s, and 3 ms for each: the conductor stamps both, so a worker's clock cannot run slowly;
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by

@@ -243,6 +243,23 @@ def report_that_standard_output_does_not_take(bench: Bench, case: Case) -> None:
     check_swept(place, case)
 
 
+def frozen_for_seconds(bench: Bench, case: Case) -> None:
+    """The program and its worker stand still within timed blocks: the fork does not count."""
+    place, report = fresh(bench)
+    process = place.start(place.command(*fault_run("sleeps", forks=1), "--out", report))
+    wait_for_report(process, report)
+    time.sleep(1.3)  # its blocks take from about 0.6 s to 2.4 s
+    stopped = [process.pid, *place.processes()]
+    for number, pause in ((signal.SIGSTOP, case.random.uniform(1.5, 3)), (signal.SIGCONT, 0)):
+        for one in stopped:
+            os.kill(one, number)
+        time.sleep(pause)
+    whole(place, case, report, wait_for(process, 60)[0])
+    for fork in (fork for cell in read_report(report)["cells"] for fork in cell["forks"]):
+        case.expect("frozen" in fork["flags"], f"flags {fork['flags']}")
+        case.expect(any("stood still" in text for text in fork.get("warnings", [])), "no warning")
+
+
 CASES = [
     *(
         interrupted(number, group)
@@ -255,6 +272,7 @@ CASES = [
     ignored_hangup,
     ignored_interrupt,
     stopped_and_continued,
+    frozen_for_seconds,
     closed_descriptors,
     full_descriptors,
     reader_that_leaves,

@@ -211,5 +211,29 @@ TEST(CompileTime, WarnsIfTheWorkerReportsLessThanHalf) {
   EXPECT_EQ(warnings(0.003, 0.9), 0U) << "the parameters are read before the worker's clock starts";
 }
 
+TEST(ClockContradiction, ExcusesAStandstillBetweenBlocks) {
+  TimedRun run = run_of(100 * ms, 0);
+  for (std::size_t i = 6; i < run.fork.blocks.size(); ++i) {
+    run.fork.blocks[i].begin_ns += 3000 * ms;
+    run.fork.blocks[i].end_ns += 3000 * ms;
+  }
+  run.window.end_ns += 3000 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("cover"));
+  run.window.standstills = {{run.fork.blocks[5].end_ns, run.fork.blocks[6].begin_ns, 3}};
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
+TEST(Standstills, FlagAForkIfTheyFallIntoItsTimedBlocks) {
+  TimedRun run = run_of(100 * ms, 0);
+  const std::int64_t begin = run.fork.blocks.at(1).begin_ns;
+  run.window.standstills = {{begin - 400 * ms, begin - ms, 0.6}};
+  note_standstills(run.fork, run.window);
+  EXPECT_THAT(run.fork.flags, IsEmpty()) << "in the warm-up";
+  run.window.standstills.push_back({begin + ms, begin + 90 * ms, 2.5});
+  note_standstills(run.fork, run.window);
+  EXPECT_EQ(run.fork.flags, std::vector<std::string>{"frozen"});
+  EXPECT_THAT(run.fork.warnings.at(0), HasSubstr("it stood still for 2.5 s"));
+}
+
 }  // namespace
 }  // namespace assay
