@@ -29,6 +29,14 @@ inline Description describe(Of<ExamBatches>) {
                 field("slots", &ExamBatches::slots, "The slot of each batch."));
 }
 
+// The number of runs that the oracle makes at a time, by the elements of the program's state. Each has an executable
+// and several copies of the state.
+inline std::int64_t oracle_lanes(bool is_op, double state_elements, std::int64_t threads) {
+  constexpr std::int64_t max_lanes = 4;
+  constexpr double max_elements = 4'000'000;
+  return is_op || state_elements > max_elements ? 1 : std::clamp<std::int64_t>(threads, 1, max_lanes);
+}
+
 // Throws JsonError naming the file if it is missing, malformed or inconsistent.
 ExamBatches read_exam_batches(const std::filesystem::path& file);
 

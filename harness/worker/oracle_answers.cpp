@@ -246,15 +246,11 @@ bool has_rare_ties(const Program& program, Task task, const Precision& emulated)
 }
 
 // Several runs at a time, with a thread each, use a processor better than one after the other, whose operators often
-// wait for memory. Each lane has its own executable and several copies of the state in fp64.
-constexpr int max_lanes = 4;
-constexpr std::int64_t max_lane_elements = 4'000'000;  // of the state; with more there is one lane
-
+// wait for memory.
 std::size_t lanes_of(const Program& program, const ExamFeeds& feeds, int threads) {
-  std::int64_t elements = 0;
-  for (const HostTensor& tensor : feeds.state) elements += tensor.type.elements();
-  if (program.is_op() || elements > max_lane_elements) return 1;
-  return static_cast<std::size_t>(std::clamp(threads, 1, max_lanes));
+  double elements = 0;
+  for (const HostTensor& tensor : feeds.state) elements += static_cast<double>(tensor.type.elements());
+  return static_cast<std::size_t>(oracle_lanes(program.is_op(), elements, threads));
 }
 
 // The runs of the oracle. Borrows everything.

@@ -9,9 +9,11 @@
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/oracle_need.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/machine/memory.hpp"
 
 namespace assay::cli {
 
@@ -126,12 +128,14 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t planned, std:
 
 }  // namespace
 
-std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
+std::vector<std::string> doubts_about(const std::vector<Cell>& cells, const RunSettings& settings) {
+  std::vector<std::string> doubts = doubts_about_exams(cells, settings.time_limit, available_memory());
   std::int64_t max_threads = 0;
   for (const Cell& cell : cells)
     if (cell.runnable()) max_threads = std::max(max_threads, cell.axes.threads_of_all_ranks());
   std::string doubt = overload_text(max_threads, usable_cores().size(), cpu_quota());
-  return doubt.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(doubt)};
+  if (!doubt.empty()) doubts.push_back(std::move(doubt));
+  return doubts;
 }
 
 int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
@@ -150,7 +154,7 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
   }
   for (const std::string& program : programs_of(cells, registry)) table.notes.push_back("starts " + program);
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
-  for (std::string& doubt : doubts_about(cells)) table.notes.push_back(std::move(doubt));
+  for (std::string& doubt : doubts_about(cells, settings)) table.notes.push_back(std::move(doubt));
   if (others > 0)
     table.notes.push_back(fmt::format("{} of all {} cells belong to other shards.", others, cells.size()));
   table.notes.push_back(check_only ? fmt::format("{} of {} cell{} can be checked.", runnable, cells.size(),

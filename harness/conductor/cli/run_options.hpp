@@ -36,7 +36,8 @@ class RunOptions {
 int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
                bool check_only);
 
-// One sentence for each setting that is allowed but probably a mistake.
-std::vector<std::string> doubts_about(const std::vector<Cell>& cells);
+// One sentence for each setting that is allowed but probably a mistake, and for each exam that is too large for this
+// machine.
+std::vector<std::string> doubts_about(const std::vector<Cell>& cells, const RunSettings& settings);
 
 }  // namespace assay::cli

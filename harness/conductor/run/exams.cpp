@@ -5,16 +5,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/run/fork_context.hpp"
 #include "harness/conductor/run/fork_folders.hpp"
+#include "harness/conductor/run/oracle_need.hpp"
 #include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/run_question.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/machine/memory.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -30,8 +31,11 @@ struct OracleInterrupted : Error {
 };
 
 // The oracle answers in its own conversation; its failure is reported as the oracle's, not the cell's.
-void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::path& folder,
-                const ForkContext& context) {
+void ask_oracle(const Cell& cell, const Program& program, const BackendDescription& oracle,
+                const fs::path& folder, const ForkContext& context) {
+  // The system would end it, or other processes.
+  if (const std::string why = why_too_large(oracle_need(cell, program), available_memory()); !why.empty())
+    throw Error(why);
   Cell own = cell;
   own.axes.loader_workers = 0;
   const ForkFolders folders(context.scratch, "oracle", context.keep_folders);
@@ -55,21 +59,7 @@ OracleCache::Answers answers_to(const OracleQuestion& question, const Cell& cell
   const BackendDescription& oracle = oracle_of(context);
   const OracleWorker worker{oracle.name, oracle.modes.front(), oracle.command, cell.axes.threads};
   return OracleCache().answers(question, program, worker, folder,
-                               [&](const fs::path& at) { ask_oracle(cell, oracle, at, context); });
-}
-
-// timed: Exams::of(). draw: of several with the same seed.
-ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw = 0) {
-  const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
-  // Different from the seeds of all other rounds.
-  return {.seed = seed + static_cast<std::uint64_t>(draw) * 1'000'003,
-          .distinct = cell.distinct,
-          .resident = resident || cell.axes.is_op() ? cell.measure.resident_batches : 0,
-          .task = cell.axes.task,
-          .precision = cell.axes.precision,
-          .ranks = cell.axes.ranks(),
-          .turn = seed,
-          .of_run = timed && has_run_results(program, cell.axes.task)};
+                               [&](const fs::path& at) { ask_oracle(cell, program, oracle, at, context); });
 }
 
 std::string key_of(const ExamPlan& plan, const Program& program) {
@@ -136,6 +126,19 @@ SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, 
 }
 
 }  // namespace
+
+ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw) {
+  const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
+  // Different from the seeds of all other rounds.
+  return {.seed = seed + static_cast<std::uint64_t>(draw) * 1'000'003,
+          .distinct = cell.distinct,
+          .resident = resident || cell.axes.is_op() ? cell.measure.resident_batches : 0,
+          .task = cell.axes.task,
+          .precision = cell.axes.precision,
+          .ranks = cell.axes.ranks(),
+          .turn = seed,
+          .of_run = timed && has_run_results(program, cell.axes.task)};
+}
 
 const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
                          const ForkContext& context) {

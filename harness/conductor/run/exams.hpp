@@ -10,6 +10,7 @@
 #include <string>
 
 #include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/graph/program.hpp"
 
@@ -24,6 +25,9 @@ struct SetExam {
   std::map<std::string, std::string> digests{};  // SHA-256 of its files by name
   std::string answers_digest{};                  // of the oracle's answers
 };
+
+// The exam of a cell in a round with that seed. timed: as Exams::of(). draw: of several with one seed.
+ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw = 0);
 
 // Several threads may use it at a time.
 class Exams {

@@ -26,8 +26,10 @@ int check(const CheckOptions& options, const Context& context) {
   request.check_only = true;
   if (options.run.out != "-") request.out = options.run.out;
   const BackendRegistry registry = options.run.registry(request.config);
-  if (options.dry_run)
-    return print_plan(cells_of(request, registry), registry, settings_of(request.config), true);
+  const Expansion expansion = cells_of(request, registry);
+  const RunSettings settings = settings_of(request.config);
+  if (options.dry_run) return print_plan(expansion, registry, settings, true);
+  for (const std::string& doubt : doubts_about(expansion.cells, settings)) warn(doubt);
   Progress progress = Progress::on_stderr();
   const RunOutcome outcome = run(request, registry, progress);
   if (options.json || options.run.out == "-") {

@@ -105,7 +105,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
     if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
     return print_plan(expansion, registry, settings_of(request.config), false);
   }
-  for (const std::string& doubt : doubts_about(expansion.cells)) warn(doubt);
+  for (const std::string& doubt : doubts_about(expansion.cells, settings_of(request.config))) warn(doubt);
   if (!to_stdout) {
     request.out = !options.run.out.empty()      ? fs::path(options.run.out)
                   : !options.run.resume.empty() ? fs::path(options.run.resume)
