@@ -162,6 +162,10 @@ class MxnetAdapter(Adapter):
         inputs, labels = batch
         self._slots[0] = inputs, labels
 
+    def taken(self) -> tuple[np.ndarray, np.ndarray]:
+        inputs, labels = (array.asnumpy() for array in self._slots[0])
+        return inputs, labels
+
     def synchronize(self) -> None:
         nd.waitall()
 

@@ -224,6 +224,13 @@ class TensorflowAdapter(Adapter):
     def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._slots[0] = batch
 
+    def taken(self) -> tuple[np.ndarray, np.ndarray]:
+        inputs, labels = self._slots[0]
+        return images_to_ours(inputs.numpy()), labels.numpy()
+
+    def close(self) -> None:
+        self._loader = None
+
     def synchronize(self) -> None:
         if self._logits is not None and not self._train:
             self._logits.numpy()  # as users wait for an inference: sync_devices() costs 0.1 ms

@@ -182,6 +182,10 @@ class TorchAdapter(Adapter):
         waits = {"non_blocking": True} if self._device.type == "cuda" else {}  # the loader pins its batches
         self._slots[0] = inputs.to(self._device, **waits, **shape), labels.to(self._device, **waits)
 
+    def taken(self) -> tuple[np.ndarray, np.ndarray]:
+        inputs, labels = (tensor.cpu().contiguous().numpy() for tensor in self._slots[0])
+        return inputs, labels
+
     def synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()

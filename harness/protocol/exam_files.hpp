@@ -60,21 +60,6 @@ inline Description describe(Of<ExamContinuation>) {
 // Throws JsonError naming the file if it is missing or malformed.
 ExamContinuation read_exam_continuation(const std::filesystem::path& file);
 
-// loader.json: how to examine the framework's own loader.
-struct ExamLoader {
-  double seconds = 2;
-  std::int64_t steps = 100;
-  std::int64_t batches = 20;
-};
-inline Description describe(Of<ExamLoader>) {
-  return fields(
-      "exam_loader", "How to examine the framework's own loader.",
-      field("seconds", &ExamLoader::seconds, "Maximum of seconds to train, after ten steps.").at_least(0),
-      field("steps", &ExamLoader::steps, "Maximum of steps to train.").between(1, 1'000'000),
-      field("batches", &ExamLoader::batches, "Number of batches whose losses are reported.")
-          .between(2, 1'000'000));
-}
-
 // run.json, written after the run of a task without training: which of its batches are computed again, with its own
 // weights, before the exam sets anything.
 struct ExamRun {

@@ -21,7 +21,8 @@ SHOWS = {
     "encoder": TRAINING,
     "masks": TRAINING,
     "causal": TRAINING,
-    "native": ("loader/losses",),
+    "native": ("loader/",),
+    "augmented": ("loader/",),
 }
 
 
@@ -61,6 +62,7 @@ TORCH_LSTM = "torch.lstm({}, {}, weights, True, 1, 0.0, torch.is_grad_enabled(),
 TORCH = _of(
     "torch",
     ("the own loader's labels are of other samples", "torch_adapter.py", "        inputs, labels = batch\n", "        inputs, labels = batch[0], batch[1].roll(1)\n", "native"),
+    ("the own loader does not shuffle", "torch_loader.py", "shuffle=True", "shuffle=False", "native"),
     ("the own loader's pixels are not scaled", "torch_adapter.py", "        inputs, labels = batch\n", "        inputs, labels = 255 * batch[0], batch[1]\n", "native"),
     ("dropout without its scale", "torch_network.py", "x * mask.to(x.dtype) * (1 / (1 - rate))", "x * mask.to(x.dtype)", "dropout"),
     ("dropout scaled by the rate", "torch_network.py", "* (1 / (1 - rate))", "* (1 / rate)", "dropout"),
@@ -164,6 +166,7 @@ MXNET_BACKWARD = """class Own(nn.Dense):
 
 MXNET = _of(
     "mxnet",
+    ("the own loader does not shuffle", "mxnet_loader.py", "shuffle=True", "shuffle=False", "native"),
     ("the own loader's labels are of other samples", "mxnet_adapter.py", "        inputs, labels = batch\n        self._slots[0] = inputs, labels", "        inputs, labels = batch\n        self._slots[0] = inputs, nd.concat(labels[1:], labels[:1], dim=0)", "native"),
     ("dropout without its scale", "mxnet_network.py", "else x * mask * self._scale", "else x * mask", "dropout"),
     ("no dropout where it draws", "mxnet_network.py", "return self.draw(x) if mask is None", "return x if mask is None", "dropout"),
@@ -203,6 +206,9 @@ TENSORFLOW_OWN_EMBEDDING = """run = self.keep(layers.Embedding(rows, width), ope
 
 TENSORFLOW = _of(
     "tensorflow",
+    ("the own loader does not shuffle", "tensorflow_loader.py", ".shuffle(len(samples), seed=cell.seed)", "", "native"),
+    ("the own loader shuffles once", "tensorflow_loader.py", "seed=cell.seed)", "seed=cell.seed, reshuffle_each_iteration=False)", "native"),
+    ("the own loader does not crop", "tensorflow_loader.py", "        if samples.moved:\n", "        if False:\n", "augmented"),
     ("the own loader's labels are of other samples", "tensorflow_adapter.py", "        self._slots[0] = batch\n", "        self._slots[0] = batch[0], tf.roll(batch[1], 1, 0)\n", "native"),
     ("no dropout where it draws", "tensorflow_network.py", "return self._draw(x, training=training)", "return x", "dropout"),
     ("dropout that draws without its scale", "tensorflow_network.py", "return self._draw(x, training=training)", "return self._draw(x, training=training) / (self._scale if training else 1)", "dropout"),

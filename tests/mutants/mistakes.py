@@ -5,7 +5,8 @@ A mistake in the source of one adapter is in edits.py, one in its kernels in tes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,28 @@ class KeepsAView(Mutant):
         super().prefill(slot)  # type: ignore[misc]
 
 
+class OwnLoader(Mutant):
+    """loaded() changes what the framework's own loader gives."""
+
+    cell = "native"
+    shows = ("loader/",)
+    python_only = True
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        self.kept: dict[int, list[Any]] = {}  # by data set
+        super().__init__(program, cell)
+
+    def loaded(self, batches: Iterator[Any], samples: Any) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def loader(self, samples: Any) -> Iterator[Any]:
+        return self.loaded(iter(super().loader(samples)), samples)  # type: ignore[misc]
+
+
+def first_pass(m: OwnLoader, batches: Iterator[Any], samples: Any) -> list[Any]:
+    return m.kept.setdefault(id(samples), m.kept.get(id(samples)) or list(batches))
+
+
 class KeepsARateThatIsNear(Mutant):
     """A learning rate is not changed if the new one is within a third of it."""
 
@@ -193,6 +216,16 @@ class DividesByTheLargestSquare(Rewritten):
             self.largest[name] = np.maximum(self.largest.get(name, 0), v)
             found[name] = self.moved(name, m, self.largest[name])
         return found
+
+
+def without_moves(samples: Any) -> Any:
+    samples.rows[:, 1:] = 0
+    return samples
+
+
+def mirrored(samples: Any) -> Any:
+    samples.rows[:, 3] = 1
+    return samples
 
 
 def without_the_last_pixel(_: Mutant, batch: Batch) -> Batch:
@@ -280,6 +313,13 @@ MISTAKES: dict[str, type[Mutant]] = {
     "SharesTheMemoryOfSlots": of("16 slots share the memory of 8.", changed_batch=lambda _, b: b._replace(slot=b.slot % 8), changed_step=lambda _, s: s._replace(slot=s.slot % 8), cell="slots"),
     "ReadsTheFirstSlotLater": of("From step 601 on every step reads the first slot.", changed_step=lambda _, s: s._replace(slot=s.slot if s.number <= 600 else 0)),
     "MistakesTheLastClass": of("The last class is taken for the one before it.", changed_batch=lambda _, b: b._replace(labels=np.minimum(b.labels, 8)), shows=MOMENTS),
+    # The framework's own loader.
+    "LoadsTenBatchesForEver": of("The own loader gives its first ten batches for ever.", OwnLoader, loaded=lambda m, b, s: cycle(first_pass(m, b, s)[:10])),
+    "LoadsEachBatchTwice": of("The own loader gives each batch twice.", OwnLoader, loaded=lambda _, b, __: (batch for batch in b for _ in range(2))),
+    "LoadsHalfOfTheSamples": of("A pass of the own loader ends after half of its batches.", OwnLoader, loaded=lambda m, b, s: islice(b, len(s) // m.network.batch // 2)),
+    "LoadsInOneOrder": of("Every pass of the own loader is the first one.", OwnLoader, loaded=lambda m, b, s: iter(first_pass(m, b, s))),
+    "DoesNotAugment": of("Samples of the own loader are not cropped or mirrored.", OwnLoader, loader=lambda m, s: super(OwnLoader, m).loader(without_moves(s)), cell="augmented"),
+    "MirrorsEverySample": of("Every sample of the own loader is mirrored.", OwnLoader, loader=lambda m, s: super(OwnLoader, m).loader(mirrored(s)), cell="augmented"),
     # State, evaluation and masks.
     "ForgetsMoments": ForgetsMoments,
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,

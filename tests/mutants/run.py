@@ -71,6 +71,7 @@ CELLS = {
     "faint": (*MLP, "--optimizer", "adamw", "--weight-decay", "0.001"),
     "loader": (*MLP, "--loader", "harness", "--samples", "3200"),
     "native": (*MLP, "--loader", "native", "--samples", "3200"),
+    "augmented": (*MLP, "--loader", "native", "--samples", "3200", "--augmentation", "crop:4+flip"),
     "epochs": (*MLP, "--epochs", "2", "--samples", "320"),
     "long": (*MLP, "--batch", "256", *RESIDENT),
     "image": ("--workload", "lenet5", "--batch", "8", *RESIDENT),
@@ -115,6 +116,8 @@ WITHOUT_DATA = {"op", "roofline"}
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 # numpy's adapter has not every op of the others.
 NUMPY_CELLS = {"train", "infer", "decay", "slots", "loader", "epochs", "long", "op", "roofline"}
+# These have a loader of their own.
+LOADER_CELLS, LOADERS = {"native", "augmented"}, {"torch", "mxnet", "tensorflow"}
 SHORT = {
     "--dataset": "synthetic",
     "--steps": "24",
@@ -287,6 +290,7 @@ def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> l
         and kind.cell in within
         and (backend != "numpy" or kind.cell in NUMPY_CELLS)
         and (backend != "onednn" or not kind.python_only)
+        and (backend in LOADERS or kind.cell not in LOADER_CELLS)
     }
     cells = {kind.cell for kind in kinds.values()} | {edit.cell for edit in edits}
     cells -= ONLY_MUTANTS

@@ -247,6 +247,10 @@ class Adapter(ABC):
         """Make a batch of the own loader slot 0."""
         raise Unsupported("[native] this backend has no loader of its own")
 
+    def taken(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and labels in slot 0, in the contract's layout, for the exam of the own loader."""
+        raise Unsupported("[native] this backend does not report the batches of its own loader")
+
     def close(self) -> None:  # noqa: B027 - most adapters start no processes
         """End the processes that the own loader started; called after the steps, and before the end."""
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Adapter
+from .adapter import Adapter, Cell
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
-from .exam_loader import loader_losses
+from .exam_loader import fit_losses, loader_samples
 from .exam_staging import Staged
 from .program import Program
 from .tensors import Tensors, apart, copied, nudged, read_tensors, write_tensors
@@ -36,7 +36,6 @@ class Feeds:
     row_of: np.ndarray  # the sample of each row, counted within its batch
     slots: list[int]  # of each batch
     continuation: dict[str, float] | None  # seconds, fewest, most; None: not requested
-    loader: dict[str, float] | None  # seconds, steps, batches; None: the framework's own loader is not used
     run: list[int] | None  # slots of the run to compute again; None: not requested
 
     @property
@@ -80,7 +79,6 @@ def read_feeds(cell_folder: Path) -> Feeds:
         np.array(batches["row_of"]),
         [int(slot) for slot in batches["slots"]],
         document("continuation"),
-        document("loader"),
         run and run["slots"],
     )
 
@@ -108,8 +106,10 @@ def sit(
         if last_step is None or set(feeds.slots) == {0}:
             Staged(adapter, feeds.slots, feeds.batch).stage_all()
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
-    if feeds.loader is not None:
-        answers |= loader_losses(adapter, program, feeds.loader, cell_folder)
+    if last_step is not None and task == "train" and not program.is_op and _has_own_loader(cell_folder):
+        answers |= loader_samples(adapter, program, cell_folder)
+        if adapter.own_loop:
+            answers |= fit_losses(adapter, program, cell_folder)
     staged = Staged(adapter, feeds.slots, feeds.batch)
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
@@ -131,6 +131,10 @@ def sit(
     if masks:
         adapter.supply_masks({})  # a process that stays is timed again
     _write(cell_folder / "results/verify.safetensors", answers)
+
+
+def _has_own_loader(cell_folder: Path) -> bool:
+    return Cell(cell_folder, json.loads((cell_folder / "request.json").read_text())).loader == "native"
 
 
 def _dropout_exam(

@@ -2,62 +2,164 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .adapter import Adapter
+from .batch import DONE, TIMED, Block
+from .loop import Loop
 from .program import Program
-from .samples import Samples
+from .samples import Samples, shared
 from .tensors import Tensors, read_tensors
 
-MIN_STEPS = 10
+PASSES = 2
+MIN_BATCHES, MAX_BATCHES, MIN_SAMPLES = 12, 32, 64
+MAX_BYTES = 64 << 20  # of all samples, beyond the fewest batches
+
+# In place of the number of a sample.
+STRANGE, LABELLED_AS_ANOTHER, MISSING = -1, -2, -3
 
 
-def loader_losses(adapter: Adapter, program: Program, asked: dict[str, float], cell_folder: Path) -> Tensors:
-    """Return losses on batches of the framework's own loader, and on staged batches of the same samples.
+class NumberedSamples(Samples):
+    """A data set like the cell's whose samples show their numbers.
 
-    A mix-up of labels shows only if the network has learned something, so it first trains on staged
-    batches. Both losses are means of a step with learning rate 0, which changes no parameter.
+    Pixels and tokens are drawn, so that a sample and its crops are like no other. Labels are the numbers
+    modulo the classes (each position of a sample has the next one). The plan lists the samples in order, and
+    crops and mirrors as far as that of the cell. `left_over` samples fill no batch.
     """
-    samples = Samples(cell_folder)
-    schedule = np.load(cell_folder / "schedule.npy")
-    random = np.random.default_rng(len(samples))
 
-    def stage() -> None:
-        rows = [samples[row] for row in random.integers(len(samples), size=program.batch).tolist()]
-        inputs, labels = (np.stack(column) for column in zip(*rows, strict=True))
-        adapter.stage(0, inputs, labels.astype(np.int32))
+    _moves: tuple[int, bool] | None = None  # the largest offset, and whether samples are mirrored
 
-    adapter.set_state(read_tensors(cell_folder / "parameters.safetensors"))
-    begin, number = time.monotonic(), 0
-    for rate, count in schedule[: int(asked["steps"])].tolist():
-        stage()
-        number = int(count)
-        adapter.step(0, rate, number)
-        adapter.synchronize()
-        if number >= MIN_STEPS and time.monotonic() - begin > asked["seconds"]:
-            break
+    def __init__(self, cell_folder: Path, batch: int, classes: int, left_over: int) -> None:
+        super().__init__(cell_folder)
+        manifest = json.loads((cell_folder / "data/manifest.json").read_text())
+        one, self._random = self.raw[:1], np.random.default_rng(classes)
+        fewest = max(MIN_BATCHES, -(-MIN_SAMPLES // batch))
+        fitting = MAX_BYTES // max(1, one.nbytes * batch)
+        self.batches = max(fewest, min(MAX_BATCHES, fitting))
+        count = self.batches * batch + left_over
+        values = manifest["vocabulary"] if self.tokens else 256 if one.dtype == np.uint8 else 1 << 16
+        self.raw = self._random.integers(0, values, (count, *one.shape[1:])).astype(one.dtype)
+        numbers = np.arange(count)
+        positions = np.arange(np.prod(self.labels.shape[1:], dtype=int)).reshape(self.labels.shape[1:])
+        each = numbers.reshape(-1, *[1] * positions.ndim) + positions
+        self.labels = (each % classes).astype(self.labels.dtype)
+        furthest = np.abs(self.rows[:, 1:3]).max(initial=0)
+        self._moves = int(furthest), bool(self.rows[:, 3].any())
+        self.rows = shared(np.stack([numbers, *[np.zeros(count, int)] * 3], 1).astype(self.rows.dtype))
+        self._numbers: dict[bytes, list[int]] = {}  # by the content of a sample of the pass
+        self.start(1)
 
-    def loss() -> float:
-        adapter.step(0, 0.0, number + 1)
-        adapter.synchronize()
-        return adapter.loss()
+    def _plan(self, epoch: int) -> np.ndarray:
+        if self._moves is None:  # the cell's own
+            return super()._plan(epoch)
+        furthest, mirrors = self._moves
+        plan = self.rows.copy()
+        plan[:, 1:3] = self._random.integers(-furthest, furthest, (len(plan), 2), endpoint=True)
+        plan[:2, 1:3] = [[furthest] * 2, [-furthest] * 2]  # a loader may measure them
+        plan[:, 3] = self._random.integers(0, 2, len(plan)) * mirrors
+        return plan
 
-    given, losses = _batches(adapter, samples), np.zeros((2, int(asked["batches"])))
-    for i in range(losses.shape[1]):
-        adapter.take(next(given))
-        losses[0, i] = loss()
-        stage()
-        losses[1, i] = loss()
+    def start(self, epoch: int) -> None:
+        super().start(epoch)
+        self._numbers = {}
+        for number in range(len(self)):
+            self._numbers.setdefault(self._key(self[number][0]), []).append(number)
+
+    def numbers_of(self, inputs: np.ndarray, labels: np.ndarray) -> list[int]:
+        """Return the number of the sample in each row of a batch: each number once, if samples are equal."""
+        return [self._number(*row) for row in zip(inputs, labels, strict=True)]
+
+    def _number(self, inputs: np.ndarray, label: np.ndarray) -> int:
+        alike = self._numbers.get(self._key(inputs), [])
+        for number in alike:
+            if np.array_equal(np.asarray(label, np.float64), np.asarray(self.labels[number], np.float64)):
+                if len(alike) > 1:
+                    alike.remove(number)
+                return number
+        return LABELLED_AS_ANOTHER if alike else STRANGE
+
+    def _key(self, inputs: np.ndarray) -> bytes:
+        """Identify the content of a sample: the same for all roundings of its normalisation."""
+        raw = np.asarray(inputs, np.float32)
+        if not self.tokens and raw.shape == self.raw.shape[1:]:
+            raw = np.rint((raw - self.shift) / self.scale)
+        whole = np.clip(np.nan_to_num(raw, nan=-1), -1, 1 << 24).astype(np.int32)
+        return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
+
+
+class Steps:
+    """A session of the batch library, for a framework's own loop: blocks of one step that changes nothing."""
+
+    def __init__(self, steps: int) -> None:
+        self.schedule = [(0.0, step) for step in range(1, steps + 1)]
+        self.losses: list[float] = []
+
+    def next_block(self) -> Block:
+        done = len(self.losses)
+        return Block(DONE) if done == len(self.schedule) else Block(TIMED, 1, 1, done)
+
+    def enqueued(self) -> None:
+        pass
+
+    def end_block(self, loss: float) -> None:
+        self.losses.append(loss)
+
+    def progress(self) -> tuple[int, int]:
+        return len(self.losses), len(self.schedule)
+
+
+def loader_samples(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+    """Return which samples the framework's own loader puts into slot 0: (passes, batches, rows of a batch).
+
+    All batches of each pass, and one more if there is one.
+    """
+    rows = program.batch
+    samples = NumberedSamples(cell_folder, rows, _classes(program), rows // 2)
+    found = np.full((PASSES, samples.batches + 1, rows), MISSING)
+    for of_pass, epoch in zip(found, range(1, PASSES + 1), strict=True):
+        samples.start(epoch)
+        for place, batch in zip(of_pass, adapter.loader(samples), strict=False):
+            adapter.take(batch)
+            numbers = samples.numbers_of(*adapter.taken())
+            place[:] = STRANGE
+            place[: len(numbers)] = numbers[:rows]
     adapter.close()
-    return {"loader/losses": losses}
+    extra = int((found[:, -1] != MISSING).any())
+    return {"loader/samples": found[:, : samples.batches + extra]}
 
 
-def _batches(adapter: Adapter, samples: Samples) -> Iterator[Any]:
-    samples.start(1)
-    while True:
-        yield from adapter.loader(samples)
+def fit_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+    """Return the mean loss in each pass of a framework's own loop, and that of all samples: (1 + passes).
+
+    Nothing if the loss of a sample depends on the others, or on what is drawn.
+    """
+    nodes = program.training.nodes
+    if any(node.op in ("batch_norm", "dropout") or "ignored" in node.attributes for node in nodes):
+        return {}
+    samples = NumberedSamples(cell_folder, program.batch, _classes(program), 0)
+    adapter.set_state(read_tensors(cell_folder / "parameters.safetensors"))
+    own = np.arange(len(samples)).reshape(samples.batches, program.batch)
+    expected = [_loss(adapter, samples, rows.tolist()) for rows in own]
+    session: Any = Steps(PASSES * samples.batches)
+    adapter.train(Loop(adapter, session, lambda *_: None), samples)
+    adapter.close()
+    means = np.reshape(session.losses, (PASSES, samples.batches)).mean(1)
+    return {"loader/fit": np.append(means, np.mean(expected))}
+
+
+def _classes(program: Program) -> int:
+    return program.training.values[program.training.outputs["logits"]].shape[-1]
+
+
+def _loss(adapter: Adapter, samples: Samples, rows: list[int]) -> float:
+    """The mean cross-entropy of these samples with the present parameters."""
+    inputs, labels = (np.stack(column) for column in zip(*(samples[row] for row in rows), strict=True))
+    logits = np.float64(adapter.evaluate(inputs))
+    shifted = logits - logits.max(-1, keepdims=True)
+    chosen = np.take_along_axis(shifted, labels[..., np.newaxis].astype(int), -1)[..., 0]
+    return float((np.log(np.exp(shifted).sum(-1)) - chosen).mean())

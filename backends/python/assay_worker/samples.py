@@ -39,11 +39,7 @@ class Samples:
             np.array(normalisation[name], np.float32).reshape(shape) for name in ("scale", "shift")
         )
         self._folder = cell_folder
-        # Shared with the processes that a loader forks once, so that they see the plan of each epoch.
-        first = self._plan(1)
-        memory = mmap.mmap(-1, max(1, first.nbytes))
-        self.rows = np.frombuffer(memory, first.dtype, first.size).reshape(first.shape)
-        self.start(1)
+        self.rows = shared(self._plan(1))
 
     def start(self, epoch: int) -> None:
         """Use the samples of that epoch's plan, or of the last plan if the epoch has none."""
@@ -77,6 +73,14 @@ class Samples:
         if flip:
             raw = raw[:, :, ::-1]
         return raw.astype(np.float32) * self.scale + self.shift, self._label(sample)
+
+
+def shared(plan: np.ndarray) -> np.ndarray:
+    """Copy a plan to memory that a loader's processes share: forked once, they see the plan of each epoch."""
+    memory = mmap.mmap(-1, max(1, plan.nbytes))
+    rows = np.frombuffer(memory, plan.dtype, plan.size).reshape(plan.shape)
+    rows[...] = plan
+    return rows
 
 
 def _shifted(raw: np.ndarray, dx: int, dy: int) -> np.ndarray:

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +23,6 @@ constexpr double replay_seconds = 1;  // of the reported blocks
 constexpr std::int64_t max_replayed_steps = 1000;
 constexpr std::uint64_t later_forks_per_chosen = 3;
 constexpr double replay_spread_factor = 10;
-constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
 
 }  // namespace
 
@@ -54,7 +56,6 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
 }
 
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
-  if (audit.own_loader) write_atomically(folder / "loader.json", encode(ExamLoader{}).dump() + "\n", false);
   if (audit.results) write_run_question(folder, *audit.results);
 }
 
@@ -66,29 +67,67 @@ TensorVerdict judge_replayed(const std::string& name, const Replayed& one) {
   return {name, error, one.allowed, error, one.allowed, ratio_of(error, one.allowed)};
 }
 
-TensorVerdict judge_loader(const TensorFile& worker) {
-  const std::string name = "loader/losses";
+TensorVerdict counted(std::string name, double found, double allowed) {
+  return {std::move(name), found, allowed, found, allowed, ratio_of(found, allowed)};
+}
+
+// Rows of a pass that are not samples of a data set of `count`, or that came before.
+double strange_rows(std::span<const double> pass, double count) {
+  std::set<double> met;
+  double strange = 0;
+  for (const double number : pass) {
+    const bool known = number >= 0 && number < count && number == std::floor(number);
+    if (!known || !met.insert(number).second) ++strange;
+  }
+  return strange;
+}
+
+// (mean loss of each pass..., that of all samples): the largest difference.
+TensorVerdict judge_fit(const HostTensor& found, const Precision& precision) {
+  const std::vector<double> means = to_doubles(found);
+  if (means.size() < 2) return beyond_all_measure(found.name);
+  double error = 0;
+  for (std::size_t i = 0; i + 1 < means.size(); ++i) {
+    if (!std::isfinite(means[i])) return beyond_all_measure(found.name);
+    error = std::max(error, std::abs(means[i] - means.back()));
+  }
+  return counted(found.name, error, (is_narrow(precision) ? 1e-2 : 1e-4) * means.back());
+}
+
+std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precision& precision) {
+  constexpr std::int64_t passes = 2, min_batches = 12;
+  constexpr double near = 0.05;  // of all samples
+  constexpr double allowed_share = 0.5, allowed_rows = 0.5;
+  const std::string name = "loader/samples";
   const HostTensor* found = worker.find(name);
-  const TensorVerdict lost = beyond_all_measure(name);
-  if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[0] != 2 ||
-      found->type.shape[1] < 2)
-    return lost;
-  const std::vector<double> losses = to_doubles(*found);
-  const std::size_t n = losses.size() / 2;
-  double means[2] = {}, variances[2] = {};
-  for (std::size_t i = 0; i < 2 * n; ++i) means[i / n] += losses[i] / static_cast<double>(n);
-  for (std::size_t i = 0; i < 2 * n; ++i)
-    variances[i / n] += (losses[i] - means[i / n]) * (losses[i] - means[i / n]) / static_cast<double>(n - 1);
-  const double error = std::abs(means[0] - means[1]);
-  const double bound =
-      mean_deviations * std::sqrt((variances[0] + variances[1]) / static_cast<double>(n)) + 0.01 * means[1];
-  if (!std::isfinite(error) || !std::isfinite(bound) || !(bound > 0)) return lost;
-  return {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
+  if (found == nullptr || found->type.shape.size() != 3 || found->type.shape[0] != passes ||
+      found->type.shape[1] < min_batches || found->type.shape[2] < 1)
+    return {beyond_all_measure(name)};
+  const std::vector<double> numbers = to_doubles(*found);
+  const std::size_t rows = numbers.size() / passes;
+  const std::span<const double> first(numbers.data(), rows), second(numbers.data() + rows, rows);
+  const std::int64_t left_over = found->type.shape[2] / 2;
+  const double count = static_cast<double>(rows) + static_cast<double>(left_over);
+  double strange = 0, at_home = 0, alike = 0;
+  for (const std::span<const double> pass : {first, second}) {
+    strange += strange_rows(pass, count);
+    double close = 0;
+    for (std::size_t i = 0; i < rows; ++i)
+      close += std::abs(pass[i] - static_cast<double>(i)) <= near * count;
+    at_home = std::max(at_home, close / static_cast<double>(rows));
+  }
+  for (std::size_t i = 0; i < rows; ++i) alike += first[i] == second[i];
+  std::vector<TensorVerdict> verdicts = {
+      counted(name, strange, allowed_rows), counted("loader/order", at_home, allowed_share),
+      counted("loader/passes", alike / static_cast<double>(rows), allowed_share)};
+  if (const HostTensor* fit = worker.find("loader/fit")) verdicts.push_back(judge_fit(*fit, precision));
+  return verdicts;
 }
 
 }  // namespace
 
-std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit) {
+std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
+                                       const Precision& precision) {
   std::vector<TensorVerdict> verdicts;
   for (const Replayed& one : audit.replayed) verdicts.push_back(judge_replayed(one.name, one));
   if (audit.next_loss) {
@@ -97,7 +136,7 @@ std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit&
     next.reported = found != nullptr && found->type.elements() == 1 ? to_doubles(*found)[0] : NAN;
     verdicts.push_back(judge_replayed(next.name, next));
   }
-  if (audit.own_loader) verdicts.push_back(judge_loader(worker));
+  if (audit.own_loader) std::ranges::copy(judge_loader(worker, precision), std::back_inserter(verdicts));
   return verdicts;
 }
 

@@ -1,5 +1,5 @@
 // Audits a finished run by what other programs computed: the losses of its first steps, what follows from the state
-// that it left, and losses on batches of its framework's own loader.
+// that it left, and what its framework's own loader gives.
 #pragma once
 
 #include <cstdint>
@@ -51,14 +51,19 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
 bool chosen_of_later_forks(std::uint64_t seed);
 
-// Writes loader.json and run.json into check/ of a cell folder, each if requested.
+// Writes run.json into check/ of a cell folder, if it is requested.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 
 // Each of `replayed`; "continuation/loss" for `next_loss`. Numbers that are missing or not finite are beyond measure.
 //
-// "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged
-// batches of the same samples. Allowed are six standard deviations of the difference of two means of
-// independent draws, plus 1 % of the loss.
-std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit);
+// "loader/samples" (2, n, B): in two passes of the framework's own loader, the numbers of the samples in each batch of a
+// data set of n B + B / 2 samples, negative where a row is not a sample of the pass or has another label. In a pass, a
+// sample comes once at most.
+// "loader/order": the share of samples that are near their place in the data set; "loader/passes": the share of places
+// that have the same sample in both passes. Half is allowed: a shuffled pass of 64 samples or more has about a tenth.
+// "loader/fit" (1 + passes), only of a framework's own loop: the mean losses of its passes, and that of all samples. They
+// may be apart by 0.01 % (1 % for narrower storage).
+std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
+                                       const Precision& precision);
 
 }  // namespace assay

@@ -277,7 +277,7 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     }
     if (!audit.state.empty())
       add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
-    add(judge_audit(worker, audit));
+    add(judge_audit(worker, audit, asked.precision));
     if (audit.results)
       add(judge_run(worker, *audit.results, asked.program, asked.exam.task, asked.precision));
   }

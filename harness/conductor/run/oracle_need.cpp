@@ -57,7 +57,7 @@ StepNeed step_need(const Program& program, Axes axes, PrecisionKind precision) {
 double OracleNeed::seconds(int threads) const { return flops / (flops_per_second * std::max(1, threads)); }
 
 OracleNeed oracle_need(const Cell& cell, const Program& asked) {
-  const ExamPlan plan = exam_plan(cell, program, 1, false);
+  const ExamPlan plan = exam_plan(cell, asked, 1, false);
   const Program program = with_batch(asked, distinct_of(asked, plan));
   const bool op = program.is_op(), trains = plan.task == Task::train && !op;
   const double batches = op ? 2 : static_cast<double>(exam_slots(plan.resident, 0, 1).size());

@@ -58,7 +58,7 @@ const Registration here("tensors", [](Input input) {
         require(std::isfinite(value), "what is taken is finite");
   }
   require_verdicts(
-      judge_audit(tensors, {.next_loss = Replayed{"continuation/loss", 0, 0.5, 1e-3}, .own_loader = true}));
+      judge_audit(tensors, {.next_loss = Replayed{"continuation/loss", 0, 0.5, 1e-3}, .own_loader = true}, precision));
   require_verdicts(judge_draws(tensors, program, Task::train));
   require_verdicts(judge_continuation(tensors, program, precision, {}));
 });

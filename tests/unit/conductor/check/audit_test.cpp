@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/protocol/exam_files.hpp"
 #include "tests/temporary_folder.hpp"
@@ -14,7 +16,9 @@
 namespace assay {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Lt;
 
 // `count` blocks of 10 steps that take 0.1 s each; the loss at the end of block i is i.
 std::vector<Block> blocks_of(int count) {
@@ -93,7 +97,8 @@ TEST(AllowedOfReplay, IsAbsentWhereRoundingDecides) {
 }
 
 TensorVerdict verdict_on(double reported, double computed, double allowed) {
-  const auto verdicts = judge_audit(TensorFile(), {.replayed = {{"replay/50", reported, computed, allowed}}});
+  const auto verdicts = judge_audit(TensorFile(), {.replayed = {{"replay/50", reported, computed, allowed}}},
+                                    precision_of(PrecisionKind::fp32));
   EXPECT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts.front().name, "replay/50");
   return verdicts.front();
@@ -114,44 +119,88 @@ TEST(ReplayJudge, TakesTheLossOfTheNextStepFromTheWorkersAnswers) {
   write_safetensors(folder.path() / "verify.safetensors", std::vector{loss});
   const TensorFile worker = TensorFile::read(folder.path() / "verify.safetensors");
   const RunAudit audit{.next_loss = Replayed{"continuation/loss", 0, 0.501, 2e-3}};
-  EXPECT_NEAR(judge_audit(worker, audit).front().ratio, 0.5, 1e-6);
-  EXPECT_EQ(judge_audit(TensorFile(), audit).front().ratio, beyond_measure) << "it is missing";
+  const Precision fp32 = precision_of(PrecisionKind::fp32);
+  EXPECT_NEAR(judge_audit(worker, audit, fp32).front().ratio, 0.5, 1e-6);
+  EXPECT_EQ(judge_audit(TensorFile(), audit, fp32).front().ratio, beyond_measure) << "it is missing";
 }
 
-// Losses on batches of the own loader, then on staged ones.
-double ratio_of_loader(const std::vector<float>& losses) {
+constexpr std::int64_t loader_batches = 16, loader_rows = 4, left_over = 2;
+
+using Pass = std::vector<float>;
+
+Pass shuffled_pass(std::uint64_t seed) {
+  Pass numbers(loader_batches * loader_rows + left_over);
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  Philox(seed, "pass").shuffle(std::span(numbers));
+  numbers.resize(loader_batches * loader_rows);
+  return numbers;
+}
+
+// The ratios of loader/samples, loader/order and loader/passes.
+std::vector<double> ratios_of_loader(const Pass& first, const Pass& second) {
   TemporaryFolder folder;
-  HostTensor tensor =
-      HostTensor::zeros("loader/losses", {DType::f32, {2, static_cast<std::int64_t>(losses.size() / 2)}});
-  std::ranges::copy(losses, tensor.as<float>().begin());
+  HostTensor tensor = HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}});
+  std::ranges::copy(first, tensor.as<float>().begin());
+  std::ranges::copy(second, tensor.as<float>().begin() + loader_batches * loader_rows);
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts =
-      judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true});
-  EXPECT_EQ(verdicts.size(), 1u);
-  return verdicts.front().ratio;
+  std::vector<double> ratios;
+  for (const TensorVerdict& verdict : judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                                  {.own_loader = true}, precision_of(PrecisionKind::fp32)))
+    ratios.push_back(verdict.ratio);
+  return ratios;
 }
 
-TEST(LoaderJudge, passes_means_within_the_variation_of_batches) {
-  EXPECT_LT(ratio_of_loader({0.5f, 0.6f, 0.4f, 0.55f, 0.45f, 0.6f}), 1);
+TEST(LoaderJudge, PassesShuffledPasses) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    EXPECT_THAT(ratios_of_loader(shuffled_pass(2 * seed), shuffled_pass(2 * seed + 1)), Each(Lt(0.7)))
+        << seed;
 }
 
-TEST(LoaderJudge, finds_labels_that_belong_to_other_samples) {
-  EXPECT_GT(ratio_of_loader({2.5f, 2.6f, 2.4f, 0.55f, 0.45f, 0.6f}), 1);
+TEST(LoaderJudge, FindsRowsThatAreNoSamplesOrComeTwice) {
+  for (const float wrong : {-1.0F, -2.0F, 66.0F, 0.5F, NAN, shuffled_pass(1)[7]}) {
+    Pass pass = shuffled_pass(1);
+    pass[3] = wrong;
+    EXPECT_GT(ratios_of_loader(pass, shuffled_pass(2))[0], 1.5) << wrong;
+    EXPECT_GT(ratios_of_loader(shuffled_pass(2), pass)[0], 1.5) << wrong;
+  }
 }
 
-TEST(LoaderJudge, finds_losses_that_are_missing_or_not_finite) {
-  EXPECT_EQ(ratio_of_loader({}), beyond_measure);
-  EXPECT_EQ(ratio_of_loader({0.5f, NAN, 0.5f, 0.5f}), beyond_measure);
+TEST(LoaderJudge, FindsPassesWithoutAShuffle) {
+  Pass plain(loader_batches * loader_rows);
+  std::iota(plain.begin(), plain.end(), 0.0F);
+  EXPECT_GT(ratios_of_loader(plain, shuffled_pass(2))[1], 1.5);
+  EXPECT_GT(ratios_of_loader(shuffled_pass(2), plain)[1], 1.5);
+  EXPECT_GT(ratios_of_loader(shuffled_pass(2), shuffled_pass(2))[2], 1.5) << "one order for ever";
 }
 
-TEST(LoaderJudge, FindsAScatterBeyondMeasure) {
+TEST(LoaderJudge, FindsALoopThatTrainsOnOtherBatches) {
+  const auto ratio = [](const std::vector<float>& means, PrecisionKind precision = PrecisionKind::fp32) {
+    TemporaryFolder folder;
+    HostTensor samples = HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}});
+    HostTensor fit = HostTensor::zeros("loader/fit", {DType::f32, {std::ssize(means)}});
+    std::ranges::copy(means, fit.as<float>().begin());
+    write_safetensors(folder.path() / "verify.safetensors", std::vector{samples, fit});
+    return judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true},
+                       precision_of(precision))
+        .back()
+        .ratio;
+  };
+  EXPECT_LT(ratio({2.3F, 2.30001F, 2.3F}), 1);
+  EXPECT_GT(ratio({2.3F, 2.31F, 2.3F}), 10);
+  EXPECT_LT(ratio({2.3F, 2.31F, 2.3F}, PrecisionKind::bf16), 1);
+  EXPECT_EQ(ratio({2.3F, NAN, 2.3F}), beyond_measure);
+  EXPECT_EQ(ratio({2.3F}), beyond_measure);
+}
+
+TEST(LoaderJudge, FindsAnAnswerThatIsMissing) {
   TemporaryFolder folder;
-  HostTensor tensor = HostTensor::zeros("loader/losses", {DType::f64, {2, 2}});
-  std::ranges::copy(std::vector<double>{1e300, -1e300, 1, 2}, tensor.as<double>().begin());
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts =
-      judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true});
-  EXPECT_EQ(verdicts.front().ratio, beyond_measure);
+  for (const Shape& shape : {Shape{2, 4, 4}, Shape{1, 16, 4}, Shape{2, 64}}) {
+    write_safetensors(folder.path() / "verify.safetensors",
+                      std::vector{HostTensor::zeros("loader/samples", {DType::f32, shape})});
+    const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                      {.own_loader = true}, precision_of(PrecisionKind::fp32));
+    EXPECT_EQ(verdicts.front().ratio, beyond_measure);
+  }
 }
 
 }  // namespace
