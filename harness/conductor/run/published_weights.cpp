@@ -52,6 +52,12 @@ class WeightsFiles {
     if (files_of_tensors_.empty()) return open_.at(path_).has(tensor) ? &open_.at(path_) : nullptr;
     const auto found = files_of_tensors_.find(tensor);
     if (found == files_of_tensors_.end()) return nullptr;
+    if (std::error_code ignored; !std::filesystem::exists(found->second, ignored))
+      throw IoError(
+          "weights", path_,
+          fmt::format("names {} for the tensor '{}', but this file is not next to it; get all files of the "
+                      "model",
+                      found->second.filename().string(), tensor));
     const WeightsFile& file = open(found->second);
     if (!file.has(tensor))
       throw IoError("weights", found->second,
