@@ -1,6 +1,7 @@
 #include "harness/conductor/process/worker_process.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/run/fork_folders.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
@@ -112,7 +113,9 @@ ClockFile played(const fs::path& folder, const Cell& cell, const Player& player,
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration<double>(seconds)),
         ReasonCode::max_time_spent};
   };
-  ConversationPlan plan = plan_for(cell, *player.backend, folder, {Command{Verb::run}}, context);
+  const ForkFolders own(context.scratch, "replay", context.keep_folders);
+  ConversationPlan plan =
+      plan_for(cell, *player.backend, {folder, own.both().temporary}, {Command{Verb::run}}, context);
   plan.cuda.reset();
   plan.worker.environment["OMP_WAIT_POLICY"] = "passive";  // nothing is timed
   plan.sample_seconds = 0;
