@@ -319,7 +319,7 @@ TEST(StartChild, NamesTheLimitOfProcesses) {
     return pid_t{-1};
   };
   try {
-    start_child({.command = {"/bin/true"}, .environment = {}, .folder = "/"}, no_process);
+    start_child({.command = {"/bin/true"}, .environment = {}, .reaches = nullptr, .folder = "/"}, no_process);
     FAIL();
   } catch (const std::system_error& error) {
     EXPECT_TRUE(is_limit_of_processes(error));

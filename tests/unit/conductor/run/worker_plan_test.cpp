@@ -80,7 +80,7 @@ ConversationPlan plan_with(const RunSettings& settings, const BackendDescription
   DatasetShelf data(std::vector<fs::path>{});
   Exams exams(folder.path() / "exams");
   const ForkContext context{folder.path(), registry, settings, data, exams};
-  return plan_for(cell, backend, folder.path() / "cell", {{verb}}, context);
+  return plan_for(cell, backend, {folder.path() / "cell", folder.path() / "tmp"}, {{verb}}, context);
 }
 
 TEST(WorkerPlan, GivesAWorkerTheNamedVariables) {
