@@ -441,7 +441,8 @@ void take_older_flags(Fork& fork, int rules) {
     const bool of_the_machine =
         flag == quality_flag::disturbed || flag == quality_flag::placement || flag == quality_flag::stolen;
     const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled ||
-                       flag == quality_flag::quota || flag == quality_flag::frozen || (of_the_machine && rules >= rules_of_disturbance);
+                       flag == quality_flag::quota || flag == quality_flag::frozen ||
+                       (of_the_machine && rules >= rules_of_disturbance);
     if (known)
       kept.push_back(flag);
     else if (flag != quality_flag::disturbed_round && flag != quality_flag::quota_round)

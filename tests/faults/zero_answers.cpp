@@ -32,7 +32,8 @@ HostTensor filled(const std::string& name, const Shape& shape, double value) {
 std::vector<HostTensor> zero_answers() {
   const std::int64_t batches = read_exam_batches("check/batches.json").count();
   const std::filesystem::path run = "check/run.json";
-  const auto slots = std::filesystem::exists(run) ? static_cast<std::int64_t>(read_exam_run(run).slots.size()) : -1;
+  const auto slots =
+      std::filesystem::exists(run) ? static_cast<std::int64_t>(read_exam_run(run).slots.size()) : -1;
   const json program = read("graph.json"), &graph = program.at("inference");
   const bool op = program.at("optimizer").is_null();
   std::vector<HostTensor> answers;

@@ -21,8 +21,8 @@
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/conductor/process/worker_process.hpp"
-#include "harness/launch/passed_variables.hpp"
 #include "harness/core/error.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {

@@ -48,8 +48,8 @@ fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_na
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
 // and spinning next to other work makes it many times slower. `named`: of --environment.
-Variables worker_environment(const Cell& cell, const BackendDescription& backend, const WorkerFolders& folders,
-                             const Variables& named, bool timed) {
+Variables worker_environment(const Cell& cell, const BackendDescription& backend,
+                             const WorkerFolders& folders, const Variables& named, bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? warm_cache(cell) : folders.cell / "cache";
   std::error_code ignored;
@@ -238,8 +238,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const bool is_oracle =
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle ? Variables() : context.settings.environment;
-  plan.worker.environment =
-      worker_environment(cell, backend, folders, named, timed);
+  plan.worker.environment = worker_environment(cell, backend, folders, named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);

@@ -57,8 +57,8 @@ const Registration here("tensors", [](Input input) {
       for (const double value : tensors.required(name))
         require(std::isfinite(value), "what is taken is finite");
   }
-  require_verdicts(
-      judge_audit(tensors, {.next_loss = Replayed{"continuation/loss", 0, 0.5, 1e-3}, .own_loader = true}, precision));
+  require_verdicts(judge_audit(
+      tensors, {.next_loss = Replayed{"continuation/loss", 0, 0.5, 1e-3}, .own_loader = true}, precision));
   require_verdicts(judge_draws(tensors, program, Task::train));
   require_verdicts(judge_continuation(tensors, program, precision, {}));
 });

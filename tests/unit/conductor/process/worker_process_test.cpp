@@ -21,8 +21,8 @@
 
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/process/survivors.hpp"
-#include "harness/launch/passed_variables.hpp"
 #include "harness/core/error.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {
