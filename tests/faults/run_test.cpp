@@ -479,6 +479,15 @@ TEST_F(RunTest, AWorkerCannotSignalTheConductor) {
   }
 }
 
+TEST_F(RunTest, AWorkerCannotChangeReportsAndBackends) {
+  if (!can_confine_signals()) GTEST_SKIP() << "this kernel confines less";
+  fs::create_directories(folder_ / "tmp");
+  ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+  const Report report = run_to_end(request(R"("forks": 2, "mode": "forges")"));
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+}
+
 TEST_F(RunTest, EachForkHasATemporaryFolderOfItsOwn) {
   const Report report = run_to_end(request(R"("forks": 2, "mode": ["litters", "good"])"));
   for (const CellReport& cell : report.cells) EXPECT_EQ(cell.status, Status::ok) << cell.reason;

@@ -261,6 +261,25 @@ void attack_the_conductor(int signal) {
   if (signals_are_confined()) ::kill(::getppid(), signal);
 }
 
+// Whether a file can be opened for writing, or made. Writes nothing.
+bool can_write(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const int made = ::open((path.string() + ".forged").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  for (const int one : {file, made})
+    if (one >= 0) ::close(one);
+  return file >= 0 || made >= 0;
+}
+
+// Refuses to work if it can change a report next to the temporary folder of the run, or its own description.
+void forge(Worker& worker) {
+  if (!signals_are_confined()) return;
+  const fs::path scratch = fs::path(std::getenv("TMPDIR")).parent_path();
+  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
+  for (const fs::path& path :
+       {scratch.parent_path().parent_path() / "report.json", own / "backends/fault/backend.json"})
+    if (can_write(path)) refuse(worker, ErrorKind::failed, "could write " + path.string());
+}
+
 // Refuses to work next to files of another fork, and leaves a file.
 void litter(Worker& worker) {
   const fs::path folder = std::getenv("TMPDIR");
@@ -481,6 +500,7 @@ const Variant table[] = {
     {"stops_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGSTOP); })},
     {"kills_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGKILL); })},
     {"interrupts_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGINT); })},
+    {"forges", usual, "ok", "", at(run, forge)},
     {"litters", usual, "ok", "", at(compile, litter)},
     {"leaves_what_stays", usual, "ok", "", at(run, [](Worker&) { leave_what_stays(); })},
 };
