@@ -29,9 +29,9 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-constexpr double run_seconds = 1.5;  // of the steps of one replay
+constexpr double run_seconds = 1;    // of the steps of one replay
 constexpr double start_seconds = 60;
-constexpr int nudged_runs = 2;
+constexpr int nudged_runs = 1;
 
 // Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
 struct Player {
