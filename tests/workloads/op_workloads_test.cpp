@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <string>
 #include <utility>
 
+#include "harness/conductor/data/initial_values.hpp"
 #include "harness/graph/program.hpp"
 #include "tests/workloads/altered_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
@@ -61,6 +67,131 @@ TEST_P(CheckedOp, AgreesWithTheOracleInEachForm) {
         EXPECT_TRUE(judged.passed()) << judged.text();
       }
     }
+  }
+}
+
+// A size of an op with drawn dimensions of 1 to 5, and a drawn form.
+std::string drawn_size(const OpWorkload& op, std::mt19937& draw) {
+  std::string size;
+  for (const Dimension& dimension : op.dimensions) {
+    const bool padding = dimension.name == "p";
+    // A norm over one element has a gradient that is nothing but rounding.
+    const bool normalised = op.name.ends_with("_norm") && dimension.name == "d";
+    const std::int64_t from = padding      ? 0
+                              : normalised ? 2
+                                           : dimension.least,
+                       values = dimension.least == 0 && !padding ? 2 : 5;
+    size += dimension.name + std::to_string(from + static_cast<std::int64_t>(draw()) % values);
+  }
+  return size;
+}
+
+TEST_P(CheckedOp, AgreesWithTheOracleAtSmallSizesOrIsRefused) {
+  constexpr int wanted = 4, max_draws = 60;
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
+  std::mt19937 draw(7);
+  for (const OpWorkload& op : all_op_workloads()) {
+    int checked = 0;
+    for (int tries = 0; tries < max_draws && checked < wanted; ++tries) {
+      const std::string size = drawn_size(op, draw);
+      Program program;
+      try {
+        program = op.program(size);
+      } catch (const GraphError&) {
+        continue;  // such as a kernel that is larger than the image
+      }
+      const Task task = op.differentiable && checked % 2 == 0 ? Task::train : Task::infer;
+      SCOPED_TRACE(op.name + " " + size + " " + std::string(to_string(task)));
+      CompileOptions options;
+      options.task = task;
+      options.mode = "graph";
+      ++checked;
+      if (!backend->unsupported(program, options).empty()) continue;
+      const Judged judged = judge_backend(*backend, program, {task, "graph", PrecisionKind::fp32, 1});
+      EXPECT_TRUE(judged.passed()) << judged.text();
+    }
+    EXPECT_EQ(checked, wanted) << op.name << ": too few drawn sizes are valid";
+  }
+}
+
+// The products of the results and their cotangents, summed.
+double weighted_results(Executable& reference, const Program& program, const std::vector<float>& operands) {
+  reference.stage(0, {operands.data(), nullptr});
+  reference.step(0, 0, 1);
+  reference.synchronize();
+  std::map<std::string, std::int64_t> offsets;
+  for (const auto& [name, offset] : input_offsets(program.training)) offsets[name] = offset;
+  double sum = 0;
+  for (const HostTensor& tensor : reference.results()) {
+    const auto cotangent = program.cotangents.find(tensor.name);
+    if (cotangent == program.cotangents.end()) continue;
+    const std::vector<double> y = to_doubles(tensor);
+    const float* dy = operands.data() + offsets.at(cotangent->second);
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * static_cast<double>(dy[i]);
+  }
+  return sum;
+}
+
+// The reference's kernels in fp64: every gradient against central differences, at drawn sizes.
+TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
+  constexpr int wanted = 5, max_draws = 60;
+  constexpr double h = 0x1p-10;
+  std::mt19937 draw(11);
+  for (const OpWorkload& op : all_op_workloads()) {
+    if (!op.differentiable || op.name == "op/dropout") continue;  // a dropout draws in each step
+    int compared = 0;
+    for (int tries = 0; tries < max_draws && compared < wanted; ++tries) {
+      const std::string size = drawn_size(op, draw);
+      Program program;
+      try {
+        program = op.program(size);
+      } catch (const GraphError&) {
+        continue;
+      }
+      SCOPED_TRACE(op.name + " " + size);
+      CompileOptions options;
+      options.task = Task::train;
+      options.mode = "graph";
+      options.precision = precision_of(PrecisionKind::fp64);
+      reference::ReferenceBackend backend;
+      const std::unique_ptr<Executable> reference = backend.compile(program, options);
+      reference->set_state({});
+      std::vector<float> operands = draw_operands(program.training, 1, 3, "small sizes");
+      // Multiples of a power of two, so that a difference of 2 h is exact.
+      for (const auto& [name, offset] : input_offsets(program.training)) {
+        const TensorType& type = program.training.value(program.training.find(name)).type;
+        if (!is_floating(type.dtype)) continue;
+        for (std::int64_t e = offset; e < offset + type.elements(); ++e) {
+          float& value = operands[static_cast<std::size_t>(e)];
+          if (std::isfinite(value)) value = std::round(value * 0x1p12F) * 0x1p-12F;
+        }
+      }
+      weighted_results(*reference, program, operands);
+      std::map<std::string, std::vector<double>> gradients;
+      for (const HostTensor& tensor : reference->results()) gradients[tensor.name] = to_doubles(tensor);
+      for (const ValueId id : differentiated_inputs(program)) {
+        const Value& input = program.training.value(id);
+        const std::vector<double>& gradient = gradients.at("gradient/" + input.name);
+        double largest = 1;
+        for (const double element : gradient) largest = std::max(largest, std::abs(element));
+        std::int64_t offset = 0;
+        for (const auto& [name, at] : input_offsets(program.training))
+          if (name == input.name) offset = at;
+        for (std::size_t e = 0; e < gradient.size(); e += 1 + gradient.size() / 20) {
+          float& operand = operands[static_cast<std::size_t>(offset) + e];
+          const float kept = operand;
+          operand = kept + static_cast<float>(h);
+          const double above = weighted_results(*reference, program, operands);
+          operand = kept - static_cast<float>(h);
+          const double below = weighted_results(*reference, program, operands);
+          operand = kept;
+          EXPECT_NEAR(gradient[e], (above - below) / (2 * h), 1e-4 * largest)
+              << input.name << "[" << e << "]";
+        }
+      }
+      ++compared;
+    }
+    EXPECT_EQ(compared, wanted) << op.name;
   }
 }
 

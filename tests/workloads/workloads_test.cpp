@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "backends/reference/reference_backend.hpp"
 #include "harness/graph/passes/recompute.hpp"
@@ -108,6 +109,47 @@ TEST_P(CheckedWorkload, agrees_with_the_oracle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedWorkload, ::testing::ValuesIn(networks()), name_of);
+
+// The smallest images of a network: windows reach past them in the last layers.
+std::optional<Program> at_smallest_images(const Workload& workload) {
+  constexpr std::int64_t max_parameters = 1'000'000, max_size = 40;
+  for (std::int64_t size = 1; size <= max_size; ++size) {
+    try {
+      Program program = workload.build(4, {workload.sample_shape[0], size, size}, 3);
+      std::int64_t parameters = 0;
+      for (const ValueId id : program.training.with_role(Role::parameter))
+        parameters += program.training.value(id).type.elements();
+      if (parameters <= max_parameters) return program;
+      break;
+    } catch (const GraphError&) {
+      continue;  // refused with a reason
+    }
+  }
+  return std::nullopt;
+}
+
+class SmallImages : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SmallImages, AreExaminedOrRefused) {
+  int networks = 0;
+  for (const Workload& workload : all_workloads()) {
+    const bool deep = workload.name.starts_with("resnet");
+    if (workload.sample_shape.size() != 3 || (deep && !nightly())) continue;
+    const std::optional<Program> program = at_smallest_images(workload);
+    if (!program) continue;
+    SCOPED_TRACE(workload.name + " " +
+                 to_string(program->training.value(program->training.find("inputs")).type));
+    const std::unique_ptr<Backend> backend = make_backend(GetParam());
+    const Judged judged = judge_backend(*backend, *program, {Task::train, "graph", PrecisionKind::fp32, 1});
+    EXPECT_TRUE(judged.passed()) << judged.text();
+    std::printf("%s: worst ratio %.2f\n", workload.name.c_str(), judged.worst());
+    ++networks;
+  }
+  EXPECT_GE(networks, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, SmallImages, ::testing::ValuesIn(our_backends()),
+                         [](const auto& backend) { return backend.param; });
 
 // A block of 16 channels is not full: what the library has in the rest of it must not reach the layer before.
 Program program_of_24_channels() {
