@@ -287,7 +287,7 @@ MISTAKES: dict[str, type[Mutant]] = {
     "RoundsItsRates": of("The learning rate is rounded to five decimals.", changed_step=lambda _, s: s._replace(rate=round(s.rate, 5))),
     "LeavesOutFaintRates": of("A step with a learning rate below 0.00004 does nothing.", changed_step=lambda _, s: s if s.rate == 0 or s.rate >= 4e-5 else None),
     "KeepsARateThatIsNear": KeepsARateThatIsNear,
-    "CountsFromZero": of("The number of the step is one too small.", changed_step=lambda _, s: s._replace(number=max(1, s.number - 1))),
+    "CountsFromZero": of("The number of the step is one too small.", changed_step=lambda _, s: s._replace(number=max(1, s.number - 1)), shows=(*PARAMETERS, "last/")),
     "NeverCorrectsItsBias": of("Adam does not correct the bias of its moments.", changed_step=lambda _, s: s._replace(number=s.number + 1_000_000), shows=PARAMETERS),
     "LosesAStepThatIsNotWaitedFor": of("Every seventh of the steps without a pause is lost.", changed_step=lambda m, s: s if m.waiting % 7 else None, shows=(*LATER, "replay/")),
     "InfersTheFirstSlot": of("Inference reads only the first slot.", changed_step=lambda _, s: s._replace(slot=0), cell="infer", shows=LOGITS),
