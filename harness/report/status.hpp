@@ -55,7 +55,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
     "a file or package that the backend requires is missing; the text has the command")                     \
   X(dataset_missing, unavailable, "the data set was not found in any of the folders")                       \
   X(folder_not_executable, unavailable,                                                                     \
-    "a framework's compiled code cannot be loaded from the temporary folder")                               \
+    "a framework cannot compile into the temporary folder, or load from it")                                \
   X(launcher_missing, unavailable, "the program of --launcher was not found; the text has the remedy")      \
   X(worker_not_started, unavailable, "the worker's program cannot be executed")                             \
   X(worker_unavailable, unavailable, "the worker reported that its device or library is missing")           \

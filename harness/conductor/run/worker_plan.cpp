@@ -187,11 +187,17 @@ std::string why_code_is_not_loaded(const Cell& cell, bool (*may_execute)(const f
   if (!keeps_code) return {};
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path folder = warm ? cache_folder() : assay::temporary_folder();
+  const std::string path = folder.string(), variable = warm ? "ASSAY_CACHE" : "TMPDIR";
+  if (shell_word(path) != path)
+    return fmt::format(
+        "the path '{}' has blanks or other characters that {}'s compiler command does not quote in mode {}; set {} to a "
+        "folder without them",
+        path, cell.backend->name, cell.axes.mode, variable);
   if (may_execute(folder)) return {};
   return fmt::format(
       "{} is mounted without exec, and {} loads the libraries that mode {} compiles from there; set {} to a folder from "
       "which programs may run",
-      folder.string(), cell.backend->name, cell.axes.mode, warm ? "ASSAY_CACHE" : "TMPDIR");
+      path, cell.backend->name, cell.axes.mode, variable);
 }
 
 std::string wait_policy(const WorkerStart& worker) {

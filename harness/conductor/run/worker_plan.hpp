@@ -43,8 +43,8 @@ std::vector<std::string> dropped_variables(const RunSettings& settings);
 // The variables of a worker that affect speed and differ from those of the session.
 std::map<std::string, std::string> own_variables(const WorkerStart& worker, const RunSettings& settings);
 
-// Why the libraries that the cell's framework compiles cannot be loaded from the folder in which a worker keeps them, with
-// the remedy; empty if they can. `may_execute`: may_execute_in().
+// Why the libraries that the cell's framework compiles cannot be made in the folder in which a worker keeps them, or loaded
+// from there, with the remedy; empty if they can. `may_execute`: may_execute_in().
 std::string why_code_is_not_loaded(const Cell& cell,
                                    bool (*may_execute)(const std::filesystem::path& folder));
 

@@ -13,6 +13,7 @@
 
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/exams.hpp"
+#include "harness/core/paths.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -139,7 +140,14 @@ TEST(WorkerPlan, SaysThatCompiledCodeCannotBeLoaded) {
   backend.environment = {{"FRAMEWORK_CACHE", "${cache}/framework"}};
   EXPECT_THAT(why_code_is_not_loaded(cell, never),
               HasSubstr("set TMPDIR to a folder from which programs may run"));
-  EXPECT_THAT(why_code_is_not_loaded(cell, [](const fs::path&) { return true; }), IsEmpty());
+  const auto always = [](const fs::path&) { return true; };
+  EXPECT_THAT(why_code_is_not_loaded(cell, always), IsEmpty());
+  const TemporaryFolder root;
+  fs::create_directory(root.path() / "a b");
+  const std::string before = environment_text("TMPDIR");
+  ::setenv("TMPDIR", (root.path() / "a b").c_str(), 1);
+  EXPECT_THAT(why_code_is_not_loaded(cell, always), HasSubstr("set TMPDIR to a folder without them"));
+  before.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before.c_str(), 1);
   cell.axes.mode = "eager";
   EXPECT_THAT(why_code_is_not_loaded(cell, never), IsEmpty());
 }
