@@ -270,7 +270,7 @@ class Worker::Conversation {
   }
 
   void look_at_threads(std::span<const pid_t> processes) {
-    threads_.look(processes, run_ ? seconds_since(run_->begin) : 0);
+    threads_.look(processes);
     result_.strayed_to = threads_.outside();
     result_.confined_to = threads_.confined_to();
   }

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr double min_share_of_compute = 0.1;
+constexpr double min_share_of_most = 0.1;
 
 }  // namespace
 
@@ -42,19 +42,24 @@ void ThreadWatch::begin(std::span<const pid_t> processes) {
   for (const auto& [thread, seen] : threads_of(processes)) before_[thread] = seen.cpu_ns;
 }
 
-void ThreadWatch::look(const std::map<pid_t, ThreadSeen>& threads, double seconds) {
+void ThreadWatch::look(const std::map<pid_t, ThreadSeen>& threads) {
   if (cores_.empty() || threads.empty()) return;
+  const auto used_ns = [&](const auto& thread) {
+    const auto then = before_.find(thread.first);
+    return thread.second.cpu_ns - (then == before_.end() ? 0 : then->second);
+  };
+  std::int64_t most_ns = 0;
+  for (const auto& thread : threads) most_ns = std::max(most_ns, used_ns(thread));
   cpu_set_t of_all, of_busy;
   CPU_ZERO(&of_all);
   CPU_ZERO(&of_busy);
   std::size_t busy = 0;
-  for (const auto& [thread, seen] : threads) {
-    CPU_OR(&of_all, &of_all, &seen.allowed);
-    const auto then = before_.find(thread);
-    const std::int64_t used_ns = seen.cpu_ns - (then == before_.end() ? 0 : then->second);
-    if (1e-9 * static_cast<double>(used_ns) < min_share_of_compute * seconds) continue;
+  for (const auto& thread : threads) {
+    const cpu_set_t& allowed = thread.second.allowed;
+    CPU_OR(&of_all, &of_all, &allowed);
+    if (static_cast<double>(used_ns(thread)) < min_share_of_most * static_cast<double>(most_ns)) continue;
     ++busy;
-    CPU_OR(&of_busy, &of_busy, &seen.allowed);
+    CPU_OR(&of_busy, &of_busy, &allowed);
   }
   const auto is_in = [](int cpu, const cpu_set_t& set) {
     return CPU_ISSET(static_cast<unsigned>(cpu), &set);

@@ -28,15 +28,14 @@ class ThreadWatch {
 
   // Processor time from now on counts.
   void begin(std::span<const pid_t> processes);
-  // Looks at the threads; `seconds` since begin().
-  void look(const std::map<pid_t, ThreadSeen>& threads, double seconds);
-  void look(std::span<const pid_t> processes, double seconds) { look(threads_of(processes), seconds); }
+  void look(const std::map<pid_t, ThreadSeen>& threads);
+  void look(std::span<const pid_t> processes) { look(threads_of(processes)); }
 
   // A processor outside of the worker's on which a thread may run; nullopt without one.
   std::optional<int> outside() const { return outside_; }
   // The processors that the threads of the last look may use, if they are fewer than the worker's: because no thread may use
   // another one, or because several threads that compute must share too few. Empty otherwise. A thread computes if it
-  // used a tenth of the time since begin().
+  // used a tenth as much processor time since begin() as the one that used most.
   std::vector<int> confined_to() const { return confined_to_; }
 
  private:

@@ -24,16 +24,18 @@ ThreadSeen on(std::initializer_list<unsigned> processors, double busy_seconds) {
   return seen;
 }
 
-// What a look after ten seconds finds, for a worker on the processors 2 and 3.
+// What a look finds, for a worker on the processors 2 and 3.
 std::vector<int> confined(const std::map<pid_t, ThreadSeen>& threads) {
   ThreadWatch watch({2, 3});
-  watch.look(threads, 10);
+  watch.look(threads);
   return watch.confined_to();
 }
 
 TEST(ThreadWatch, FindsThreadsThatShareTooFewProcessors) {
   EXPECT_THAT(confined({{1, on({2}, 5)}, {2, on({2}, 5)}, {3, on({2, 3}, 0.1)}}), ElementsAre(2))
       << "the third thread does not compute";
+  EXPECT_THAT(confined({{1, on({2}, 0.02)}, {2, on({2}, 0.01)}, {3, on({2, 3}, 0)}}), ElementsAre(2))
+      << "they take turns, and wait most of the time";
   EXPECT_THAT(confined({{1, on({3}, 9)}}), ElementsAre(3)) << "no thread may use the other one";
 }
 
@@ -47,16 +49,16 @@ TEST(ThreadWatch, AcceptsThreadsThatAreFreeOrHaveOneProcessorEach) {
 
 TEST(ThreadWatch, FindsAProcessorOutsideAndKeepsIt) {
   ThreadWatch watch({2, 3});
-  watch.look({{1, on({2, 3}, 0)}}, 1);
+  watch.look({{1, on({2, 3}, 0)}});
   EXPECT_FALSE(watch.outside());
-  watch.look({{1, on({2, 3, 7}, 0)}}, 2);
-  watch.look({{1, on({2, 3}, 0)}}, 3);
+  watch.look({{1, on({2, 3, 7}, 0)}});
+  watch.look({{1, on({2, 3}, 0)}});
   EXPECT_EQ(watch.outside(), 7);
 }
 
 TEST(ThreadWatch, FindsNothingForAWorkerWithoutProcessorsOfItsOwn) {
   ThreadWatch watch({});
-  watch.look({{1, on({2}, 5)}, {2, on({2}, 5)}}, 10);
+  watch.look({{1, on({2}, 5)}, {2, on({2}, 5)}});
   EXPECT_FALSE(watch.outside());
   EXPECT_THAT(watch.confined_to(), IsEmpty());
 }
