@@ -65,14 +65,16 @@ std::string read_utf8(std::string_view format, const std::filesystem::path& file
   if (const std::string_view encoding = wide_encoding(text); !encoding.empty())
     throw IoError(format, file, fmt::format("is a text in {}; save it as UTF-8", encoding));
   if (text.starts_with(utf8_mark)) text.erase(0, utf8_mark.size());
-  if (const std::size_t bad = find_bad_utf8(text); bad != std::string::npos)
+  const std::string kind = kind_of_content(std::as_bytes(std::span(text)));
+  if (const std::size_t bad = find_bad_utf8(text); bad != std::string::npos) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
+    const auto byte = static_cast<unsigned char>(text[bad]);
     throw IoError(
         format, file,
-        fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8",
-                    1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
-                    static_cast<unsigned char>(text[bad])));
-  if (text.starts_with("version https://git-lfs."))
-    throw IoError(format, file, kind_of_content(std::as_bytes(std::span(text))));
+        kind.empty() ? fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8", line, byte)
+                     : "is not a text: " + kind);
+  }
+  if (text.starts_with("version https://git-lfs.")) throw IoError(format, file, "is not a text: " + kind);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;

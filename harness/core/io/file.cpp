@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -100,8 +101,17 @@ void MappedFile::will_need() const {
 std::string kind_of_content(std::span<const std::byte> bytes) {
   constexpr std::size_t looked_at = 512;
   std::string text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), looked_at));
-  if (text.starts_with("PK\x03\x04"))
-    return "it is a ZIP archive, such as numpy's .npz and PyTorch's .pt; unpack or convert it";
+  using namespace std::string_view_literals;
+  constexpr std::array kinds{
+      std::pair{"PK\x03\x04"sv,
+                "it is a ZIP archive, such as numpy's .npz and PyTorch's .pt; unpack or convert it"},
+      std::pair{"\x1f\x8b"sv, "it is compressed by gzip; unpack it"},
+      std::pair{"\x89PNG"sv, "it is a PNG; convert it"},
+      std::pair{"\x89HDF"sv, "it is an HDF5 file, such as Keras's .h5; convert it"},
+      std::pair{"GGUF"sv, "it is a GGUF file, as llama.cpp reads it; convert it"},
+  };
+  for (const auto& [start, kind] : kinds)
+    if (text.starts_with(start)) return kind;
   if (text.starts_with("version https://git-lfs."))
     return "it is a pointer of Git LFS; get the file itself with git lfs pull";
   text.erase(0, text.find_first_not_of(" \t\r\n\xef\xbb\xbf"));

@@ -93,7 +93,7 @@ TEST(JpegFolder, refuses_a_file_that_is_not_a_jpeg_before_work_begins) {
   const Folders folders;
   folders.write("train/Z/105.JPEG", "\x89PNG\r\n\x1a\n........");
   EXPECT_THAT(reason_of([&] { folders.prepare(); }),
-              AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("not a JPEG")));
+              AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("is not a JPEG: it is a PNG")));
   EXPECT_FALSE(std::filesystem::exists(folders.folder / "cache" / "datasets"));
   folders.write("train/Z/105.JPEG", Folders::plain(0, 0));
   folders.write("val/other/0.jpg", Folders::plain(0, 0));

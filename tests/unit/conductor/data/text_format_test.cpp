@@ -134,6 +134,8 @@ TEST(TextFormat, NamesAnotherEncodingOrAPointerOfGitLfs) {
   EXPECT_THAT(LittleText(wide.substr(2)).reason(), HasSubstr("UTF-16"));
   EXPECT_THAT(LittleText("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n").reason(),
               HasSubstr("git lfs pull"));
+  EXPECT_THAT(LittleText("\x1f\x8b\x08 packed").reason(),
+              HasSubstr("is not a text: it is compressed by gzip"));
 }
 
 TEST(TextFormat, ReadsTheCorpusOfTheTests) {
