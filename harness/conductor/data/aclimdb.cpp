@@ -28,9 +28,11 @@ fs::path home(const fs::path& folder) {
 // The texts of one part, sorted by name, so that the order does not depend on the file system.
 std::vector<fs::path> texts_in(const fs::path& part) {
   std::vector<fs::path> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(part, ignored))
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::error_code error;
+  for (fs::directory_iterator entry(part, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".txt") files.push_back(entry->path());
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw IoError("aclimdb", part, "cannot be listed", error.value());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -241,7 +241,7 @@ class JpegFolderFormat : public DatasetFormat {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       if (std::error_code ignored; !is_hidden(entry->path()) && entry->is_directory(ignored)) return true;
-    return false;
+    return error == std::errc::permission_denied;  // describe() reports it
   }
 
   std::vector<fs::path> find(const fs::path& folder) const override {

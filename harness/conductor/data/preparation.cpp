@@ -171,6 +171,18 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
 
 }  // namespace
 
+namespace {
+
+// " (Permission denied)" if there is something at that place that cannot be read, else empty.
+std::string why_unreadable(const std::filesystem::path& place) {
+  std::error_code error;
+  std::filesystem::directory_iterator(place, error);
+  const bool absent = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  return error && !absent ? fmt::format(" ({})", error.message()) : "";
+}
+
+}  // namespace
+
 DatasetRecord PreparedDataset::record(const std::string& name) const {
   DatasetRecord record{provenance};
   record.name = name;
@@ -184,7 +196,8 @@ std::string why_missing(const Dataset& dataset, std::span<const std::filesystem:
   std::vector<std::filesystem::path> looked_in;
   if (dataset.made_here() || find_dataset_files(dataset, folders, &looked_in)) return "";
   std::vector<std::string> names;
-  for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
+  for (const std::filesystem::path& folder : looked_in)
+    names.push_back(folder.string() + why_unreadable(folder));
   return fmt::format("[dataset] {} is missing: {} were not found in {}; {}", dataset.name,
                      dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy);
 }

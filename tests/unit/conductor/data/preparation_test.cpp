@@ -123,6 +123,14 @@ TEST(Preparation, finds_the_publishers_names_in_all_their_spellings) {
   EXPECT_TRUE(locate_dataset(little.dataset, little.options.folders).here);
 }
 
+TEST(Preparation, ReportsAFolderThatCannotBeRead) {
+  const Little little;
+  std::filesystem::create_directories(little.folder / "nothing");
+  std::filesystem::create_symlink("little", little.folder / "nothing" / "little");  // to itself
+  std::filesystem::remove_all(little.home());
+  EXPECT_THAT(little.reason(), HasSubstr("nothing/little (Too many levels of symbolic links)"));
+}
+
 TEST(Preparation, FindsTheFoldersOfTorchvision) {
   Little little;
   little.dataset.other_place = "Little/raw";
