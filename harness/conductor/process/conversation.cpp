@@ -264,15 +264,11 @@ class Worker::Conversation {
   }
   void end_steps() {
     if (gpu_) sample();
-    look_at_threads(process_tree(worker_.pid()));
-    keep_samples_ = false;
-    gpu_phase_ = GpuPhase::afterwards;
-  }
-
-  void look_at_threads(std::span<const pid_t> processes) {
-    threads_.look(processes);
+    threads_.look(process_tree(worker_.pid()));
     result_.strayed_to = threads_.outside();
     result_.confined_to = threads_.confined_to();
+    keep_samples_ = false;
+    gpu_phase_ = GpuPhase::afterwards;
   }
 
   // Counts the time since the sample before, if the worker is stopped.
@@ -296,7 +292,7 @@ class Worker::Conversation {
     auto sample = sampler_.sample(worker_.pid());
     const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
     note_stopped_worker();
-    if (keep_samples_) look_at_threads(sampler_.processes());
+    if (keep_samples_) threads_.look_outside(sampler_.processes());
     if (sample && keep_samples_) {
       sample->gpu = reading;
       result_.samples.push_back(std::move(*sample));

@@ -15,9 +15,11 @@ namespace {
 
 constexpr double min_share_of_most = 0.1;
 
+bool is_in(int cpu, const cpu_set_t& set) { return CPU_ISSET(static_cast<unsigned>(cpu), &set); }
+
 }  // namespace
 
-std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes) {
+std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes, bool with_times) {
   std::map<pid_t, ThreadSeen> threads;
   for (const pid_t process : processes) {
     std::error_code gone;
@@ -26,8 +28,8 @@ std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes) {
       const pid_t thread = static_cast<pid_t>(std::atoi(task.path().filename().c_str()));
       ThreadSeen seen;
       if (::sched_getaffinity(thread, sizeof seen.allowed, &seen.allowed) != 0) continue;
-      std::ifstream(task.path() / "schedstat") >>
-          seen.cpu_ns;  // three numbers: the first is its time on a processor
+      // Three numbers: the first is its time on a processor.
+      if (with_times) std::ifstream(task.path() / "schedstat") >> seen.cpu_ns;
       threads.emplace(thread, seen);
     }
   }
@@ -40,6 +42,16 @@ void ThreadWatch::begin(std::span<const pid_t> processes) {
   confined_to_.clear();
   if (cores_.empty()) return;
   for (const auto& [thread, seen] : threads_of(processes)) before_[thread] = seen.cpu_ns;
+}
+
+void ThreadWatch::note_outside(const cpu_set_t& allowed) {
+  for (int cpu = 0; cpu < CPU_SETSIZE && !outside_; ++cpu)
+    if (is_in(cpu, allowed) && std::ranges::find(cores_, cpu) == cores_.end()) outside_ = cpu;
+}
+
+void ThreadWatch::look_outside(std::span<const pid_t> processes) {
+  if (cores_.empty() || outside_) return;
+  for (const auto& [thread, seen] : threads_of(processes, false)) note_outside(seen.allowed);
 }
 
 void ThreadWatch::look(const std::map<pid_t, ThreadSeen>& threads) {
@@ -61,11 +73,7 @@ void ThreadWatch::look(const std::map<pid_t, ThreadSeen>& threads) {
     ++busy;
     CPU_OR(&of_busy, &of_busy, &allowed);
   }
-  const auto is_in = [](int cpu, const cpu_set_t& set) {
-    return CPU_ISSET(static_cast<unsigned>(cpu), &set);
-  };
-  for (int cpu = 0; cpu < CPU_SETSIZE && !outside_; ++cpu)
-    if (is_in(cpu, of_all) && std::ranges::find(cores_, cpu) == cores_.end()) outside_ = cpu;
+  note_outside(of_all);
   const auto own = [&](const cpu_set_t& set) {
     std::vector<int> found;
     std::ranges::copy_if(cores_, std::back_inserter(found), [&](int cpu) { return is_in(cpu, set); });

@@ -18,8 +18,9 @@ struct ThreadSeen {
   cpu_set_t allowed{};
   std::int64_t cpu_ns = 0;  // since it began; 0 if the kernel does not count it
 };
-// The threads of these processes. Takes about 10 us for each. Those that end meanwhile are left out.
-std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes);
+// The threads of these processes. Those that end meanwhile are left out. Takes about 10 us for each, and less
+// without their processor times.
+std::map<pid_t, ThreadSeen> threads_of(std::span<const pid_t> processes, bool with_times = true);
 
 class ThreadWatch {
  public:
@@ -30,6 +31,8 @@ class ThreadWatch {
   void begin(std::span<const pid_t> processes);
   void look(const std::map<pid_t, ThreadSeen>& threads);
   void look(std::span<const pid_t> processes) { look(threads_of(processes)); }
+  // Only for a processor outside, which is cheap enough while blocks are timed.
+  void look_outside(std::span<const pid_t> processes);
 
   // A processor outside of the worker's on which a thread may run; nullopt without one.
   std::optional<int> outside() const { return outside_; }
@@ -39,6 +42,8 @@ class ThreadWatch {
   std::vector<int> confined_to() const { return confined_to_; }
 
  private:
+  void note_outside(const cpu_set_t& allowed);
+
   std::vector<int> cores_;
   std::map<pid_t, std::int64_t> before_;
   std::optional<int> outside_;

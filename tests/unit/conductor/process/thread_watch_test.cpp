@@ -68,6 +68,9 @@ TEST(ThreadWatch, SeesTheThreadsOfAProcess) {
   const auto threads = threads_of(std::vector<pid_t>{self});
   ASSERT_TRUE(threads.contains(self));
   EXPECT_GT(CPU_COUNT(&threads.at(self).allowed), 0);
+  ThreadWatch watch({CPU_SETSIZE});
+  watch.look_outside(std::vector<pid_t>{self});
+  EXPECT_TRUE(watch.outside()) << "this process may run anywhere else";
 }
 
 }  // namespace
