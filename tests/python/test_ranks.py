@@ -50,6 +50,12 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which workers may leave their numbers."""
+    return tmp_path_factory.mktemp("processes")
+
+
+@pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Return a function that measures one cell of two ranks, with a mutant if one is named.
 
@@ -82,7 +88,8 @@ def run(tmp_path: Path) -> Run:
             folder = register(tmp_path, backend, folder, mutant, **changes)
         environment = os.environ | {"ASSAY_BACKENDS": str(folder)}
         environment |= variables
-        report = tmp_path / "report.json"
+        report = tmp_path / "report/report.json"  # its folder is read-only for workers
+        report.parent.mkdir(exist_ok=True)
         given = SHORT | {"mode": MODES.get(backend, "eager"), "backend": backend, "out": str(report)}
         given |= options or {}
         given |= {} if "epochs" in given else {"steps": "24"}
@@ -326,10 +333,8 @@ def test_the_worker_of_the_mistakes_is_right_without_one(run: Run, backend: str)
     [("crash", "crashed", "killed_by_signal"), ("exception", "failed", "worker_failed")],
 )
 def test_a_rank_that_fails_is_named_and_no_process_stays(
-    run: Run, tmp_path: Path, backend: str, fault: str, status: str, code: str
+    run: Run, processes: Path, backend: str, fault: str, status: str, code: str
 ) -> None:
-    processes = tmp_path / "processes"
-    processes.mkdir()
     faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run(backend, fault, {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
@@ -340,9 +345,7 @@ def test_a_rank_that_fails_is_named_and_no_process_stays(
 
 @MXNET.skip
 @pytest.mark.parametrize("rank", ["0", "1"])
-def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_path: Path, rank: str) -> None:
-    processes = tmp_path / "processes"
-    processes.mkdir()
+def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, processes: Path, rank: str) -> None:
     faulty = {"ASSAY_FAULT_RANK": rank, "ASSAY_PROCESSES": str(processes)}
     cell = run("mxnet", "child", {"check": "false"}, fresh=True, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("failed", "worker_exited"), cell["reason"]
@@ -352,9 +355,7 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, tmp_pa
 
 
 @ON_MPI
-def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
-    processes = tmp_path / "processes"
-    processes.mkdir()
+def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, processes: Path) -> None:
     faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     options = {"check": "false", "time-limit": "5"}
     cell = run("onednn", "loop", options, **faulty)
@@ -468,10 +469,8 @@ def test_two_ranks_of_mpirun_are_equal_to_one_process(run: Run, backend: str) ->
     [("crash", "crashed", "killed_by_signal"), ("exception", "failed", "worker_failed")],
 )
 def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
-    run: Run, tmp_path: Path, fault: str, status: str, code: str
+    run: Run, processes: Path, fault: str, status: str, code: str
 ) -> None:
-    processes = tmp_path / "processes"
-    processes.mkdir()
     faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run("numpy", fault, {"check": "false", "launcher": "mpirun"}, **faulty)
     assert (cell["status"], cell["reason_code"]) == (status, code), cell["reason"]
@@ -482,10 +481,8 @@ def test_a_rank_of_mpirun_that_fails_is_named_and_no_process_stays(
 
 
 @MPIRUN
-def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, tmp_path: Path) -> None:
+def test_a_rank_of_mpirun_that_hangs_ends_the_cell_at_the_time_limit(run: Run, processes: Path) -> None:
     options = {"check": "false", "time-limit": "3", "launcher": "mpirun"}
-    processes = tmp_path / "processes"
-    processes.mkdir()
     faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
     cell = run("numpy", "loop", options, **faulty)
     assert (cell["status"], cell["reason_code"]) == ("timed_out", "time_limit"), cell["reason"]

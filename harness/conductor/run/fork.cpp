@@ -672,10 +672,11 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
       outcome.verified = judged(cell, *set, program, answers_of(members, audit));
       reject_infinite_parameters(fork, outcome.verified);
-      resolve_exam(fork, outcome.verified, changed_file(members));
+      if (fork.status == Status::ok) reject_unlike_ranks(fork, outcome.verified);
+      if (fork.status == Status::ok) resolve_exam(fork, outcome.verified, changed_file(members));
       spent.judge += seconds_since(begin);
     }
-    if (fork.status == Status::ok) reject_unlike_ranks(fork, outcome.verified);
+    if (fork.status == Status::ok && !fork.examined) reject_unlike_ranks(fork, outcome.verified);
     if (fork.status == Status::ok && stays) *resident = std::move(used);
   });
   fork.spent = spent;

@@ -160,11 +160,10 @@ void nudge_parameters(const fs::path& file, std::uint64_t seed) {
   write_safetensors(file, tensors);
 }
 
+// What a replay depends on, but for the seed. A group has one workload, data set, batch, loader and rate.
 std::string program_key(const Cell& cell, const Program& program, const Player& player) {
-  nlohmann::json request = request_json(cell, 0);
-  return sha256(fmt::format("{} {} {} {} {} {} {}", player.backend->name, to_string(player.precision),
-                            cell.axes.dataset, request["loader"].dump(), cell.measure.epochs,
-                            cell.axes.ranks(), to_json(program).dump()));
+  return sha256(fmt::format("{} {} {} {} {}", player.backend->name, to_string(player.precision), cell.group(),
+                            request_json(cell, 0)["loader"].dump(), to_json(program).dump()));
 }
 
 }  // namespace
