@@ -318,7 +318,8 @@ def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: s
 def test_ranks_that_trained_alone_while_they_were_timed_are_a_wrong_result(run: Run) -> None:
     cell = run("numpy", "ExchangesOnlyInTheExam")
     assert (cell["status"], cell["reason_code"]) == ("wrong_result", "ranks_differ"), cell["reason"]
-    assert not wrong_tensors(cell), "the exam sees nothing"
+    # The exam sees nothing; another backend computes other losses.
+    assert all(name.startswith("replay/") for name in wrong_tensors(cell))
 
 
 @pytest.mark.parametrize("backend", EACH)
