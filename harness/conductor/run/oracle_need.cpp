@@ -20,7 +20,7 @@ namespace {
 
 constexpr double f32_bytes = 4, f64_bytes = 8;
 // Of one thread of the reference, in all kernels of a network: docs/measurements/performance.md.
-constexpr double flops_per_second = 4e9;
+constexpr double flops_per_second = 1e10;
 constexpr double process_bytes = 1e8;
 
 double elements_of(const Graph& graph, Role role) {
