@@ -51,10 +51,11 @@ bool exam_is_of_timed_program(const Cell& cell, const Program& program, const Eq
          cell.backend->timed_program_takes_masks || has_timed_dropout(equivalence);
 }
 
-Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
-                   const std::vector<RankAnswers>& answers) {
+// answers(): those of the workers. Not checked if it throws.
+template <typename Answered>
+Equivalence judged(const Cell& cell, const SetExam& set, const Program& program, const Answered& answers) {
   try {
-    Equivalence equivalence = judge(set.exam, program, answers);
+    Equivalence equivalence = judge(set.exam, program, answers());
     equivalence.settings = set.settings;
     equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program, equivalence);
     return equivalence;
@@ -669,8 +670,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         take_exchange(fork, results);
       }
       begin = Clock::now();
-      if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
-      outcome.verified = judged(cell, *set, program, answers_of(members, audit));
+      outcome.verified = judged(cell, *set, program, [&] {
+        if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
+        return answers_of(members, audit);
+      });
       reject_infinite_parameters(fork, outcome.verified);
       if (fork.status == Status::ok) reject_unlike_ranks(fork, outcome.verified);
       if (fork.status == Status::ok) resolve_exam(fork, outcome.verified, changed_file(members));

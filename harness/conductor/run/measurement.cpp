@@ -326,6 +326,8 @@ struct Measurement::Parts {
     rooflines_.write(this_machine());
   }
 
+  std::string machine() { return machine_fingerprint(this_machine()).value_or(""); }
+
   // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
   // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
@@ -334,7 +336,7 @@ struct Measurement::Parts {
     const Program program = cell.program();
     if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
         may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
-      rooflines_.know_peak(cell.axes, machine_fingerprint(this_machine()).value_or(""));
+      rooflines_.know_peak(cell.axes, machine());
       draw_rooflines();
     }
     if (!rooflines_.measured(cell.axes)) return;
@@ -349,6 +351,7 @@ struct Measurement::Parts {
       if (reason.empty()) return;
       if (attempt == attempts) break;
       rooflines_.measure(cell.axes);
+      rooflines_.keep_peak(cell.axes, machine());
       draw_rooflines();
     }
     if (reason.empty()) return;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* product_size = "m2048";
 constexpr const char* quick_product_size = "m1024";  // takes a tenth of a second
-constexpr double op_over_peak = 1.1, network_over_peak = 1.5, winograd_over_peak = 4;
+constexpr double op_over_peak = 1.1, network_over_peak = 2.5, winograd_over_peak = 6;
 constexpr double unremarkable_flops = 1e10;  // of a thread
 constexpr double over_copy = 2;
 
@@ -100,21 +100,40 @@ void Rooflines::measure_peak(const Axes& axes, const std::string& size) {
     peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
 }
 
-void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
-  const fs::path file = cache_folder() / "peaks" / (sha256(machine) + ".json");
-  const std::string key = peak_key(axes);
-  std::map<std::string, double> kept;
+namespace {
+
+using Peaks = std::map<std::string, double>;
+
+fs::path peaks_file(const std::string& machine) {
+  return cache_folder() / "peaks" / (sha256(machine) + ".json");
+}
+
+Peaks kept_peaks(const fs::path& file) {
   try {
-    if (fs::exists(file)) kept = read_strict_json(file).get<std::map<std::string, double>>();
+    if (fs::exists(file)) return read_strict_json(file).get<Peaks>();
   } catch (const std::exception&) {  // a damaged file is made again
-    kept.clear();
   }
-  if (const auto found = kept.find(key); found != kept.end() && found->second > 0) {
-    peaks_[key] = std::max(peaks_[key], found->second);
+  return {};
+}
+
+}  // namespace
+
+void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
+  const Peaks kept = kept_peaks(peaks_file(machine));
+  if (const auto found = kept.find(peak_key(axes)); found != kept.end() && found->second > 0) {
+    double& peak = peaks_[peak_key(axes)];
+    peak = std::max(peak, found->second);
     return;
   }
   measure_peak(axes, quick_product_size);
-  kept[key] = peaks_[key];
+  keep_peak(axes, machine);
+}
+
+void Rooflines::keep_peak(const Axes& axes, const std::string& machine) const {
+  const fs::path file = peaks_file(machine);
+  Peaks kept = kept_peaks(file);
+  double& peak = kept[peak_key(axes)];
+  peak = std::max(peak, peaks_.at(peak_key(axes)));
   try {
     fs::create_directories(file.parent_path());
     write_atomically(file, nlohmann::json(kept).dump(1) + "\n", false);

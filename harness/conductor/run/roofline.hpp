@@ -27,6 +27,8 @@ class Rooflines {
   // Reads the peak that an earlier run of this machine kept, or measures and keeps it. For networks, which have no other
   // limit.
   void know_peak(const Axes& axes, const std::string& machine);
+  // Keeps a peak that was measured, if it is larger than the kept one.
+  void keep_peak(const Axes& axes, const std::string& machine) const;
   bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
   // Fills in the limits of a cell with one rank: probes run in one process. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
@@ -52,8 +54,9 @@ class Rooflines {
 // Median seconds per step over the timed blocks of a fork; 0 without such blocks.
 double median_step(const Fork& fork);
 
-// How many times the operations per second of the measured peak a program may do: 1.1; a network 1.5; 4 if it has
-// convolutions, which need up to four times fewer by Winograd's algorithm (Lavin & Gray 2016).
+// How many times the operations per second of the measured peak a program may do: 1.1; a network 2.5, because
+// the machine may have been busy when the peak was measured; 6 if it has convolutions, which need up to four times fewer by
+// Winograd's algorithm (Lavin & Gray 2016).
 double allowed_over_peak(const Program& program);
 
 // Why the speed of a cell is not possible; empty if it is. A cell may do at most `over_peak` times the floating-point
