@@ -75,11 +75,7 @@ std::string drawn_size(const OpWorkload& op, std::mt19937& draw) {
   std::string size;
   for (const Dimension& dimension : op.dimensions) {
     const bool padding = dimension.name == "p";
-    // A norm over one element has a gradient that is nothing but rounding.
-    const bool normalised = op.name.ends_with("_norm") && dimension.name == "d";
-    const std::int64_t from = padding      ? 0
-                              : normalised ? 2
-                                           : dimension.least,
+    const std::int64_t from = padding ? 0 : dimension.least,
                        values = dimension.least == 0 && !padding ? 2 : 5;
     size += dimension.name + std::to_string(from + static_cast<std::int64_t>(draw()) % values);
   }
