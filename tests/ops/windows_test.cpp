@@ -176,13 +176,15 @@ TEST_P(Windows, MayReachPastASmallImage) {
   options.deterministic = true;
   const auto library = under_test::make_kernel_library(options);
   const Precision precision = precision_of(PrecisionKind::fp32);
+  // Plain formats are those of mode eager, which has the kernels of mode graph.
+  const std::vector<bool> formats = options.mode == "graph" ? std::vector{false, true} : std::vector{false};
   std::map<std::string, int> compared;
   for (const Example& example : examples()) {
     const Graph graph = graph_of(example.row, precision);
     const bool refused = std::ranges::any_of(
         graph.nodes(), [&](const Node& node) { return !library->unsupported(graph, node).empty(); });
     if (refused) continue;
-    for (const bool plain : {false, true}) {
+    for (const bool plain : formats) {
       SCOPED_TRACE(fmt::format("{}, formats {}", example.row.id(), plain ? "plain" : "chosen"));
       const GuardedRun found = run_guarded(example.row, precision, *library, plain);
       EXPECT_EQ(found.faults, std::vector<std::string>());
