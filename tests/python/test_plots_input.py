@@ -89,7 +89,8 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         assert "hostile.json: " in refused(tmp_path, broken)
     assert "at line 1, column" in refused(tmp_path, whole[:-1])
     assert "run" in refused(tmp_path, whole[:-1] + ', "run": {}}').partition("hostile.json")[2]
-    assert "not valid JSON" in refused(tmp_path, b"\xff\xfe")
+    assert "not valid JSON" in refused(tmp_path, b"\xff")
+    assert "is a text in UTF-16" in refused(tmp_path, b"\xff\xfe")
     m = made_report.Maker()
     cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 1, 1))
     assert "is not unique" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))

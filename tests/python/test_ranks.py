@@ -36,6 +36,7 @@ SHORT = {
     "spare-rounds": "0",
     "threads": "1",
     "ranks": "2",
+    "environment": "OMP_WAIT_POLICY=passive",  # other tests run next to the ranks
 }
 IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (
     pytest.param(of.name, marks=of.skip) for of in (TORCH, JAX, TENSORFLOW, MXNET)
