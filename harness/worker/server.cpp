@@ -195,8 +195,12 @@ void Server::first_step() {
 }
 
 void Server::require_reset() {
-  if (options_.task == Task::train && !program_->is_op())
-    reject_moments(executable_->state(), program_->optimizer.moments());
+  if (options_.task != Task::train || program_->is_op()) return;
+  std::vector<HostTensor> state = executable_->state();
+  std::erase_if(state, [&](const HostTensor& tensor) {  // what was set did not survive
+    return std::ranges::find(parameters_, tensor.name, &HostTensor::name) != parameters_.end();
+  });
+  reject_moments(state, program_->optimizer.moments());
 }
 
 Timed Server::timed() const {

@@ -65,6 +65,14 @@ def test_the_check_finds_mistakes_of_the_plain_adapter() -> None:
         assert "adapters as they are: 1 of 1 ok" in found
 
 
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_another_backend_evaluates_from_the_state_that_a_run_left() -> None:
+    found = run_mutants("--backends", "numpy", "--only", "EvaluatesTheBatchBefore")
+    if "not set up" not in found:
+        assert "mistakes: 1 of 1 found" in found
+        assert "adapters as they are: 1 of 1 ok" in found
+
+
 def test_the_check_finds_mistakes_in_front_of_onednn() -> None:
     bridge = PROGRAM.parent / "tests/mutants/onednn_bridge.so"
     if not bridge.exists():

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-constexpr double run_seconds = 1;    // of the steps of one replay
+constexpr double run_seconds = 1;  // of the steps of one replay
 constexpr double start_seconds = 60;
 constexpr int nudged_runs = 1;
 
