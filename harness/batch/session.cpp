@@ -22,8 +22,8 @@ constexpr std::int64_t min_rows = 131'072;               // schedule rows of a f
 constexpr std::int64_t endless = std::int64_t{1} << 50;  // number of steps of a single op
 constexpr std::size_t max_plans = 64;                    // plans that a fork that counts steps reads
 constexpr std::int64_t save_every_ns = 1'000'000'000;
-// Readings of results: how many are kept, how many come first in any case, one in how many steps is drawn, and what share of the time they may take, in
-// the timed blocks and in the warm-up. Those of a single op are between its blocks.
+// Readings of results: how many are kept, how many come first in any case, one in how many steps is drawn, and what share
+// of the time they may take, in the timed blocks and in the warm-up. Those of a single op are between its blocks.
 constexpr std::size_t max_readings = 64, first_readings = 3;
 constexpr std::uint64_t steps_per_reading = 8;
 constexpr double timed_share = 0.0025, warm_up_share = 0.1, between_share = 0.02;

@@ -196,11 +196,7 @@ void Server::first_step() {
 
 void Server::require_reset() {
   if (options_.task != Task::train || program_->is_op()) return;
-  std::vector<HostTensor> state = executable_->state();
-  std::erase_if(state, [&](const HostTensor& tensor) {  // what was set did not survive
-    return std::ranges::find(parameters_, tensor.name, &HostTensor::name) != parameters_.end();
-  });
-  reject_moments(state, program_->optimizer.moments());
+  reject_moments(executable_->state(), program_->optimizer.moments(), parameters_);
 }
 
 Timed Server::timed() const {
@@ -230,14 +226,15 @@ protocol::Event Server::run() {
   };
   last_step_ = train(*executable_, session, timed(), tell, program_->generated());
   session.close();
-  if (request_->hand_over) write_safetensors(folder_ / "results/state.safetensors", executable_->state());
+  protocol::Memory memory = executable_->memory();  // before the results are copied
+  std::vector<HostTensor> left = program_->is_op() ? executable_->results() : executable_->state();
+  if (request_->hand_over) write_safetensors(folder_ / "results/state.safetensors", left);
   // The results of a single op are the state after a run: read them here, so that no caller can skip it.
   protocol::Ran ran{
-      executable_->memory(),
+      std::move(memory),
       backend_.info().settings,
       {},
-      digest(program_->is_op() ? executable_->results()
-                               : common_state(executable_->state(), *program_, options_.world))};
+      digest(program_->is_op() ? std::move(left) : common_state(std::move(left), *program_, options_.world))};
   if (options_.profile) ran.operators = executable_->operator_times();
   return ran;
 }

@@ -31,7 +31,6 @@ using protocol::Verb;
 
 constexpr double run_seconds = 1;  // of the steps of one replay
 constexpr double start_seconds = 60;
-constexpr int nudged_runs = 1;
 
 // Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
 struct Player {
@@ -147,11 +146,11 @@ std::vector<double> losses_of(const ClockFile& clock) {
 
 // Each element of each parameter is off by up to 1e-6 of its value: what the roundings of some steps add up to. Elements
 // that are zero (biases) are off by as much of 0.1.
-void nudge_parameters(const fs::path& file, std::uint64_t seed) {
+void nudge_parameters(const fs::path& file) {
   constexpr double share = 1e-6, for_zero = 0.1;
   std::vector<HostTensor> tensors = read_safetensors(file);
   for (HostTensor& tensor : tensors) {
-    Philox random(seed, "replay/" + tensor.name);
+    Philox random(1, "replay/" + tensor.name);
     for (float& value : tensor.as<float>()) {
       const double size = value == 0 ? for_zero : std::abs(static_cast<double>(value));
       value = static_cast<float>(value + share * size * random.uniform(-1, 1));
@@ -179,19 +178,15 @@ const Replay* Replays::first_steps(const Cell& cell, const Program& program, std
   const fs::path folder = folder_ / "replay";
   const Played asked{.seed = seed, .clock = single_steps(steps)};
   write_folder(folder, cell, program, player, asked, context);
-  kept_ = {key, steps, {player.backend->name, losses_of(played(folder, cell, player, context)), {}}};
+  kept_ = {key, steps, {losses_of(played(folder, cell, player, context)), {}}};
   std::vector<double>& spread = spread_[of_program];
   if (spread.size() < kept_.replay.losses.size()) {
-    spread.assign(kept_.replay.losses.size(), 0);
-    for (int run = 1; run <= nudged_runs; ++run) {
-      write_folder(folder, cell, program, player, asked, context);
-      nudge_parameters(folder / "parameters.safetensors", static_cast<std::uint64_t>(run));
-      const std::vector<double> other = losses_of(played(folder, cell, player, context));
-      spread.resize(std::min(spread.size(), other.size()));
-      for (std::size_t i = 0; i < spread.size(); ++i)
-        spread[i] =
-            std::max({spread[i], i > 0 ? spread[i - 1] : 0, std::abs(other[i] - kept_.replay.losses[i])});
-    }
+    write_folder(folder, cell, program, player, asked, context);
+    nudge_parameters(folder / "parameters.safetensors");
+    const std::vector<double> other = losses_of(played(folder, cell, player, context));
+    spread.assign(std::min(other.size(), kept_.replay.losses.size()), 0);
+    for (std::size_t i = 0; i < spread.size(); ++i)
+      spread[i] = std::max(i > 0 ? spread[i - 1] : 0, std::abs(other[i] - kept_.replay.losses[i]));
   }
   kept_.replay.losses.resize(std::min(kept_.replay.losses.size(), spread.size()));
   kept_.replay.spread = spread;

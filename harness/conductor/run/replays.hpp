@@ -22,7 +22,6 @@ struct ForkContext;
 
 // The losses after each of the first steps of a run.
 struct Replay {
-  std::string backend;           // that computed them
   std::vector<double> losses{};  // fewer than asked if the time ended
   // How far apart the losses are, at most up to that step, if all parameters are off by up to 1e-6.
   std::vector<double> spread{};

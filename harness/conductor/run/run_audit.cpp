@@ -28,10 +28,6 @@ constexpr double max_evaluation_seconds =
 
 bool draws_masks(const Program& program) { return !program.training.with_role(Role::mask).empty(); }
 
-bool trains(const Cell& cell, const Program& program) {
-  return cell.axes.task == Task::train && !program.is_op();
-}
-
 fs::path handed_state(const fs::path& folder) { return folder / "results/state.safetensors"; }
 
 // Why the file is not the state whose digest the worker reported; empty if it is.
@@ -126,7 +122,7 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, c
 }  // namespace
 
 bool hands_over(const Cell& cell, const Program& program) {
-  if (!cell.check || !trains(cell, program) || cell.axes.ranks() > 1) return false;
+  if (!cell.check || !cell.has_loss() || cell.axes.ranks() > 1) return false;
   std::int64_t bytes = 0;
   for (const Role role : {Role::parameter, Role::state})
     for (const ValueId id : program.training.with_role(role))
@@ -142,7 +138,7 @@ RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& for
   // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
   audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
                         cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
-  audit.own_loader = trains(cell, program) && cell.axes.loader == LoaderKind::native;
+  audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
   if (has_run_results(program, cell.axes.task))
     audit.results = context.exams.ask_of_run(cell, program, fork, folder);
   return audit;
@@ -151,7 +147,7 @@ RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& for
 void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fork& fork,
                    const fs::path& folder, const ForkContext& context) {
   if (audit.results) context.exams.answer(*audit.results, cell, program, context);
-  if (!trains(cell, program) || context.replays == nullptr) return;
+  if (!cell.has_loss() || context.replays == nullptr) return;
   try {
     add_first_steps(audit, cell, program, fork, context);
     if (!hands_over(cell, program) || !(fork.round == 0 || chosen_of_later_forks(std::random_device()())))
