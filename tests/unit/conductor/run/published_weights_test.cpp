@@ -44,11 +44,12 @@ PublishedNetwork tiny_network() {
   return network;
 }
 
-struct File {
+// What --weights names, in a folder of its own.
+struct Named {
   TemporaryFolder folder;
-  std::filesystem::path path = folder / "tiny.safetensors";
+  std::filesystem::path path;
 
-  explicit File(const std::vector<HostTensor>& tensors) { write_safetensors(path, tensors); }
+  explicit Named(const char* name) : path(folder / name) {}
   PublishedWeights read() const {
     const std::vector<PublishedNetwork> networks{tiny_network()};
     return {path, networks};
@@ -60,6 +61,12 @@ struct File {
       return error.what();
     }
     return "read";
+  }
+};
+
+struct File : Named {
+  explicit File(const std::vector<HostTensor>& tensors) : Named("tiny.safetensors") {
+    write_safetensors(path, tensors);
   }
 };
 
@@ -128,27 +135,12 @@ TEST(PublishedWeights, OfHalfPrecisionBecomeF32) {
 }
 
 // A model in two files and its index.
-struct Sharded {
-  TemporaryFolder folder;
-  std::filesystem::path index = folder / "model.safetensors.index.json";
-
-  explicit Sharded(
-      const std::string& map = R"("fc.weight": "1.safetensors", "norm.weight": "2.safetensors")") {
+struct Sharded : Named {
+  explicit Sharded(const std::string& map = R"("fc.weight": "1.safetensors", "norm.weight": "2.safetensors")")
+      : Named("model.safetensors.index.json") {
     write_safetensors(folder / "1.safetensors", std::vector{tensor("fc.weight", {4, 3}, 10)});
     write_safetensors(folder / "2.safetensors", std::vector{tensor("norm.weight", {4}, 50)});
-    write_atomically(index, R"({"metadata": {"total_size": 64}, "weight_map": {)" + map + "}}", false);
-  }
-  PublishedWeights read() const {
-    const std::vector<PublishedNetwork> networks{tiny_network()};
-    return {index, networks};
-  }
-  std::string reason() const {
-    try {
-      read();
-    } catch (const IoError& error) {
-      return error.what();
-    }
-    return "read";
+    write_atomically(path, R"({"metadata": {"total_size": 64}, "weight_map": {)" + map + "}}", false);
   }
 };
 
@@ -159,7 +151,7 @@ TEST(PublishedWeights, OfSeveralFilesAreReadByTheirIndex) {
   weights.put_into(parameters, tiny_network().tensors);
   EXPECT_EQ(parameters[0].bytes, tensor("", {4, 3}, 10).bytes);
   EXPECT_EQ(parameters[1].bytes, tensor("", {4}, 50).bytes);
-  EXPECT_EQ(weights.file().name, model.index.string());
+  EXPECT_EQ(weights.file().name, model.path.string());
   std::int64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(model.folder.path()))
     bytes += static_cast<std::int64_t>(entry.file_size());
@@ -180,7 +172,7 @@ TEST(PublishedWeights, AreRefusedIfTheIndexNamesOtherFiles) {
     EXPECT_THAT(Sharded(fmt::format(R"("fc.weight": "{}")", name)).reason(),
                 HasSubstr("not the name of a file next to the index"));
   const Sharded other;
-  write_atomically(other.index, R"({"architectures": ["BertModel"]})", false);
+  write_atomically(other.path, R"({"architectures": ["BertModel"]})", false);
   EXPECT_THAT(other.reason(), HasSubstr("weight_map"));
 }
 
