@@ -2,6 +2,7 @@
 // that it left, and what its framework's own loader gives.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,6 +29,8 @@ struct ReportedLoss {
 struct Replayed {
   std::string name;  // "replay/<steps>", "evaluation/<split>/loss"
   double reported = 0, computed = 0, allowed = 0;
+
+  bool within() const { return std::abs(reported - computed) <= allowed; }  // false if one is not a number
 };
 
 struct RunAudit {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-constexpr double run_seconds = 1;  // of the steps of one replay
+constexpr double run_seconds = 0.5;  // of the steps of one replay
 constexpr double start_seconds = 60;
 
 // Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
@@ -167,31 +167,38 @@ std::string program_key(const Cell& cell, const Program& program, const Player& 
 
 }  // namespace
 
-const Replay* Replays::first_steps(const Cell& cell, const Program& program, std::uint64_t seed,
-                                   std::int64_t steps, const ForkContext& context) {
+std::vector<double> Replays::first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
+                                          std::int64_t steps, const ForkContext& context) {
   const Player player = player_of(cell, program, context);
-  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return nullptr;
-  const std::string of_program = program_key(cell, program, player);
-  const std::string key = fmt::format("{} {}", of_program, seed);
+  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return {};
+  const std::string key = fmt::format("{} {}", program_key(cell, program, player), seed);
   const std::lock_guard lock(mutex_);
-  if (kept_.key == key && kept_.asked >= steps) return &kept_.replay;
+  if (kept_.key == key && kept_.asked >= steps) return kept_.losses;
   const fs::path folder = folder_ / "replay";
-  const Played asked{.seed = seed, .clock = single_steps(steps)};
-  write_folder(folder, cell, program, player, asked, context);
-  kept_ = {key, steps, {losses_of(played(folder, cell, player, context)), {}}};
-  std::vector<double>& spread = spread_[of_program];
-  if (spread.size() < kept_.replay.losses.size()) {
-    write_folder(folder, cell, program, player, asked, context);
+  write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(steps)}, context);
+  kept_ = {key, steps, losses_of(played(folder, cell, player, context))};
+  fs::remove_all(folder);
+  return kept_.losses;
+}
+
+std::vector<double> Replays::spread(const Cell& cell, const Program& program, std::uint64_t seed,
+                                    std::int64_t steps, const ForkContext& context) {
+  const std::vector<double> losses = first_losses(cell, program, seed, steps, context);
+  if (losses.empty()) return {};
+  const Player player = player_of(cell, program, context);
+  const std::lock_guard lock(mutex_);
+  std::vector<double>& spread = spread_[program_key(cell, program, player)];
+  if (spread.size() < losses.size()) {
+    const fs::path folder = folder_ / "replay";
+    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(steps)}, context);
     nudge_parameters(folder / "parameters.safetensors");
     const std::vector<double> other = losses_of(played(folder, cell, player, context));
-    spread.assign(std::min(other.size(), kept_.replay.losses.size()), 0);
+    fs::remove_all(folder);
+    spread.assign(std::min(other.size(), losses.size()), 0);
     for (std::size_t i = 0; i < spread.size(); ++i)
-      spread[i] = std::max(i > 0 ? spread[i - 1] : 0, std::abs(other[i] - kept_.replay.losses[i]));
+      spread[i] = std::max(i > 0 ? spread[i - 1] : 0, std::abs(other[i] - losses[i]));
   }
-  kept_.replay.losses.resize(std::min(kept_.replay.losses.size(), spread.size()));
-  kept_.replay.spread = spread;
-  fs::remove_all(folder);
-  return &kept_.replay;
+  return spread;
 }
 
 Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,

@@ -20,24 +20,22 @@ namespace assay {
 
 struct ForkContext;
 
-// The losses after each of the first steps of a run.
-struct Replay {
-  std::vector<double> losses{};  // fewer than asked if the time ended
-  // How far apart the losses are, at most up to that step, if all parameters are off by up to 1e-6.
-  std::vector<double> spread{};
-};
-
 // Several threads may use it at a time.
 class Replays {
  public:
   // folder: for cell folders; created on first use.
   explicit Replays(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The first `steps` steps of a cell that trains without masks, with the parameters and batches of a seed. Cells that
-  // differ only in their backend share a replay, if it is another backend's than theirs. Null if no backend can replay
-  // the cell, or if its own loader chooses the batches. The pointer is valid until the next call.
-  const Replay* first_steps(const Cell& cell, const Program& program, std::uint64_t seed, std::int64_t steps,
-                            const ForkContext& context);
+  // The losses after each of the first `steps` steps of a cell that trains without masks, with the parameters and
+  // batches of a seed; fewer if the time ended. Cells that differ only in their backend share a replay, if it is another
+  // backend's than theirs. Empty if no backend can replay the cell, or if its own loader chooses the batches.
+  std::vector<double> first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
+                                   std::int64_t steps, const ForkContext& context);
+
+  // How far apart these losses are, at most up to that step, if all parameters are off by up to 1e-6. The seed of the
+  // first call for a program is that of all: another replay costs as much as the first.
+  std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed, std::int64_t steps,
+                             const ForkContext& context);
 
   // What a backend of ours computes from a state (parameters, running statistics, moments).
   struct FromState {
@@ -53,13 +51,13 @@ class Replays {
   struct Kept {
     std::string key;
     std::int64_t asked = 0;
-    Replay replay{};
+    std::vector<double> losses{};
   };
 
   std::filesystem::path folder_;
   std::mutex mutex_;
   Kept kept_;                                          // the last: the backends of a round follow each other
-  std::map<std::string, std::vector<double>> spread_;  // by program, of the first round
+  std::map<std::string, std::vector<double>> spread_;  // by program
 };
 
 }  // namespace assay

@@ -17,13 +17,21 @@ namespace {
 constexpr std::int64_t rows_of_a_batch = 2;
 // A network's batches: with as many slots as usual, cells of one round have the same question, and share the answer.
 constexpr std::int64_t most_slots = 16;
-// Operands of a single op may be large, and their results too.
+// Operands of a single op may be large, and their results too; so may be the work of the oracle.
 constexpr std::int64_t most_sets = 2;
+// Of one row: the oracle needs a tenth of a second for as much, and computes each row several times.
+constexpr double many_flops = 1e9;
 
 std::int64_t all_steps_of(const Fork& fork) {
   std::int64_t steps = 0;
   for (const Block& block : fork.blocks) steps += block.steps;
   return steps;
+}
+
+bool is_large(const Program& program, std::int64_t batch) {
+  double flops = 0;
+  for (const Node& node : program.inference.nodes()) flops += cost(program.inference, node).flops;
+  return program.is_op() || flops > many_flops * static_cast<double>(batch);
 }
 
 // Some of 0 to count - 1, ascending.
@@ -81,7 +89,7 @@ RunResults question_of_run(const Cell& cell, const Program& program, const Fork&
   RunResults asked{.exam = exam, .rows = drawn(batch, rows_of_a_batch, Philox(seed, "run/rows"))};
   if (resident) {
     const std::int64_t slots = cell.measure.resident_batches, last = last_step % slots;
-    asked.slots = drawn(slots, program.is_op() ? most_sets : most_slots, Philox(seed, "run/slots"));
+    asked.slots = drawn(slots, is_large(program, batch) ? most_sets : most_slots, Philox(seed, "run/slots"));
     if (std::ranges::find(asked.slots, last) == asked.slots.end()) {
       asked.slots.back() = last;
       std::ranges::sort(asked.slots);
