@@ -22,4 +22,9 @@ struct CoreReading {
 // could not be placed on one of them, or if other work kept them too busy to measure.
 std::optional<CoreReading> read_cores(const std::vector<int>& processors);
 
+// Time of a fixed chain of dependent multiplications on this thread's processor, the shortest of several: the speed of a
+// core, which two processors that give themselves one name do not share. Other work on the machine hardly changes it,
+// because a hardware thread next to it leaves most of a dependent chain's time unused. Takes about 5 ms.
+double loop_seconds();
+
 }  // namespace assay

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/encode.hpp"
+#include "harness/machine/core_probe.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
@@ -60,9 +61,18 @@ Json cpu_info(const fs::path& root) {
   if (!flags) flags = field_of(described, "Features");
   utsname system{};
   uname(&system);
+  // On Arm the kernel names an implementer and its part instead of a vendor and a family.
+  const auto either = [&](const char* name, const char* on_arm) {
+    const auto found = field_of(described, name);
+    return encode(found ? found : field_of(described, on_arm));
+  };
   Json out = topology_info();
   out.update({{"model", encode(field_of(described, "model name"))},
-              {"vendor", encode(field_of(described, "vendor_id"))},
+              {"vendor", either("vendor_id", "CPU implementer")},
+              {"family", either("cpu family", "CPU architecture")},
+              {"model_number", either("model", "CPU part")},
+              {"stepping", either("stepping", "CPU revision")},
+              {"loop_seconds", loop_seconds()},
               {"microcode", encode(field_of(described, "microcode"))},
               {"architecture", system.machine},
               {"allowed", allowed()},

@@ -12,14 +12,15 @@
 
 namespace assay {
 
-// Strict JSON: {"host", "kernel", "os", "cpu": {"model", "vendor", "architecture", "logical", "allowed",
-// "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets", "caches" (hardware_info.hpp), "smt",
-// "governor", "driver", "boost", "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total",
-// "huge_pages", "huge_pages_defrag"}, "virtualised", "control_group": {"version", "cpu_quota",
-// "memory_limit"}, "address_randomisation", "load_average", "clock": {"source", "name", "resolution_ns",
-// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp), "unsteady": [{"what", "remedy"}]}. A value that the machine
-// does not report is null. Units: bytes, Hz, ns. Reads files below `root` (tests pass their own), except for
-// the topology, which hwloc reads, and the GPUs, which NVML reads. Takes some milliseconds.
+// Strict JSON: {"host", "kernel", "os", "cpu": {"model", "vendor", "family", "model_number", "stepping",
+// "architecture", "logical", "allowed", "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets",
+// "caches" (hardware_info.hpp), "loop_seconds" (core_probe.hpp), "smt", "governor", "driver", "boost",
+// "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total", "huge_pages", "huge_pages_defrag"},
+// "virtualised", "control_group": {"version", "cpu_quota", "memory_limit"}, "address_randomisation",
+// "load_average", "clock": {"source", "name", "resolution_ns", "cost_ns"}, "nvml", "gpus" (hardware_info.hpp),
+// "unsteady": [{"what", "remedy"}]}. A value that the machine does not report is null. Units: bytes, Hz, ns, s.
+// Reads files below `root` (tests pass their own), except for the topology, which hwloc reads, and the GPUs, which
+// NVML reads. Takes some 10 ms.
 nlohmann::json environment(const std::filesystem::path& root = "/");
 
 // Total bytes of the highest-level caches in `environment`: operands must be larger to come from memory. 32

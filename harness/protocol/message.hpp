@@ -59,6 +59,7 @@ using Settings = std::map<std::string, std::string>;  // as observed
 // A vendor library as the process loaded it.
 struct Library {
   std::string name{}, version{}, path{};
+  bool under_test = false;
 };
 inline Description describe(Of<Library>) {
   return fields(
@@ -66,7 +67,12 @@ inline Description describe(Of<Library>) {
       field("version", &Library::version,
             "`3.2.0`, with its build if it has one; else `build-id` and the linker's id of the file.")
           .optional(),
-      field("path", &Library::path, "Path of the shared object; empty if linked statically.").optional());
+      field("path", &Library::path, "Path of the shared object; empty if linked statically.").optional(),
+      field("under_test", &Library::under_test,
+            "Set by the harness for its own files: the worker's program and what is in its backend's folder, and the "
+            "harness's libraries. `assay compare` judges these, so it does not hold a change of them against the "
+            "comparison.")
+          .left_out_by_default());
 }
 
 struct OperatorTime {

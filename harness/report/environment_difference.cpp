@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/io/sha256.hpp"
@@ -33,14 +34,6 @@ Json gpu_models(const Json& environment) {
 }
 
 }  // namespace
-
-std::optional<std::string> machine_fingerprint(const Json& environment) {
-  const Json model = field_at(environment, "/cpu/model"), allowed = field_at(environment, "/cpu/allowed");
-  if (!model.is_string() || !allowed.is_number()) return std::nullopt;
-  const Json key{model, field_at(environment, "/cpu/architecture"), allowed,
-                 field_at(environment, "/control_group/cpu_quota"), gpu_models(environment)};
-  return sha256(key.dump(-1, ' ', true, Json::error_handler_t::replace)).substr(0, 12);
-}
 
 const Json& machine_of(const Report& report, const CellReport& cell) {
   const std::vector<Json>& all = report.environments;
@@ -83,35 +76,81 @@ struct ComparedField {
   const char* what;
   const char* pointer;
   bool hard;
-  const char* of_each = nullptr;  // for a list: compare only this field of each entry
+  DifferenceKind kind = DifferenceKind::system;
+  // For a list: compare only these fields of each entry; an empty name stands for the entry itself. The order of the
+  // entries does not matter.
+  std::vector<const char*> of_each{};
+  bool is_new = false;  // reports of earlier versions do not have it
 };
 constexpr const char* gpu_driver = "the GPUs' driver";
+constexpr const char* processor_model = "/cpu/model";
+constexpr const char* loop_seconds_at = "/cpu/loop_seconds";
+constexpr double max_speed_difference = 0.10;
+
 // Never compare a host name, a frequency or an uptime: they make one machine look like many.
-constexpr ComparedField compared_rows[] = {
-    {"the processor", "/cpu/model", true},
-    {"its architecture", "/cpu/architecture", true},
-    {"the logical CPUs that may be used", "/cpu/allowed", true},
-    {"the GPUs", "/gpus", true, "/model"},
-    {"the container's share of processors", "/control_group/cpu_quota", true},
-    {"the frequency governor", "/cpu/governor", false},
-    {"the boost of the clock", "/cpu/boost", false},
-    {gpu_driver, "/nvml/driver", false},
-    {"the kernel", "/kernel", false},
-    {"the operating system", "/os", false},
-    {"address randomisation", "/address_randomisation", false},
-    {"huge pages", "/memory/huge_pages", false},
-};
+const std::vector<ComparedField>& compared_rows() {
+  using enum DifferenceKind;
+  static const std::vector<ComparedField> rows{
+      {"the processor", processor_model, true, processor},
+      {"its vendor", "/cpu/vendor", true, processor},
+      {"its family", "/cpu/family", true, processor, {}, true},
+      {"the number of its model", "/cpu/model_number", true, processor, {}, true},
+      {"its stepping", "/cpu/stepping", true, processor, {}, true},
+      {"its architecture", "/cpu/architecture", true, processor},
+      {"its instruction sets", "/cpu/instruction_sets", true, processor, {""}},
+      {"its caches", "/cpu/caches", true, processor, {"level", "type", "bytes", "shared_by"}},
+      {"the logical CPUs that may be used", "/cpu/allowed", true, cpus},
+      {"the container's share of processors", "/control_group/cpu_quota", true, cpus},
+      {"the GPUs", "/gpus", true, gpu, {"model"}},
+      {"the microcode", "/cpu/microcode", false},
+      {"the frequency governor", "/cpu/governor", false},
+      {"the boost of the clock", "/cpu/boost", false},
+      {gpu_driver, "/nvml/driver", false, driver},
+      {"the kernel", "/kernel", false},
+      {"the operating system", "/os", false},
+      {"address randomisation", "/address_randomisation", false},
+      {"huge pages", "/memory/huge_pages", false},
+  };
+  return rows;
+}
 
 std::string shown(const Json& value) {
   if (value.is_null()) return "not known";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+bool has(const Json& environment, const ComparedField& field) {
+  return environment.contains(Json::json_pointer(field.pointer));
+}
+
 Json compared(const Json& environment, const ComparedField& field) {
   Json value = field_at(environment, field.pointer);
-  if (!field.of_each || !value.is_array()) return value;
-  for (Json& entry : value) entry = field_at(entry, field.of_each);
+  if (field.of_each.empty() || !value.is_array()) return value;
+  for (Json& entry : value) {
+    if (!entry.is_object()) continue;
+    Json kept = Json::array();
+    for (const char* name : field.of_each) kept.push_back(field_at(entry, fmt::format("/{}", name).c_str()));
+    entry = kept.size() == 1 ? Json(kept.front()) : std::move(kept);
+  }
+  std::sort(value.begin(), value.end());
   return value;
+}
+
+std::optional<double> number_at(const Json& document, const char* pointer) {
+  const Json value = field_at(document, pointer);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+std::optional<EnvironmentDifference> speed_difference(const Json& base, const Json& current) {
+  const auto was = number_at(base, loop_seconds_at), is = number_at(current, loop_seconds_at);
+  if (!was || !is || !(*was > 0) || !(*is > 0)) return std::nullopt;
+  if (std::max(*was / *is, *is / *was) <= 1 + max_speed_difference) return std::nullopt;
+  const auto text = [](double seconds) { return fmt::format("{:.3g} us", 1e6 * seconds); };
+  return EnvironmentDifference{.what = "the time of a fixed loop on its processor",
+                               .base = text(*was),
+                               .current = text(*is),
+                               .hard = true,
+                               .kind = DifferenceKind::speed};
 }
 
 std::set<std::string> ids(const Report& report) {
@@ -126,17 +165,30 @@ bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
   });
 }
 
-// Versions of "<backend>" and "<backend>: <library>", for the cells in `shared`.
-std::map<std::string, std::string> versions(const Report& report, const std::set<std::string>& shared) {
-  std::map<std::string, std::string> found;
+struct Loaded {
+  std::set<std::string> versions;  // a process may load several files of one name
+  LibraryOrigin origin = LibraryOrigin::given;
+};
+// By backend and library; the backend itself has no library name. Of the cells in `shared`.
+using LoadedLibraries = std::map<std::pair<std::string, std::string>, Loaded>;
+
+LoadedLibraries loaded(const Report& report, const std::set<std::string>& shared) {
+  LoadedLibraries found;
   for (const CellReport& cell : report.cells) {
     if (!shared.contains(cell.id) || cell.status != Status::ok) continue;
-    found[cell.axes.backend] = cell.backend_version;
-    for (const Json& library : cell.libraries)
-      if (library.contains("name") && library.contains("version"))
-        found[fmt::format("{}: {}", cell.axes.backend, shown(library["name"]))] = shown(library["version"]);
+    found[{cell.axes.backend, ""}].versions.insert(cell.backend_version);
+    for (const Json& library : cell.libraries) {
+      if (!library.contains("name") || !library.contains("version")) continue;
+      Loaded& one = found[{cell.axes.backend, shown(library["name"])}];
+      one.versions.insert(shown(library["version"]));
+      one.origin = origin_of(library);
+    }
   }
   return found;
+}
+
+std::string text_of(const std::pair<std::string, std::string>& name) {
+  return name.second.empty() ? name.first : fmt::format("{}: {}", name.first, name.second);
 }
 
 std::set<std::string> shared_ids(const Report& base, const Report& current) {
@@ -169,27 +221,60 @@ std::vector<EnvironmentDifference> differences_of_cells(const Report& base, cons
 
 }  // namespace
 
+LibraryOrigin origin_of(const Json& library) {
+  // What a C or C++ program and Python load besides the libraries that compute.
+  static const std::set<std::string, std::less<>> of_the_system{
+      "libc",     "libm",      "libdl",   "libpthread", "librt",    "libutil",     "libresolv", "libcrypt", "libgcc_s",
+      "libstdc++", "libz",      "libzstd", "libbz2",     "liblzma",  "libcrypto",   "libssl",    "libffi",   "libuuid",
+      "libexpat", "libsqlite3", "libfmt",  "libjpeg",    "libhwloc", "libreadline", "libtinfo",  "libudev",  "libcap"};
+  const Json name = field_at(library, "/name"), under_test = field_at(library, "/under_test");
+  const std::string text = name.is_string() ? name.get<std::string>() : std::string();
+  const bool ours = under_test.is_boolean()
+                        ? under_test.get<bool>()
+                        : text.starts_with("assay-worker-") || text.starts_with("libassay_");
+  if (ours) return LibraryOrigin::under_test;
+  return of_the_system.contains(text) || text.starts_with("ld-linux") || text.starts_with("libnss_")
+             ? LibraryOrigin::system
+             : LibraryOrigin::given;
+}
+
 std::vector<std::string> compared_fields() {
-  std::vector<std::string> pointers;
-  for (const ComparedField& field : compared_rows) pointers.emplace_back(field.pointer);
+  std::vector<std::string> pointers{loop_seconds_at};
+  for (const ComparedField& field : compared_rows()) pointers.emplace_back(field.pointer);
   return pointers;
+}
+
+std::optional<std::string> machine_fingerprint(const Json& environment) {
+  if (!field_at(environment, processor_model).is_string() || !field_at(environment, "/cpu/allowed").is_number())
+    return std::nullopt;
+  Json key = Json::array();
+  for (const ComparedField& field : compared_rows())
+    if (field.hard) key.push_back(compared(environment, field));
+  return sha256(key.dump(-1, ' ', true, Json::error_handler_t::replace)).substr(0, 12);
 }
 
 std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
   std::vector<EnvironmentDifference> found;
-  for (const ComparedField& field : compared_rows) {
+  for (const ComparedField& field : compared_rows()) {
+    const bool lacks = field.is_new && has(base, field) != has(current, field);
     const Json was = compared(base, field), is = compared(current, field);
-    if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
+    const bool nobody_knows = std::string_view(field.pointer) == processor_model && was.is_null() && is.is_null();
+    if (was != is || nobody_knows)
+      found.push_back({field.what, shown(was), shown(is), field.hard && !lacks, field.kind});
   }
+  if (auto speed = speed_difference(base, current)) found.push_back(std::move(*speed));
   return found;
 }
 
 std::map<std::string, std::string> identity_of(const Report& report) {
   const std::set<std::string> all = ids(report);
   const bool on_cuda = any_on_cuda(report, all);
-  std::map<std::string, std::string> found = versions(report, all);
-  for (const ComparedField& field : compared_rows)
-    if (field.hard || (on_cuda && field.what == std::string_view(gpu_driver)))
+  std::map<std::string, std::string> found;
+  for (const auto& [name, library] : loaded(report, all))
+    found[text_of(name)] = fmt::format("{}", fmt::join(library.versions, " and "));
+  for (const ComparedField& field : compared_rows())
+    if ((field.hard && (has(report.environment, field) || !field.is_new)) ||
+        (on_cuda && field.kind == DifferenceKind::driver))
       found[field.what] = shown(compared(report.environment, field));
   if (const Json commit = field_at(report.run, "/commit"); !commit.is_null())
     found["the commit of the program"] = shown(commit);
@@ -203,20 +288,29 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
   const auto shared = shared_ids(base, current);
   if (any_on_cuda(current, shared)) {
     for (EnvironmentDifference& difference : found)
-      if (difference.what == gpu_driver) difference.hard = true;
+      if (difference.kind == DifferenceKind::driver) difference.hard = true;
   }
-  const auto was = versions(base, shared), is = versions(current, shared);
-  for (const auto& [what, version] : was) {
-    const auto other = is.find(what);
-    if (other != is.end() && other->second != version)
-      found.push_back({"the version of " + what, version, other->second, true});
+  const LoadedLibraries was = loaded(base, shared), is = loaded(current, shared);
+  for (const auto& [name, library] : was) {
+    const auto other = is.find(name);
+    if (other == is.end() || other->second.versions == library.versions) continue;
+    const LibraryOrigin origin = std::min(library.origin, other->second.origin);
+    if (origin == LibraryOrigin::under_test) continue;
+    found.push_back({.what = "the version of " + text_of(name),
+                     .base = fmt::format("{}", fmt::join(library.versions, " and ")),
+                     .current = fmt::format("{}", fmt::join(other->second.versions, " and ")),
+                     .hard = origin == LibraryOrigin::given,
+                     .kind = DifferenceKind::libraries,
+                     .backend = name.first,
+                     .library = name.second});
   }
   const auto style = [](const Report& report) {
     const Json value = field_at(report.run, "/settings/fork_style");
     return value.is_null() ? std::string("fresh") : shown(value);
   };
   if (style(base) != style(current))
-    found.push_back({"whether forks share a process", style(base), style(current), true});
+    found.push_back({"whether forks share a process", style(base), style(current), true,
+                     DifferenceKind::fork_style});
   const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
   if (built(base) != built(current))
     found.push_back({"whether the sources had local changes", built(base), built(current), false});

@@ -13,10 +13,9 @@
 
 namespace assay {
 
-// Twelve hexadecimal digits of the stable properties that times depend on: processor, architecture, the
-// number of logical CPUs that may be used, the container's share of them, and the models of the GPUs. Never a
-// host name, a frequency or an uptime: they make one machine look like many. Nothing if the processor is
-// unknown: two unknown machines are not the same one.
+// Twelve hexadecimal digits of the stable properties that times depend on: the hard fields of machine_differences(),
+// except for measured ones. Never a host name, a frequency or an uptime: they make one machine look like many. Nothing if
+// the processor is unknown: two unknown machines are not the same one.
 std::optional<std::string> machine_fingerprint(const nlohmann::json& environment);
 
 // The machine that the cell ran on: the report's, or of a merged report the one that the cell names.
@@ -32,26 +31,51 @@ nlohmann::json field_at(const nlohmann::json& document, const char* pointer);
 // "12 CPUs of an Intel(R) Xeon(R) ...": for people.
 std::string machine_text(const nlohmann::json& environment);
 
+enum class DifferenceKind {
+  processor,  // which one it is
+  speed,      // measured, of a fixed loop
+  cpus,       // how many of them may be used
+  gpu,
+  driver,      // of the GPUs
+  libraries,   // a framework's or vendor's version, or the system's
+  fork_style,  // whether forks share a process
+  system       // the rest: a warning
+};
+
 struct EnvironmentDifference {
-  std::string what;  // "cpu.model", "onednn: oneDNN"
+  std::string what;  // "the processor", "the version of onednn: oneDNN"
   std::string base, current;
   bool hard = false;  // true: the times are not comparable; false: a warning
+  DifferenceKind kind = DifferenceKind::system;
+  std::string backend{}, library{};  // of kind `libraries`
   bool operator==(const EnvironmentDifference&) const = default;
 };
 
-// Hard: the models of CPU and GPU, the processors that may be used, the version of a backend or of a library
-// that a cell of both reports loaded, the fork style, and the GPUs' driver if a cell of both ran on cuda. A
-// value that is missing in both reports is equal; one that is missing in one report is "not known" and
-// differs. For a merged report the machines of every two cells with the same id are compared. Soft: kernel, governor, and whether the build was dirty. Threads and precision are axes: cells
+// Where a library that a worker loaded is from.
+enum class LibraryOrigin {
+  under_test,  // this project's, or the backend's own: what a comparison judges
+  given,       // a framework, a vendor's library, a math library, an OpenMP runtime
+  system       // what every program needs: the C library and its like
+};
+// `library`: an entry of CellReport::libraries. Reports of earlier versions do not have the field `under_test`; there the
+// name decides.
+LibraryOrigin origin_of(const nlohmann::json& library);
+
+// Hard: the processor (vendor, family, model, stepping, instruction sets, caches), the number of processors that may be
+// used, the GPUs, a measured speed that differs by over 10 %, the version of a backend or of a given library that a cell
+// of both reports loaded, the fork style, and the GPUs' driver if a cell of both ran on cuda. Soft: kernel, microcode,
+// governor, system libraries, whether the build was dirty, and a field that a report of an earlier version does not have.
+// A library under test is not a difference. A machine that does not know its processor is not the same as any other. For
+// a merged report the machines of every two cells with the same id are compared. Threads and precision are axes: cells
 // that differ in them have different ids and are never paired.
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current);
 
 // The same as values, by name: the hard fields of the machine, the versions of backends and libraries, the
-// commit of the program, and whether its sources had changes. Missing fields of the machine are "not known";
-// other missing values are left out.
+// commit of the program, and whether its sources had changes. Measured and missing values are left out.
 std::map<std::string, std::string> identity_of(const Report& report);
 
-// Differences of the machines only, from the values of machine/environment.
+// Differences of the machines only, from the values of machine/environment. Every comparison of machines uses it: of
+// reports, baselines, calibrations, and of a report with the machine that resumes it.
 std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,
                                                        const nlohmann::json& current);
 // The fields that machine_differences() looks at, as JSON pointers.

@@ -203,7 +203,10 @@ class AbRun {
     }
     sort_by_attention(comparison.cells);
     comparison.environment = machine_differences(outcome.a.environment, machine());
-    std::erase_if(comparison.environment, [](const auto& difference) { return !difference.hard; });
+    // Both sides of a round have the same speed of the machine.
+    std::erase_if(comparison.environment, [](const auto& difference) {
+      return !difference.hard || difference.kind == DifferenceKind::speed;
+    });
     outcome.rounds = rounds_;
     outcome.seconds = seconds_since(begin_);
     outcome.out_of_time = out_of_time_;

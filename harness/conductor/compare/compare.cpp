@@ -169,8 +169,7 @@ int Comparison::count(Verdict verdict) const {
 }
 
 bool Comparison::comparable() const {
-  return overlooked.contains(Overlooked::environment) ||
-         std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
+  return std::ranges::all_of(environment, [&](const auto& one) { return overlooked.covers(one); });
 }
 
 std::string summary_line(const Comparison& comparison) {

@@ -22,7 +22,7 @@ struct CompareSettings {
   std::string metric;  // empty: main_metric() of each cell
   std::string filter;  // see is_wanted()
   BreakageSettings breakage;
-  std::set<Overlooked> overlooked{};
+  Allowed overlooked{};
   // From a calibration, by metric. Empty: not calibrated.
   std::map<std::string, RunSpreads, std::less<>> between_runs{};
 };
@@ -34,10 +34,10 @@ struct Comparison {
   std::vector<EnvironmentDifference> environment;
   double threshold = 0, confidence = 0, cell_confidence = 0;
   int judged = 0;  // cells with statistics
-  std::set<Overlooked> overlooked{};
+  Allowed overlooked{};
 
   int count(Verdict verdict) const;
-  // The environments have no hard difference, or it is overlooked.
+  // The environments have no hard difference that is not overlooked.
   bool comparable() const;
 };
 

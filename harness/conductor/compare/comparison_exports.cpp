@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/printers.hpp"
@@ -88,10 +90,18 @@ Table environment_table(const Comparison& comparison) {
         {{one.what},
          {one.base},
          {one.current},
-         {one.hard ? "times are not comparable" : "a warning", one.hard ? Tone::bad : Tone::doubtful}});
-  if (!comparison.comparable())
-    table.notes.push_back(
-        "Compare anyway with --allow environment, or measure both on one machine with `assay ab`.");
+         {!one.hard                               ? "a warning"
+          : comparison.overlooked.covers(one) ? "overlooked"
+                                              : "times are not comparable",
+          comparison.overlooked.covers(one) ? Tone::doubtful : Tone::bad}});
+  if (!comparison.comparable()) {
+    std::set<std::string> words;
+    for (const EnvironmentDifference& one : comparison.environment)
+      if (!comparison.overlooked.covers(one)) words.insert(allowing(one));
+    table.notes.push_back(fmt::format(
+        "Renew the baseline, measure both on one machine with `assay ab`, or compare anyway with --allow {}.",
+        fmt::join(words, ",")));
+  }
   return table;
 }
 
@@ -209,7 +219,11 @@ Json comparison_json(const Comparison& comparison, int exit_code) {
     counts[verdict] = counts.value(verdict, 0) + 1;
   }
   for (const EnvironmentDifference& one : comparison.environment)
-    environment.push_back({{"what", one.what}, {"base", one.base}, {"new", one.current}, {"hard", one.hard}});
+    environment.push_back({{"what", one.what},
+                           {"base", one.base},
+                           {"new", one.current},
+                           {"hard", one.hard},
+                           {"allow", one.hard ? Json(allowing(one)) : Json(nullptr)}});
   return {{"schema", "assay-comparison/1"},
           {"threshold", comparison.threshold},
           {"confidence", comparison.confidence},
@@ -248,7 +262,7 @@ std::string comparison_junit(const Comparison& comparison) {
 std::string comparison_annotations(const Comparison& comparison) {
   std::string out;
   for (const EnvironmentDifference& one : comparison.environment)
-    if (one.hard)
+    if (!comparison.overlooked.covers(one))
       out += annotation("error", "environments are not comparable",
                         fmt::format("{}: {} in the baseline, {} now", one.what, one.base, one.current));
   for (const CellVerdict& cell : comparison.cells)

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/table.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
@@ -107,7 +109,76 @@ std::string of_flags(const Side& base, const Side& current) {
   return {};
 }
 
+Overlooked word_for(DifferenceKind kind) {
+  switch (kind) {
+    case DifferenceKind::processor:
+      return Overlooked::processor;
+    case DifferenceKind::speed:
+      return Overlooked::speed;
+    case DifferenceKind::cpus:
+      return Overlooked::cpus;
+    case DifferenceKind::gpu:
+      return Overlooked::gpu;
+    case DifferenceKind::driver:
+      return Overlooked::driver;
+    case DifferenceKind::libraries:
+      return Overlooked::libraries;
+    case DifferenceKind::fork_style:
+      return Overlooked::settings;
+    case DifferenceKind::system:
+      return Overlooked::environment;
+  }
+  return Overlooked::environment;
+}
+
 }  // namespace
+
+Allowed Allowed::parse(const std::vector<std::string>& given) {
+  constexpr std::string_view of_libraries = "libraries:";
+  Allowed allowed;
+  for (const std::string& word : given) {
+    if (word.starts_with(of_libraries) && word.size() > of_libraries.size()) {
+      allowed.libraries_.insert(word.substr(of_libraries.size()));
+      continue;
+    }
+    const auto what = from_word<Overlooked>(word);
+    if (!what) {
+      const std::vector<std::string> known(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
+      throw ConfigError(fmt::format("[compare] --allow got '{}'{}: must be one of {}, or libraries:NAME", word,
+                                    suggestion(word, known), list_of_words<Overlooked>()));
+    }
+    allowed.whole_.insert(*what);
+  }
+  return allowed;
+}
+
+bool Allowed::covers(const EnvironmentDifference& one) const {
+  if (!one.hard || contains(Overlooked::environment) || contains(word_for(one.kind))) return true;
+  return one.kind == DifferenceKind::libraries &&
+         (libraries_.contains(one.backend) || libraries_.contains(one.library));
+}
+
+void Allowed::require_known(const std::vector<const Report*>& reports) const {
+  if (libraries_.empty()) return;
+  std::set<std::string> known;
+  for (const Report* report : reports)
+    for (const CellReport& cell : report->cells) {
+      known.insert(cell.axes.backend);
+      for (const Json& library : cell.libraries)
+        if (const Json name = field_at(library, "/name"); name.is_string()) known.insert(name.get<std::string>());
+    }
+  for (const std::string& name : libraries_)
+    if (!known.contains(name))
+      throw ConfigError(fmt::format(
+          "[compare] --allow libraries:{}: no cell of the reports has a backend or library of that name{}", name,
+          suggestion(name, std::vector<std::string>(known.begin(), known.end()))));
+}
+
+std::string allowing(const EnvironmentDifference& one) {
+  std::string word(to_string(word_for(one.kind)));
+  if (one.kind == DifferenceKind::libraries) word += ":" + one.backend;
+  return word;
+}
 
 std::map<std::string, std::string> measured_as(const Side& side) {
   std::map<std::string, std::string> found;
@@ -127,7 +198,7 @@ std::map<std::string, std::string> measured_as(const Side& side) {
   return found;
 }
 
-std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked) {
+std::string doubt_about(const Side& base, const Side& current, const Allowed& overlooked) {
   std::string doubt;
   const auto ask = [&](Overlooked what, auto question) {
     if (doubt.empty() && !overlooked.contains(what)) doubt = question(base, current);

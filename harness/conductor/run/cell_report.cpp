@@ -1,6 +1,8 @@
 #include "harness/conductor/run/cell_report.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -57,6 +59,25 @@ void take_earlier(CellReport& row, const Report& earlier) {
   }
 }
 
+void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDescription& backend) {
+  namespace fs = std::filesystem;
+  const auto real = [](const fs::path& path) {
+    std::error_code error;
+    const fs::path found = fs::weakly_canonical(path, error);
+    return error ? path : found;
+  };
+  const fs::path folder = real(backend.folder);
+  for (protocol::Library& library : libraries) {
+    if (library.path.empty()) continue;
+    const fs::path path = real(library.path), inside = path.lexically_relative(folder);
+    const bool in_folder = !folder.empty() && !inside.empty() && *inside.begin() != "..";
+    const bool installed = std::ranges::any_of(inside, [](const fs::path& part) {
+      return part == "site-packages" || part == "dist-packages";
+    });
+    library.under_test = (in_folder && !installed) || path.filename().string().starts_with("libassay_");
+  }
+}
+
 void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.backend_version = hello.version_of_backend;
   // Sorted, because a process lists them in the order of its memory, which is random.
@@ -65,6 +86,7 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   nlohmann::json loaded = nlohmann::json::array();
   for (const auto& library : libraries) {
     loaded.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
+    if (library.under_test) loaded.back()["under_test"] = true;
   }
   // The earlier forks used the libraries that the row has now.
   if (row.libraries != loaded) {

@@ -18,6 +18,7 @@
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/core_watch.hpp"
 #include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/quality.hpp"
@@ -621,6 +622,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       result = say({second}, at_end);
     }
     outcome.hello = result.hello;
+    if (outcome.hello) mark_under_test(outcome.hello->libraries, *cell.backend);
     if (result.compiled && !fork.resident)
       warn_of_compile_time(fork, result.compiled->seconds, spent.compile);
     take_over(fork, result);

@@ -28,7 +28,8 @@ class Machine : public ::testing::Test {
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("assay-machine-" + std::to_string(::getpid()));
     write("proc/cpuinfo",
-          "processor\t: 0\nvendor_id\t: Somebody\nmodel name\t: A processor\nflags\t\t: sse4_2 avx2 fpu "
+          "processor\t: 0\nvendor_id\t: Somebody\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A processor\n"
+          "stepping\t: 1\nflags\t\t: sse4_2 avx2 fpu "
           "hypervisor\n");
     write("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:   8 kB\nSwapTotal:      4 kB\n");
     write("proc/loadavg", "1.50 0.75 0.25 1/2 3\n");
@@ -66,6 +67,11 @@ TEST_F(Machine, is_described_by_its_files) {
   const json told = environment(root_);
   EXPECT_EQ(told["os"], "A Linux 1.0");
   EXPECT_EQ(told["cpu"]["model"], "A processor");
+  EXPECT_EQ(told["cpu"]["vendor"], "Somebody");
+  EXPECT_EQ(told["cpu"]["family"], "25");
+  EXPECT_EQ(told["cpu"]["model_number"], "17");
+  EXPECT_EQ(told["cpu"]["stepping"], "1");
+  EXPECT_GT(told["cpu"]["loop_seconds"], 0);
   EXPECT_EQ(told["cpu"]["logical"], 8);
   EXPECT_EQ(told["cpu"]["cores"], 4);
   EXPECT_EQ(told["cpu"]["sockets"], 2);

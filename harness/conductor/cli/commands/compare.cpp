@@ -33,18 +33,6 @@ struct CompareOptions {
   std::vector<std::string> allow;
 };
 
-std::set<Overlooked> overlooked(const std::vector<std::string>& allow) {
-  std::set<Overlooked> found;
-  for (const std::string& name : allow) {
-    const auto word = from_word<Overlooked>(name);
-    if (!word)
-      throw UsageError(
-          fmt::format("compare: --allow got '{}': must be one of {}", name, list_of_words<Overlooked>()));
-    found.insert(*word);
-  }
-  return found;
-}
-
 std::optional<fs::path> calibration_of(const CompareOptions& options, const std::string& fingerprint) {
   if (options.calibration == "none") return std::nullopt;
   if (!options.calibration.empty()) return options.calibration;
@@ -120,12 +108,13 @@ int compare_reports(const CompareOptions& options) {
   settings.metric = options.verdict.metric();
   settings.filter = options.filter;
   settings.breakage = options.verdict.breakage();
-  settings.overlooked = overlooked(options.allow);
+  settings.overlooked = Allowed::parse(options.allow);
   const auto reports = load_two(options.base, options.current);
   if (!reports.base) {
     warn(reports.why);
     return not_comparable;
   }
+  settings.overlooked.require_known({&*reports.base, &reports.current});
   const std::string note = take_calibration(settings, options, reports.current);
   Comparison comparison = compare(*reports.base, reports.current, settings);
   comparison.notes.push_back(note);
@@ -157,7 +146,8 @@ void add_compare(CLI::App& app, Context& context) {
       ->type_name("FILE");
   CLI::Option* allow = command
                            ->add_option("--allow", options->allow,
-                                        fmt::format("Findings that do not fail the comparison: {}",
+                                        fmt::format("Findings that do not fail the comparison: {}; libraries:NAME "
+                                                    "for those of one backend, or one library",
                                                     list_of_words<Overlooked>()))
                            ->delimiter(',')
                            ->type_name("WHAT,...");

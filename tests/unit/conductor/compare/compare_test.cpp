@@ -217,17 +217,52 @@ TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
   Report elsewhere = base;
   elsewhere.environment["cpu"]["model"] = "another";
   EXPECT_EQ(exit_code(compare(base, elsewhere, {})), 5);
-  CompareSettings meant;
-  meant.overlooked = {Overlooked::environment};
-  EXPECT_NE(exit_code(compare(base, elsewhere, meant)), 5);
+  const auto code_with = [&](const Report& current, const char* word) {
+    CompareSettings meant;
+    meant.overlooked = Allowed::parse({word});
+    return exit_code(compare(base, current, meant));
+  };
+  EXPECT_NE(code_with(elsewhere, "environment"), 5);
+  EXPECT_NE(code_with(elsewhere, "processor"), 5);
+  EXPECT_EQ(code_with(elsewhere, "libraries"), 5);
   Report newer = base;
   newer.cells[0].libraries[0]["version"] = "1.1";
   const Comparison comparison = compare(base, newer, {});
   ASSERT_EQ(comparison.environment.size(), 1U);
   EXPECT_EQ(comparison.environment[0].what, "the version of onednn: onednn");
+  EXPECT_EQ(allowing(comparison.environment[0]), "libraries:onednn");
+  EXPECT_NE(code_with(newer, "libraries"), 5);
+  EXPECT_NE(code_with(newer, "libraries:onednn"), 5);
+  EXPECT_EQ(code_with(newer, "libraries:torch"), 5);
+  EXPECT_EQ(code_with(newer, "processor"), 5);
   Report unknown = base;
   unknown.environment["cpu"].erase("model");
   EXPECT_FALSE(compare(base, unknown, {}).comparable());
+}
+
+TEST(Compare, JudgesARebuiltWorkerInsteadOfRefusingIt) {
+  const auto built = [](const char* id, double step_seconds) {
+    Report report = report_of({lenet(step_seconds)});
+    report.cells[0].libraries.push_back({{"name", "worker"}, {"version", id}, {"under_test", true}});
+    return report;
+  };
+  EXPECT_EQ(exit_code(compare(built("build-id 1", 2e-3), built("build-id 2", 2.6e-3), {})), 3);
+}
+
+TEST(Allowed, RefusesUnknownWordsWithASuggestion) {
+  const auto message = [](const char* word) -> std::string {
+    try {
+      Allowed::parse({word});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_THAT(message("procesor"), HasSubstr("processor"));
+  EXPECT_THAT(message("libraries:"), HasSubstr("must be one of"));
+  const Report report = report_of({lenet(2e-3)});
+  EXPECT_NO_THROW(Allowed::parse({"libraries:onednn"}).require_known({&report}));
+  EXPECT_THROW(Allowed::parse({"libraries:onedn"}).require_known({&report}), ConfigError);
 }
 
 TEST(Compare, FewForksFailAndSayHowManyItTakes) {

@@ -1,0 +1,148 @@
+#include "harness/report/environment_difference.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/report/report_json.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+Json machine() {
+  return {{"cpu",
+           {{"model", "AMD EPYC"},
+            {"vendor", "AuthenticAMD"},
+            {"family", "25"},
+            {"model_number", "17"},
+            {"stepping", "1"},
+            {"architecture", "x86_64"},
+            {"allowed", 2},
+            {"microcode", "0xa"},
+            {"loop_seconds", 300e-6},
+            {"instruction_sets", {"avx2", "fma"}},
+            {"caches",
+             {{{"level", 1}, {"type", "Data"}, {"bytes", 32768}, {"shared_by", 1}, {"count", 2}},
+              {{"level", 3}, {"type", "Unified"}, {"bytes", 33554432}, {"shared_by", 2}, {"count", 1}}}}}},
+          {"control_group", {{"cpu_quota", nullptr}}},
+          {"gpus", Json::array()}};
+}
+
+struct Change {
+  const char* name;
+  void (*apply)(Json&);
+  bool hard;
+  DifferenceKind kind;
+};
+class OtherMachine : public ::testing::TestWithParam<Change> {};
+
+TEST_P(OtherMachine, IsOneDifferenceOfItsKind) {
+  Json other = machine();
+  GetParam().apply(other);
+  const auto found = machine_differences(machine(), other);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].hard, GetParam().hard) << found[0].what;
+  EXPECT_EQ(found[0].kind, GetParam().kind) << found[0].what;
+  const bool measured = GetParam().kind == DifferenceKind::speed;
+  EXPECT_EQ(machine_fingerprint(machine()) != machine_fingerprint(other), GetParam().hard && !measured);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, OtherMachine,
+    ::testing::Values(
+        Change{"Family", [](Json& m) { m["cpu"]["family"] = "26"; }, true, DifferenceKind::processor},
+        Change{"ModelNumber", [](Json& m) { m["cpu"]["model_number"] = "2"; }, true, DifferenceKind::processor},
+        Change{"Stepping", [](Json& m) { m["cpu"]["stepping"] = "0"; }, true, DifferenceKind::processor},
+        Change{"Vendor", [](Json& m) { m["cpu"]["vendor"] = "GenuineIntel"; }, true, DifferenceKind::processor},
+        Change{"Caches", [](Json& m) { m["cpu"]["caches"][0]["bytes"] = 49152; }, true, DifferenceKind::processor},
+        Change{"CacheSharing", [](Json& m) { m["cpu"]["caches"][1]["shared_by"] = 1; }, true,
+               DifferenceKind::processor},
+        Change{"InstructionSets", [](Json& m) { m["cpu"]["instruction_sets"].push_back("avx_vnni"); }, true,
+               DifferenceKind::processor},
+        Change{"Cpus", [](Json& m) { m["cpu"]["allowed"] = 4; }, true, DifferenceKind::cpus},
+        Change{"Quota", [](Json& m) { m["control_group"]["cpu_quota"] = 1.5; }, true, DifferenceKind::cpus},
+        Change{"Gpu", [](Json& m) { m["gpus"].push_back({{"model", "A Card"}}); }, true, DifferenceKind::gpu},
+        Change{"Speed", [](Json& m) { m["cpu"]["loop_seconds"] = 340e-6; }, true, DifferenceKind::speed},
+        Change{"Microcode", [](Json& m) { m["cpu"]["microcode"] = "0xb"; }, false, DifferenceKind::system}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(MachineDifferences, IgnoreTheOrderOfListsAndSmallDifferencesOfSpeed) {
+  Json other = machine();
+  std::ranges::reverse(other["cpu"]["instruction_sets"]);
+  std::ranges::reverse(other["cpu"]["caches"]);
+  other["cpu"]["loop_seconds"] = 320e-6;
+  EXPECT_THAT(machine_differences(machine(), other), IsEmpty());
+  EXPECT_EQ(machine_fingerprint(machine()), machine_fingerprint(other));
+}
+
+TEST(MachineDifferences, WarnOfWhatAnEarlierReportDoesNotHave) {
+  Json earlier = machine();
+  for (const char* name : {"family", "model_number", "stepping", "loop_seconds"}) earlier["cpu"].erase(name);
+  const auto found = machine_differences(earlier, machine());
+  ASSERT_EQ(found.size(), 3U);
+  for (const EnvironmentDifference& one : found) {
+    EXPECT_FALSE(one.hard) << one.what;
+    EXPECT_EQ(one.base, "not known");
+  }
+  EXPECT_THAT(machine_differences(earlier, earlier), IsEmpty());
+}
+
+TEST(MachineDifferences, TwoUnknownProcessorsAreNotTheSame) {
+  const Json unknown = {{"cpu", {{"allowed", 2}}}};
+  const auto found = machine_differences(unknown, unknown);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].hard);
+}
+
+// Both call themselves "AMD EPYC", with 2 processors.
+TEST(MachineDifferences, SeparateTheProcessorsOfTheShippedSamples) {
+  const auto sample = [](const char* name) {
+    return read_report(std::string(ASSAY_SOURCE_DIR "/results/samples/") + name);
+  };
+  const Report one = sample("paltenghi-b/report.json.gz"), other = sample("paltenghi-c/report.json.gz"),
+               third = sample("paltenghi-b/five-epochs.json.gz");
+  const auto is_processor = [](const EnvironmentDifference& difference) {
+    return difference.hard && difference.kind == DifferenceKind::processor;
+  };
+  EXPECT_TRUE(std::ranges::any_of(machine_differences(one.environment, other.environment), is_processor));
+  EXPECT_NE(machine_fingerprint(one.environment), machine_fingerprint(other.environment));
+  EXPECT_EQ(machine_fingerprint(other.environment), machine_fingerprint(third.environment));
+}
+
+Report with_library(Json library) {
+  Report report;
+  report.run = {{"dirty", false}};
+  report.environment = machine();
+  report.cells = {test::sample_cell("onednn", "graph", 2e-3, 6)};
+  report.cells[0].libraries = Json::array({std::move(library)});
+  return report;
+}
+
+TEST(EnvironmentDifferences, JudgeALibraryByWhereItIsFrom) {
+  const auto differences = [](Json library) {
+    const Report base = with_library(library);
+    library["version"] = "build-id 2";
+    return environment_differences(base, with_library(library));
+  };
+  EXPECT_THAT(differences({{"name", "worker"}, {"version", "build-id 1"}, {"under_test", true}}), IsEmpty());
+  for (const char* earlier : {"assay-worker-onednn", "libassay_batch"})
+    EXPECT_THAT(differences({{"name", earlier}, {"version", "build-id 1"}}), IsEmpty()) << earlier;
+  const auto given = differences({{"name", "oneDNN"}, {"version", "3.1"}});
+  ASSERT_EQ(given.size(), 1U);
+  EXPECT_TRUE(given[0].hard);
+  EXPECT_EQ(given[0].backend, "onednn");
+  EXPECT_EQ(given[0].library, "oneDNN");
+  const auto system = differences({{"name", "libm"}, {"version", "build-id 1"}});
+  ASSERT_EQ(system.size(), 1U);
+  EXPECT_FALSE(system[0].hard);
+  EXPECT_EQ(differences({{"name", "libassay_batch"}, {"version", "1"}, {"under_test", false}}).size(), 1U)
+      << "the field takes precedence over the name";
+}
+
+}  // namespace
+}  // namespace assay
