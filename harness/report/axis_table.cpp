@@ -57,7 +57,7 @@ std::deque<Axis> make_table() {
       {.option =
            {"mode", axis, text, "NAME,...", "",
             "Execution mode: eager, graph or the backend's own; all of them; or best: the fastest mode "
-            "and layout in a trial of one fork each (default: the mode that the backend recommends, and "
+            "and layout of a search in paired rounds (default: the mode that the backend recommends, and "
             "next to other backends also the bare mode of a vendor's library)"},
        .field = &Axes::mode,
        .identity = always,

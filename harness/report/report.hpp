@@ -180,8 +180,9 @@ struct Work {
 // A mode and layout of the same backend that was faster than the cell's in a trial of --mode best.
 struct BetterSetting {
   std::string mode{}, layout{};
-  double ratio = 1;    // its step time over that of the cell's setting, in that trial
-  std::string date{};  // date of the trial: ISO 8601, UTC
+  double ratio = 1;                        // its step time over that of the cell's setting, in that trial
+  std::optional<double> lower{}, upper{};  // of the ratio; absent in older reports
+  std::string date{};                      // date of the trial: ISO 8601, UTC
   bool operator==(const BetterSetting&) const = default;
 };
 

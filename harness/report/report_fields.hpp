@@ -429,6 +429,8 @@ inline Description describe(Of<BetterSetting>) {
       field("layout", &BetterSetting::layout, "Layout of its activations."),
       field("ratio", &BetterSetting::ratio, "Its step time over that of the cell's mode and layout.")
           .at_least(0),
+      field("lower", &BetterSetting::lower, "Lower bound of the ratio.").at_least(0).left_out_by_default(),
+      field("upper", &BetterSetting::upper, "Upper bound, below 1.").at_least(0).left_out_by_default(),
       field("date", &BetterSetting::date, "Date of the trial: ISO 8601, UTC."));
 }
 

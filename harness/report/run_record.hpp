@@ -97,14 +97,28 @@ inline Description describe(Of<SessionRecord>) {
 struct TriedRecord {
   std::string mode{}, layout{};
   std::optional<double> step_time{};
+  std::int64_t forks = 0;
+  std::optional<double> ratio{}, lower{}, upper{};
   std::string reason{};
 };
 inline Description describe(Of<TriedRecord>) {
-  return fields("tried", "One fork of a mode and layout, unchecked.",
-                field("mode", &TriedRecord::mode, "Mode of the backend."),
-                field("layout", &TriedRecord::layout, "Layout of its activations."),
-                field("step_time", &TriedRecord::step_time, "Seconds; null if it could not run."),
-                field("reason", &TriedRecord::reason, "Why it could not run.").left_out_by_default());
+  return fields(
+      "tried", "The forks of a mode and layout in the search.",
+      field("mode", &TriedRecord::mode, "Mode of the backend."),
+      field("layout", &TriedRecord::layout, "Layout of its activations."),
+      field(
+          "step_time", &TriedRecord::step_time,
+          "Seconds: the median of the forks that others did not disturb; null if it could not run or was wrong."),
+      field("forks", &TriedRecord::forks, "Their number, with disturbed ones.").left_out_by_default(),
+      field("ratio", &TriedRecord::ratio,
+            "Its step time over that of the first one, in the rounds that both share.")
+          .left_out_by_default(),
+      field("lower", &TriedRecord::lower,
+            "Lower bound of the ratio; the bounds hold for all pairs of the work together with 98 %.")
+          .left_out_by_default(),
+      field("upper", &TriedRecord::upper, "Upper bound.").left_out_by_default(),
+      field("reason", &TriedRecord::reason, "Why it could not run, or what was wrong.")
+          .left_out_by_default());
 }
 struct BestRecord {
   std::string backend{}, work{};
@@ -115,7 +129,7 @@ inline Description describe(Of<BestRecord>) {
                 field("backend", &BestRecord::backend, "Its name."),
                 field("work", &BestRecord::work, "The title of the group."),
                 field("tried", &BestRecord::tried,
-                      "The fastest first, which was measured. Those without a time come last."));
+                      "The chosen one first, which was measured. Those without a time come last."));
 }
 
 // A part of a run: `--shard index/count` measures only its cells.

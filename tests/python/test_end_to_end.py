@@ -43,11 +43,10 @@ def test_the_best_mode_is_found_and_remembered(tmp_path: Path, monkeypatch: pyte
     assert cell["axes"]["mode"] == fast["mode"]
     assert "better" not in cell
     other = run(tmp_path / "s.json", *short, "--mode", slow["mode"])
-    ratio = fast["step_time"] / slow["step_time"]
-    # A trial that other processes disturbed is not remembered.
-    remembered = any((tmp_path / "cache").glob("best/*.json"))
-    assert ("better" in other) == (remembered and ratio < 0.98)
-    assert other.get("better", {"ratio": ratio})["ratio"] == pytest.approx(ratio)
+    # Only if the interval shows it: others may have disturbed all rounds of the search.
+    assert ("better" in other) == (slow.get("lower", 0) > 1)
+    if "better" in other:
+        assert other["better"]["ratio"] == pytest.approx(1 / slow["ratio"])
 
 
 @numpy_only

@@ -263,11 +263,12 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
       table.notes.push_back(
           fmt::format("{}: the library has no primitive for {}: plain loops compute all or part of them.",
                       short_name(cell), ops));
-    if (cell.better)
-      table.notes.push_back(fmt::format("{}: mode {}, layout {} took {} of the time in a trial here on {}.",
-                                        short_name(cell), cell.better->mode, cell.better->layout,
-                                        format_significant(cell.better->ratio),
-                                        cell.better->date.substr(0, 10)));
+    // Older reports have a ratio of two single forks, which shows nothing.
+    if (const auto& better = cell.better; better && better->lower && better->upper)
+      table.notes.push_back(fmt::format(
+          "{}: mode {}, layout {} took {} [{}, {}] of the time in a search here on {}.", short_name(cell),
+          better->mode, better->layout, format_significant(better->ratio), format_significant(*better->lower),
+          format_significant(*better->upper), better->date.substr(0, 10)));
     if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
       table.notes.push_back(fmt::format(
           "{} was fed by its framework's own loader in a different order: not bit-equal to cells with "

@@ -1,7 +1,6 @@
 #include "harness/conductor/run/best_mode.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -9,12 +8,15 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/config/options.hpp"
+#include "harness/conductor/run/best_search.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -27,20 +29,24 @@ bool is_searched(const Axis& axis) { return axis.name() == "mode" || axis.name()
 // The part of the id that all candidates of a work share.
 std::string work_id(const Axes& axes) { return cell_id_without(axes, is_searched); }
 
-// The step time of the fastest undisturbed fork; of the fastest fork if all were disturbed.
-std::optional<double> step_of(const CellReport& row) {
-  std::optional<double> quiet, any;
-  for (const Fork& fork : row.forks) {
-    const auto time = fork.status == Status::ok ? fork_time(fork) : std::nullopt;
-    if (!time) continue;
-    any = std::min(any.value_or(time->step_seconds), time->step_seconds);
-    if (!is_disturbed(fork)) quiet = std::min(quiet.value_or(time->step_seconds), time->step_seconds);
+std::vector<TriedRecord> tried_of(const std::vector<std::size_t>& work, const Report& report) {
+  const std::vector<std::optional<TrialRatio>> ratios = ratios_to_first(work, report);
+  std::vector<TriedRecord> found;
+  for (std::size_t n = 0; n < work.size(); ++n) {
+    const CellReport& row = report.cells[work[n]];
+    TriedRecord tried{.mode = row.axes.mode, .layout = row.axes.layout};
+    if (is_eligible(row)) {
+      tried.step_time = trial_step(row);
+      tried.forks = static_cast<std::int64_t>(ok_forks(row).size());
+      tried.ratio = ratios[n]->value;
+      tried.lower = ratios[n]->lower;
+      tried.upper = ratios[n]->upper;
+    } else {
+      tried.reason = row.reason;
+    }
+    found.push_back(std::move(tried));
   }
-  return quiet ? quiet : any;
-}
-
-TriedRecord tried_of(const CellReport& row) {
-  return {.mode = row.axes.mode, .layout = row.axes.layout, .step_time = step_of(row), .reason = row.reason};
+  return found;
 }
 
 // The row that makes only this cell.
@@ -59,44 +65,29 @@ ConfigRow row_of(const RunConfig& config, const Cell& cell) {
 
 }  // namespace
 
-bool is_trial_over(const CellReport& row) {
-  return row.forks.empty() || row.forks.back().status != Status::ok || !is_disturbed(row.forks.back());
-}
-
 RunConfig trial_of(const RunConfig& config) {
+  const RunSettings settings = settings_of(config);
   RunConfig trial = config;
-  trial.override_with({{"forks", {"1"}},
+  trial.override_with({{"forks", {std::to_string(BestSearch::first_rounds(settings))}},
                        {"spare-rounds", {"0"}},
                        {"until", {"forks"}},
                        {"fork-style", {"fresh"}},
-                       {"check", {"false"}},
                        {"roofline", {"false"}}});
   return trial;
 }
 
 BestTrial::BestTrial(const std::vector<Cell>& of_cells, const Report& of_report)
     : cells(of_cells), report(of_report) {
-  std::map<std::string, std::size_t> numbers;  // of each work, in the order of the cells
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!cells[i].candidate) continue;
-    const auto [work, is_new] = numbers.try_emplace(work_id(cells[i].axes), works.size());
-    if (is_new) works.emplace_back();
-    works[work->second].push_back(i);
-  }
-  for (std::vector<std::size_t>& work : works)
-    std::stable_sort(work.begin(), work.end(), [&](std::size_t a, std::size_t b) {
-      const auto left = step_of(report.cells[a]), right = step_of(report.cells[b]);
-      return left && (!right || *left < *right);
-    });
+  for (std::vector<std::size_t>& candidates : candidates_of(cells))
+    works.push_back(in_order(std::move(candidates), report));
 }
 
 std::vector<BestRecord> best_of(const BestTrial& trial) {
   std::vector<BestRecord> found;
   for (const std::vector<std::size_t>& work : trial.works) {
     const Axes& axes = trial.cells[work.front()].axes;
-    BestRecord best{.backend = axes.backend, .work = group_title(axes)};
-    for (const std::size_t i : work) best.tried.push_back(tried_of(trial.report.cells[i]));
-    found.push_back(std::move(best));
+    found.push_back(
+        {.backend = axes.backend, .work = group_title(axes), .tried = tried_of(work, trial.report)});
   }
   return found;
 }
@@ -130,7 +121,7 @@ struct Remembered {
 };
 inline Description describe(Of<Remembered>) {
   return fields("remembered", "A trial.", field("date", &Remembered::date, "ISO 8601, UTC."),
-                field("tried", &Remembered::tried, "The fastest first."));
+                field("tried", &Remembered::tried, "The chosen one first."));
 }
 
 }  // namespace
@@ -138,24 +129,21 @@ inline Description describe(Of<Remembered>) {
 BestMemory::BestMemory(fs::path folder) : folder_(std::move(folder)) {}
 
 fs::path BestMemory::file_of(const CellReport& row, const nlohmann::json& environment) const {
-  const auto cpu = environment.find("cpu");
-  const std::string machine = cpu != environment.end() ? cpu->value("model", nlohmann::json()).dump() : "";
-  return folder_ /
-         (sha256(fmt::format("{}\n{}\n{}", work_id(row.axes), row.backend_version, machine)) + ".json");
+  return folder_ / (sha256(fmt::format("{}\n{}\n{}", work_id(row.axes), row.backend_version,
+                                       machine_fingerprint(environment).value_or(""))) +
+                    ".json");
 }
 
 void BestMemory::keep(const BestTrial& trial) const {
-  const std::vector<CellReport>& rows = trial.report.cells;
+  if (!machine_fingerprint(trial.report.environment)) return;
   for (const std::vector<std::size_t>& work : trial.works) {
-    const CellReport& first = rows[work.front()];
-    const bool settled =
-        std::all_of(work.begin(), work.end(), [&](std::size_t i) { return is_trial_over(rows[i]); });
-    if (!settled || !step_of(first)) continue;
-    Remembered found{.date = utc_now()};
-    for (const std::size_t i : work) found.tried.push_back(tried_of(rows[i]));
+    Remembered found{.date = utc_now(), .tried = tried_of(work, trial.report)};
+    if (std::ranges::none_of(found.tried, [](const TriedRecord& one) { return one.lower.has_value(); }))
+      continue;
     try {
       fs::create_directories(folder_);
-      write_atomically(file_of(first, trial.report.environment), encode(found).dump() + "\n", false);
+      write_atomically(file_of(trial.report.cells[work.front()], trial.report.environment),
+                       encode(found).dump() + "\n", false);
     } catch (const std::runtime_error&) {  // only a cache: the next run tries again
     }
   }
@@ -163,7 +151,7 @@ void BestMemory::keep(const BestTrial& trial) const {
 
 std::optional<BetterSetting> BestMemory::better(const CellReport& row,
                                                 const nlohmann::json& environment) const {
-  constexpr double worth_telling = 0.98;
+  if (!machine_fingerprint(environment)) return std::nullopt;
   const fs::path file = file_of(row, environment);
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::nullopt;
@@ -172,12 +160,15 @@ std::optional<BetterSetting> BestMemory::better(const CellReport& row,
     const auto own = std::find_if(found.tried.begin(), found.tried.end(), [&](const TriedRecord& one) {
       return one.mode == row.axes.mode && one.layout == row.axes.layout;
     });
-    if (own == found.tried.end() || !own->step_time) return std::nullopt;
+    if (own == found.tried.end() || !own->ratio || !own->lower || !own->upper || *own->lower <= 1)
+      return std::nullopt;
     const TriedRecord& best = found.tried.front();
-    if (!best.step_time) return std::nullopt;
-    const double ratio = *best.step_time / *own->step_time;
-    if (!(ratio < worth_telling)) return std::nullopt;
-    return BetterSetting{best.mode, best.layout, ratio, found.date};
+    return BetterSetting{.mode = best.mode,
+                         .layout = best.layout,
+                         .ratio = 1 / *own->ratio,
+                         .lower = 1 / *own->upper,
+                         .upper = 1 / *own->lower,
+                         .date = found.date};
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }

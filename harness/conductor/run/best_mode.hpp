@@ -1,4 +1,4 @@
-// --mode best: tries the modes and layouts of each backend once, and measures the fastest.
+// --mode best: the result of the search among the modes and layouts of each backend, and its memory.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,8 @@
 
 namespace assay {
 
-// Whether the trial of a cell is over: its last fork was undisturbed, or has no time.
-bool is_trial_over(const CellReport& row);
-
-// The config of the trial: one fork of each cell, unchecked. A candidate that is fast because it is wrong
-// fails later, because the cells of the run itself are checked.
+// The config of the search: fresh forks, checked as those of the run, so that a candidate that is fast because it is
+// wrong is not chosen.
 RunConfig trial_of(const RunConfig& config);
 
 // The result of a trial. Borrows the cells and the report; cells and rows have the same order.
@@ -27,16 +24,15 @@ struct BestTrial {
 
   const std::vector<Cell>& cells;
   const Report& report;
-  // The candidates of every work (all axes but mode and layout), as indices: the fastest first, those without
-  // a time last.
+  // The candidates of every work, as indices: the chosen one first, those that cannot be chosen last.
   std::vector<std::vector<std::size_t>> works{};
 };
 
-// The tried settings of each backend, the fastest of each work first.
+// The tried settings of each backend, the chosen one of each work first.
 std::vector<BestRecord> best_of(const BestTrial& trial);
 
-// The config with a row for every remaining cell: the fastest candidate of each work (the first one if none
-// has a time), and the cells of those rows that are not candidates. Rows without the mode `best` are not
+// The config with a row for every remaining cell: the chosen candidate of each work (the first one if none
+// can be chosen), and the cells of those rows that are not candidates. Rows without the mode `best` are not
 // changed.
 RunConfig with_best(const RunConfig& config, const BestTrial& trial);
 
@@ -45,10 +41,10 @@ RunConfig with_best(const RunConfig& config, const BestTrial& trial);
 class BestMemory {
  public:
   explicit BestMemory(std::filesystem::path folder = cache_folder() / "best");
-  // The trial's environment names the machine. Skips works with a disturbed fork.
+  // The trial's environment names the machine. Skips works without an interval.
   void keep(const BestTrial& trial) const;
-  // A setting that took less than 0.98 of the time of the row's own setting; nullopt if none is known for
-  // this version of the backend and this machine.
+  // The chosen setting, if the interval shows that it is faster than the row's own; nullopt also if nothing is
+  // known for this version of the backend and this machine.
   std::optional<BetterSetting> better(const CellReport& row, const nlohmann::json& environment) const;
 
  private:

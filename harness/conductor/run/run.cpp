@@ -10,6 +10,7 @@
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/run/best_mode.hpp"
+#include "harness/conductor/run/best_search.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/pace.hpp"
 #include "harness/conductor/run/published_weights.hpp"
@@ -102,11 +103,9 @@ std::vector<std::string> programs_of(const std::vector<Cell>& cells, const Backe
 
 namespace {
 
-constexpr int max_trials = 3;  // of a mode and layout if they are disturbed
-
-// The request with the fastest mode and layout of each backend instead of `best`.
+// The request with the chosen mode and layout of each backend instead of `best`. Takes at most half of --max-time.
 RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progress& progress,
-                     const Interrupts& interrupts) {
+                     const Interrupts& interrupts, Pace::Clock::time_point begin) {
   RunRequest trial;
   trial.config = trial_of(request.config);
   trial.environment = request.environment;
@@ -115,15 +114,24 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
   Measurement measurement(trial, registry, progress, interrupts);
   measurement.prepare();
   const std::vector<Cell>& cells = measurement.cells();
-  std::vector<PlannedFork> forks;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    if (cells[i].candidate && cells[i].runnable()) forks.push_back({i, 0});
-  progress.note(fmt::format("trying {} modes and layouts, one fork each", forks.size()));
-  progress.plan(static_cast<int>(forks.size()));
-  for (PlannedFork fork : forks) {
-    for (; fork.round < max_trials && interrupts.signal() == 0 && measurement.wanted(fork); ++fork.round) {
+  Pace pace(measurement.settings().max_seconds / 2, begin);
+  BestSearch search(cells, measurement.settings());
+  const auto candidates =
+      std::ranges::count_if(cells, [](const Cell& cell) { return cell.candidate && cell.runnable(); });
+  progress.note(fmt::format("choosing among {} modes and layouts, in shuffled rounds", candidates));
+  int done = 0;
+  while (interrupts.signal() == 0) {
+    const std::vector<PlannedFork> forks = search.next(measurement.report());
+    if (forks.empty() || !pace.can_begin(forks, Pace::Clock::now())) break;
+    progress.plan(done + static_cast<int>(forks.size()));
+    for (const PlannedFork& fork : forks) {
+      if (interrupts.signal() != 0) break;
+      if (search.is_finalist(fork.cell)) measurement.check(fork.cell);
+      if (!measurement.wanted(fork)) continue;
+      const Pace::Clock::time_point start = Pace::Clock::now();
       measurement.time(fork);
-      if (is_trial_over(measurement.report().cells[fork.cell])) break;
+      pace.took(fork.cell, seconds_since(start));
+      ++done;
     }
   }
   const Report report = measurement.finish(interrupts.signal() != 0);
@@ -238,7 +246,8 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   const Pace::Clock::time_point begin = Pace::Clock::now();
   if (request.check_only || !seeks_best(request.config))
     return run_cells(request, registry, progress, interrupts, begin);
-  return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts, begin);
+  return run_cells(find_best(request, registry, progress, interrupts, begin), registry, progress, interrupts,
+                   begin);
 }
 
 }  // namespace assay
