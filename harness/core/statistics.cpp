@@ -43,6 +43,36 @@ double quantile(std::span<const double> values, double p) {
   return order[below] + (position - static_cast<double>(below)) * (order[above] - order[below]);
 }
 
+int values_for_quantile(double p, double confidence) {
+  if (!(p > 0 && p < 1 && confidence > 0 && confidence < 1))
+    throw std::invalid_argument("[values_for_quantile] p or confidence is not in (0, 1)");
+  const auto chance = [p](double n) { return std::pow(p, n) + n * (1 - p) * std::pow(p, n - 1); };
+  double low = 1, high = 2;  // the chance falls with n
+  while (chance(high) > 1 - confidence) high *= 2;
+  while (high - low > 1) {
+    const double middle = std::floor((low + high) / 2);
+    (chance(middle) > 1 - confidence ? low : high) = middle;
+  }
+  return static_cast<int>(high);
+}
+
+std::optional<double> quantile_bound(std::span<const double> values, double p, double confidence) {
+  const auto n = static_cast<double>(values.size());
+  if (n < values_for_quantile(p, confidence)) return std::nullopt;
+  const std::vector<double> order = sorted(values, "[quantile_bound] got no values");
+  // The k + 1 largest values reach the quantile unless at most k lie above it.
+  std::size_t k = 0;
+  double below = 0;  // P(Binomial(n, 1 - p) <= k)
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    const auto i = static_cast<double>(next);
+    below += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) + i * std::log1p(-p) +
+                      (n - i) * std::log(p));
+    if (below > 1 - confidence) break;
+    k = next;
+  }
+  return order[order.size() - 1 - k];
+}
+
 std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
   if (values.size() < min_for_bounds) return std::nullopt;
   const std::vector<double> order = sorted(values, "[median_interval] got no values");

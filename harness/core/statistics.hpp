@@ -20,6 +20,14 @@ double quantile(std::span<const double> values, double p);
 // The narrowest symmetric order-statistic interval with at least `confidence`; nothing with fewer than six
 // values or if no interval attains it.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
+// The smallest of the values that is at least the quantile p of their distribution with `confidence`: an order statistic,
+// exact for independent values of any distribution. At least the second largest of them, so that one value does not
+// decide; nothing with fewer than values_for_quantile() values. p and confidence in (0, 1).
+std::optional<double> quantile_bound(std::span<const double> values, double p, double confidence);
+// The number of values of which the second largest is such a bound: the smallest n with P(Binomial(n, 1 - p) <= 1) <=
+// 1 - confidence. At 99 % it is 64, 662 and 6,636 for the 90th, 99th and 99.9th percentile, the numbers of queries that
+// the early stopping of MLPerf Inference asks.
+int values_for_quantile(double p, double confidence);
 // x with P(N(0, 1) <= x) = p, to 1e-12. p in (0, 1); throws std::invalid_argument.
 double normal_quantile(double p);
 // The same for Student's t with `degrees` degrees of freedom, at least 1, to 1e-9 of the quantile (the

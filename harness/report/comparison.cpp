@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metric_table.hpp"
 #include "harness/report/metrics.hpp"
 
 namespace assay {
@@ -48,6 +51,17 @@ ByRound values_by_round(const CellReport& cell, std::string_view metric) {
   return values;
 }
 
+// See follows_from_seed(): of rounds with one seed and the same values on both sides, the first stays.
+void keep_one_of_each_seed(ByRound& left, const ByRound& right, const CellReport& cell) {
+  std::set<std::tuple<std::uint64_t, double, double>> seen;
+  for (const Fork& fork : cell.forks) {
+    const auto a = left.find(fork.round);
+    const auto b = right.find(fork.round);
+    if (a == left.end() || b == right.end()) continue;
+    if (!seen.emplace(fork.seed, a->second, b->second).second) left.erase(a);
+  }
+}
+
 }  // namespace
 
 ByRound counted_times(const CellReport& cell) {
@@ -85,7 +99,10 @@ std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b
 std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view metric, const CellReport& b,
                                         std::string_view other_metric) {
   if (!ran_together(a, b)) return std::nullopt;
-  return paired(values_by_round(a, metric), values_by_round(b, other_metric));
+  ByRound left = values_by_round(a, metric);
+  const ByRound right = values_by_round(b, other_metric);
+  if (follows_from_seed(metric)) keep_one_of_each_seed(left, right, a);
+  return paired(left, right);
 }
 
 std::optional<PairedRatio> metric_over_rounds(const CellReport& cell, std::string_view metric) {

@@ -51,6 +51,11 @@ const MetricRow* find_metric(std::string_view name);
 // metric.
 Metric described_metric(std::string_view name);
 
+// Whether the metric is a share of samples that were answered rightly.
+inline bool is_accuracy(std::string_view name) { return name.ends_with("_accuracy"); }
+// Whether the metric follows from the seed where a backend repeats its bits. Forks of one seed with one value are then one
+// observation: however many there are, they show nothing of other seeds.
+inline bool follows_from_seed(std::string_view name) { return is_accuracy(name) || name.ends_with("_loss"); }
 // Whether a larger value is better. False for a metric that is not in the table.
 bool higher_is_better(std::string_view name);
 

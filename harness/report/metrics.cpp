@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -54,6 +55,23 @@ Sample first_epoch_time(const Fork& fork) {
   return {fork.compile_seconds + each.front(), ""};
 }
 
+Sample first_epoch_steps(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  return {each.front(), ""};
+}
+
+Sample training_cpu_time(const Fork& fork) {
+  double sum = 0;
+  bool any = false;
+  for (const Block* block : timed_blocks(fork)) {
+    any = any || block->epoch > 0;
+    if (block->epoch > 0) sum += 1e-9 * static_cast<double>(block->cpu_ns);
+  }
+  if (!any) return {{}, "steps were timed, not epochs"};
+  return {sum, ""};
+}
+
 Sample epoch_time(const Fork& fork) {
   const auto each = epochs(fork);
   if (each.empty()) return {{}, "steps were timed, not epochs"};
@@ -84,21 +102,24 @@ Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* f
   return {{}, "evaluated only where epochs are run"};
 }
 
-// A percentile needs enough calls to show the tail beyond it: 1000 for the 99.9th. `task` says whose calls are
-// wanted: the latencies of task decode are those of tokens.
-Sample latency(const Fork& fork, double p, const Axes& axes, Task task) {
+constexpr double percentile_confidence = 0.99;
+
+// A tail needs so many calls that the second largest of them lies beyond it; a median only needs two. `task` says
+// whose calls are wanted: the latencies of task decode are those of tokens. `bounded`: the upper bound of the
+// percentile instead of its estimate.
+Sample latency(const Fork& fork, double p, const Axes& axes, Task task, bool bounded) {
   const bool decodes = axes.task == Task::decode;
   if (decodes != (task == Task::decode) || fork.latencies_ns.empty())
     return {{}, fmt::format("measured only for task {}", to_string(task))};
-  const double wanted = std::round(1 / (1 - p));
-  if (static_cast<double>(fork.latencies_ns.size()) < wanted) {
+  const int wanted = p > 0.5 ? values_for_quantile(p, percentile_confidence) : 2;
+  if (std::ssize(fork.latencies_ns) < wanted) {
     return {{},
-            fmt::format(
-                "{} calls were timed, but this percentile needs {:.0f}: use more --steps or --block-seconds",
-                fork.latencies_ns.size(), wanted)};
+            fmt::format("{} {} were timed, but this percentile needs {}: use more --steps or --block-seconds",
+                        fork.latencies_ns.size(), decodes ? "tokens" : "calls", wanted)};
   }
-  std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
-  return {1e-9 * quantile(values, p), ""};
+  const std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
+  return {1e-9 * (bounded ? quantile_bound(values, p, percentile_confidence).value() : quantile(values, p)),
+          ""};
 }
 
 Sample prefill_time(const Fork& fork) {
@@ -169,6 +190,7 @@ struct Computation {
   // For a rate: the amount that is divided by the step time. The metric divides it by the metric step_time,
   // so that the two agree: the median of an even number of rates would be another number.
   std::optional<Amount> amount{};
+  bool greatest = false;  // the metric is the greatest value of a fork, not the median
 };
 
 double step_of(const Block& block) { return block_seconds(block) / static_cast<double>(block.steps); }
@@ -195,6 +217,20 @@ Sample imbalance(const Fork& fork) {
 Sample start_rss(const Fork& fork) {
   if (fork.host_start_rss == 0) return {{}, "the report has no such value"};
   return {static_cast<double>(fork.host_start_rss), ""};
+}
+
+Sample added_memory(const Fork& fork) {
+  if (fork.host_start_rss == 0) return {{}, "the report has no such value"};
+  return {static_cast<double>(std::max<std::int64_t>(0, fork.host_peak_rss - fork.host_start_rss)), ""};
+}
+
+Sample loader_wait(const Fork& fork, LoaderKind loader) {
+  if (loader == LoaderKind::resident) return {{}, "resident batches are not loaded while timing"};
+  if (loader == LoaderKind::native)
+    return {{}, "a framework's own loader does not report how long it was waited for"};
+  return over_blocks(fork, [](const Block& block) {
+    return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
+  });
 }
 
 Sample page_faults(const Fork& fork) {
@@ -233,17 +269,17 @@ Amount roofline_time(const Work& work, bool op) {
 
 std::vector<Computation> computations(const Axes& axes, const Work& work) {
   const double batch = static_cast<double>(axes.batch);
-  const auto wait = [](const Block& block) {
-    return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
-  };
-  const bool resident = axes.loader == LoaderKind::resident, op = axes.is_op();
+  const bool op = axes.is_op();
   const auto on_gpu = [device = axes.device](Sample (*value)(const Fork&)) {
     return [device, value](const Fork& fork) {
       return device == DeviceKind::cuda ? value(fork) : Sample{{}, "the cell runs on the CPU"};
     };
   };
-  const auto percentile = [axes](double p, Task task) {
-    return [=](const Fork& fork) { return latency(fork, p, axes, task); };
+  const auto percentile = [axes](double p, Task task, bool bounded = false) {
+    return [=](const Fork& fork) { return latency(fork, p, axes, task, bounded); };
+  };
+  const auto worst = [&](const char* name, double p, Task task) {
+    return Computation{.name = name, .sample = percentile(p, task), .greatest = true};
   };
   const auto evaluated = [](DataSplit split, double Evaluation::* field) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
@@ -258,7 +294,9 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       rate("roofline_share", roofline_time(work, op)),
       {"training_time", training_time},
       {"first_epoch_time", first_epoch_time},
+      {"first_epoch_steps_time", first_epoch_steps},
       {"epoch_time", epoch_time},
+      {"training_cpu_time", training_cpu_time},
       {"train_accuracy", evaluated(DataSplit::train, &Evaluation::accuracy)},
       {"first_epoch_accuracy", first_epoch_accuracy},
       {"validation_accuracy", evaluated(DataSplit::validation, &Evaluation::accuracy)},
@@ -270,9 +308,16 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"latency_p90", percentile(0.9, Task::infer)},
       {"latency_p99", percentile(0.99, Task::infer)},
       {"latency_p99.9", percentile(0.999, Task::infer)},
+      {"latency_p90_bound", percentile(0.9, Task::infer, true)},
+      {"latency_p99_bound", percentile(0.99, Task::infer, true)},
+      {"latency_p99.9_bound", percentile(0.999, Task::infer, true)},
+      worst("latency_p90_worst", 0.9, Task::infer),
+      worst("latency_p99_worst", 0.99, Task::infer),
+      worst("latency_p99.9_worst", 0.999, Task::infer),
       {"prefill_time", prefill_time},
       {"token_time_p50", percentile(0.5, Task::decode)},
       {"token_time_p99", percentile(0.99, Task::decode)},
+      worst("token_time_p99_worst", 0.99, Task::decode),
       {"tokens_per_second", [axes](const Fork& fork) { return tokens_per_second(fork, axes); }},
       {"cache_bytes",
        [axes](const Fork& fork) {
@@ -298,15 +343,12 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"gradient_bytes", gradient_bytes},
       {"wire_bytes", wire_bytes},
       {"step_cpu_time", [](const Fork& fork) { return over_blocks(fork, cpu_of); }},
-      {"loader_wait",
-       [=](const Fork& fork) {
-         return resident ? Sample{{}, "resident batches are not loaded while timing"}
-                         : over_blocks(fork, wait);
-       }},
+      {"loader_wait", [loader = axes.loader](const Fork& fork) { return loader_wait(fork, loader); }},
       {"cpu_utilisation", [threads = static_cast<double>(axes.threads_of_all_ranks())](
                               const Fork& fork) { return cpu_utilisation(fork, threads); }},
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
       {"host_start_rss", start_rss},
+      {"host_added_memory", added_memory},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
       {"installed_size", [](const Fork& fork) { return memory(fork, "installed_size"); }},
       {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},
@@ -330,8 +372,22 @@ Metric over_forks(const Computation& row, const std::vector<const Fork*>& forks)
     }
     values.push_back(*sample.value);
   }
-  metric.value = median(values);
+  if (values.empty()) {
+    metric.reason = "every fork ran in the process of an earlier one";
+    return metric;
+  }
   metric.n = static_cast<int>(values.size());
+  if (row.greatest) {
+    metric.value = *std::ranges::max_element(values);
+    return metric;
+  }
+  metric.value = median(values);
+  if (follows_from_seed(row.name)) {
+    std::set<std::pair<std::uint64_t, double>> observed;
+    for (std::size_t i = 0; i < values.size(); ++i) observed.emplace(forks[i]->seed, values[i]);
+    values.clear();
+    for (const auto& [seed, value] : observed) values.push_back(value);
+  }
   if (const auto interval = median_interval(values)) {
     metric.lower = interval->lower;
     metric.upper = interval->upper;

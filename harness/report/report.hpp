@@ -210,7 +210,7 @@ struct CellReport {
 };
 
 // The number of the rules that derive flags and metrics from forks. It rises when their meaning changes.
-inline constexpr int derivation_rules = 3;
+inline constexpr int derivation_rules = 4;
 
 struct Report {
   std::string schema{};  // schema of the file that it was read from

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 from collections.abc import Iterable
 from statistics import median
 from typing import Any
@@ -32,6 +31,13 @@ def metric(values: Iterable[float | None], unit: str, hint: str, reason: str = "
         "confidence": confidence,
     }
     return out | {"n": len(found), "hint": hint}
+
+
+def rate_of(amount: float, time: Json) -> Json:
+    """Give the metric of an amount over a metric of time."""
+    lower, upper = (amount / time[bound] if time[bound] else None for bound in ("upper", "lower"))
+    rate = {"value": amount / time["value"], "unit": "1/s", "lower": lower, "upper": upper}
+    return time | rate | {"hint": "rate"}
 
 
 class Maker:
@@ -209,9 +215,7 @@ class Maker:
         whole = [c + sum(e) if e else None for c, e in zip(compiled, each, strict=True)]
         out = {
             "step_time": metric(step, "s", "duration"),
-            "samples_per_second": metric(
-                [cell["batch"] / statistics.median(step)] * len(step), "1/s", "rate"
-            ),
+            "samples_per_second": rate_of(cell["batch"], metric(step, "s", "duration")),
             "first_epoch_time": metric(first, "s", "duration", "steps were timed, not epochs"),
             "epoch_time": metric(map(later, forks), "s", "duration", "steps were timed, not epochs"),
             "training_time": metric(whole, "s", "duration", "steps were timed, not epochs"),
@@ -289,7 +293,7 @@ def report(cells: list[Json], **run: Any) -> Json:
     ]
     cpu = {"model": "a processor", "cores": 2, "caches": [{"level": 1, "bytes": 32768}]}
     environment: Json = {"cpu": cpu, "gpus": [], "unsteady": unsteady}
-    return version_2({"run": about, "environment": environment, "cells": cells}) | {"rules": 3}
+    return version_2({"run": about, "environment": environment, "cells": cells}) | {"rules": 4}
 
 
 STEPS = {("onednn", "graph", "bare"): 1e-5, ("torch", "compile", "framework"): 2.2e-5}
@@ -351,13 +355,13 @@ def studies() -> Json:
     for (backend, mode, kind), sample in STEPS.items():
         forks = m.steps_forks(2e-4 + sample, WIDE, 5)
         for fork in forks:
-            fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(1000)]
+            fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(7000)]
         cells.append(m.cell(backend, mode, kind, forks, workload="mlp", task="infer", batch=1, threads=1))
     for length in ("", "16"):
         for (backend, mode, kind), sample in STEPS.items():
             forks = m.steps_forks(32 * sample, WIDE, 5)
             for fork in forks:
-                fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(200)]
+                fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(700)]
                 fork["prefills_ns"] = [round(4e9 * sample)] * 10
             cell = m.cell(backend, mode, kind, forks, workload="nanogpt", task="decode", batch=4)
             if length:

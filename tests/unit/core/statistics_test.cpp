@@ -1,5 +1,6 @@
 #include "harness/core/statistics.hpp"
 
+#include <optional>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -30,6 +31,24 @@ std::vector<double> first(std::size_t n) {
   std::vector<double> values(n);
   for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<double>(n - i);  // n..1, unsorted on purpose
   return values;
+}
+
+// Checked with exact binomial sums; the first three are the minimum queries of MLPerf Inference's early stopping.
+TEST(Statistics, APercentileNeedsTheCountsOfEarlyStopping) {
+  EXPECT_EQ(values_for_quantile(0.9, 0.99), 64);
+  EXPECT_EQ(values_for_quantile(0.99, 0.99), 662);
+  EXPECT_EQ(values_for_quantile(0.999, 0.99), 6636);
+  EXPECT_EQ(values_for_quantile(0.5, 0.99), 11);
+  EXPECT_THROW(values_for_quantile(1, 0.99), std::invalid_argument);
+}
+
+TEST(Statistics, BoundsAQuantileByAnOrderStatistic) {
+  EXPECT_FALSE(quantile_bound(first(63), 0.9, 0.99));
+  EXPECT_EQ(quantile_bound(first(64), 0.9, 0.99), 63) << "the second largest";
+  // P(Binomial(100, 0.1) <= 3) = 0.0078, and 0.0237 for 4.
+  EXPECT_EQ(quantile_bound(first(100), 0.9, 0.99), 97);
+  EXPECT_EQ(quantile_bound(first(6635), 0.999, 0.99), std::nullopt);
+  EXPECT_EQ(quantile_bound(first(6636), 0.999, 0.99), 6635);
 }
 
 // Coverage by the exact binomial: n = 6 gives 1 - 2/64; n = 10 gives 1 - 22/1024 for the second and ninth.

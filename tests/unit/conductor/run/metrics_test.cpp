@@ -153,8 +153,54 @@ TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
   EXPECT_DOUBLE_EQ(*metrics.at("training_time").value, 8);
   EXPECT_DOUBLE_EQ(*metrics.at("test_accuracy").value, 0.8);
   EXPECT_DOUBLE_EQ(*metrics.at("test_loss").value, 0.4);
+  EXPECT_DOUBLE_EQ(*metrics.at("first_epoch_steps_time").value, 3) << "without compilation";
+  EXPECT_DOUBLE_EQ(*metrics.at("training_cpu_time").value, 1.5 * 6);
   fork.blocks.resize(1);
   EXPECT_FALSE(cell({fork}).metrics.at("epoch_time").value);
+  EXPECT_FALSE(cell({steps_fork(0, 100)}).metrics.at("training_cpu_time").value);
+}
+
+TEST(Metrics, LoaderWaitIsNullWhereNothingMeasuresIt) {
+  CellReport made = cell({steps_fork(0, 100)});
+  made.axes.loader = LoaderKind::harness;
+  EXPECT_EQ(metrics_of(made).at("loader_wait").value, 0);
+  made.axes.loader = LoaderKind::native;
+  EXPECT_FALSE(metrics_of(made).at("loader_wait").value);
+  EXPECT_THAT(metrics_of(made).at("loader_wait").reason, ::testing::HasSubstr("framework's own loader"));
+}
+
+TEST(Metrics, ACompileTimeNeedsAForkThatStartedAProcess) {
+  Fork fork = steps_fork(0, 100);
+  fork.resident = true;
+  const Metric metric = cell({fork}).metrics.at("compile_time");
+  EXPECT_FALSE(metric.value);
+  EXPECT_EQ(metric.n, 0);
+  EXPECT_EQ(cell({fork}).metrics.at("step_time").n, 1);
+}
+
+TEST(Metrics, AddedMemoryIsThePeakLessTheStart) {
+  Fork fork = steps_fork(0, 100);
+  fork.host_peak_rss = 700;
+  EXPECT_FALSE(cell({fork}).metrics.at("host_added_memory").value);
+  fork.host_start_rss = 500;
+  EXPECT_EQ(cell({fork}).metrics.at("host_added_memory").value, 200);
+}
+
+TEST(Metrics, RepeatsOfOneSeedGiveAnAccuracyNoInterval) {
+  const auto accuracy_of = [](bool seeds_differ, bool values_differ) {
+    std::vector<Fork> forks;
+    for (int round = 0; round < 6; ++round) {
+      forks.push_back(steps_fork(round, 100));
+      forks.back().seed = seeds_differ ? static_cast<std::uint64_t>(round) : 7;
+      const double accuracy = values_differ ? 0.5 + 0.01 * round : 0.5;
+      forks.back().evaluations = {{1, DataSplit::test, 100, 0.9, accuracy, 0.1}};
+    }
+    return cell(forks).metrics.at("test_accuracy");
+  };
+  EXPECT_FALSE(accuracy_of(false, false).lower);
+  EXPECT_EQ(accuracy_of(false, false).n, 6);
+  EXPECT_TRUE(accuracy_of(false, true).lower) << "the machine makes each repeat another one";
+  EXPECT_TRUE(accuracy_of(true, false).lower);
 }
 
 TEST(Metrics, a_percentile_needs_enough_calls) {
@@ -165,34 +211,56 @@ TEST(Metrics, a_percentile_needs_enough_calls) {
     made.axes.task = Task::infer;
     return metrics_of(made);
   };
-  const Metrics thousand = metrics_of_calls(1000);
-  EXPECT_NEAR(*thousand.at("latency_p50").value, 500e-6, 1e-6);
-  EXPECT_NEAR(*thousand.at("latency_p90").value, 900e-6, 1e-6);
-  EXPECT_NEAR(*thousand.at("latency_p99").value, 990e-6, 1e-6);
-  EXPECT_NEAR(*thousand.at("latency_p99.9").value, 999e-6, 1e-6);
-  const Metrics fewer = metrics_of_calls(999);
+  const Metrics many = metrics_of_calls(10'000);
+  EXPECT_NEAR(*many.at("latency_p50").value, 5000e-6, 1e-6);
+  EXPECT_NEAR(*many.at("latency_p90").value, 9000e-6, 1e-6);
+  EXPECT_NEAR(*many.at("latency_p99").value, 9900e-6, 1e-6);
+  EXPECT_NEAR(*many.at("latency_p99.9").value, 9990e-6, 1e-6);
+  const Metrics fewer = metrics_of_calls(6635);
   EXPECT_TRUE(fewer.at("latency_p99").value);
-  EXPECT_FALSE(fewer.at("latency_p99.9").value);
-  EXPECT_THAT(fewer.at("latency_p99.9").reason,
-              ::testing::HasSubstr("999 calls were timed, but this percentile needs 1000"));
-  EXPECT_FALSE(metrics_of_calls(99).at("latency_p99").value);
-  EXPECT_FALSE(metrics_of_calls(9).at("latency_p90").value);
+  for (const char* name : {"latency_p99.9", "latency_p99.9_bound", "latency_p99.9_worst"}) {
+    EXPECT_FALSE(fewer.at(name).value);
+    EXPECT_THAT(fewer.at(name).reason,
+                ::testing::HasSubstr("6635 calls were timed, but this percentile needs 6636"));
+  }
+  EXPECT_TRUE(metrics_of_calls(6636).at("latency_p99.9").value);
+  EXPECT_FALSE(metrics_of_calls(661).at("latency_p99").value);
+  EXPECT_FALSE(metrics_of_calls(63).at("latency_p90").value);
   EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
+}
+
+TEST(Metrics, APercentileHasABoundWithinAForkAndItsWorstFork) {
+  std::vector<Fork> forks;
+  for (int round = 0; round < 9; ++round) {
+    forks.push_back(steps_fork(round, 100));
+    const std::int64_t slow = round == 4 ? 3 : 1;
+    for (std::int64_t i = 1; i <= 1000; ++i) forks.back().latencies_ns.push_back(slow * i * 1000);
+  }
+  CellReport made = cell(forks);
+  made.axes.task = Task::infer;
+  const Metrics metrics = metrics_of(made);
+  EXPECT_NEAR(*metrics.at("latency_p99").value, 990e-6, 1e-6);
+  EXPECT_NEAR(*metrics.at("latency_p99").upper, 990e-6, 1e-6) << "the median hides the slow fork";
+  EXPECT_NEAR(*metrics.at("latency_p99_worst").value, 2970e-6, 1e-6);
+  EXPECT_EQ(metrics.at("latency_p99_worst").n, 9);
+  EXPECT_FALSE(metrics.at("latency_p99_worst").lower);
+  // P(Binomial(1000, 0.01) <= 3) = 0.0100, <= 2: 0.0027.
+  EXPECT_NEAR(*metrics.at("latency_p99_bound").value, 998e-6, 1e-9);
 }
 
 TEST(Metrics, TokensArePricedOnlyInTaskDecode) {
   Fork fork = steps_fork(0, 100);
   fork.prefills_ns = {4'000'000, 6'000'000, 9'000'000};
-  for (std::int64_t i = 0; i < 100; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
+  for (std::int64_t i = 0; i < 1000; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
   fork.memory["caches"] = 4096;
   CellReport made = cell({fork});
   made.axes.batch = 12;
   made.axes.task = Task::decode;
   const Metrics metrics = metrics_of(made);
   EXPECT_DOUBLE_EQ(*metrics.at("prefill_time").value, 6e-3);
-  EXPECT_NEAR(*metrics.at("token_time_p50").value, 50e-6, 1e-6);
-  EXPECT_NEAR(*metrics.at("token_time_p99").value, 99e-6, 1e-6);
-  EXPECT_NEAR(*metrics.at("tokens_per_second").value, 12 / 50.5e-6, 1e-3);
+  EXPECT_NEAR(*metrics.at("token_time_p50").value, 500e-6, 1e-6);
+  EXPECT_NEAR(*metrics.at("token_time_p99").value, 990e-6, 1e-6);
+  EXPECT_NEAR(*metrics.at("tokens_per_second").value, 12 / 500.5e-6, 1e-3);
   EXPECT_EQ(*metrics.at("cache_bytes").value, 4096);
   EXPECT_FALSE(metrics.at("latency_p50").value);
 
@@ -209,7 +277,7 @@ TEST(Metrics, percentiles_have_intervals_over_forks) {
   std::vector<Fork> forks;
   for (int round = 0; round < 6; ++round) {
     forks.push_back(steps_fork(round, 100));
-    for (int i = 0; i < 1000; ++i) forks.back().latencies_ns.push_back((100 + round) * 1000);
+    for (int i = 0; i < 7000; ++i) forks.back().latencies_ns.push_back((100 + round) * 1000);
   }
   const Metric p999 = cell(forks).metrics.at("latency_p99.9");
   EXPECT_DOUBLE_EQ(*p999.lower, 100e-6);
