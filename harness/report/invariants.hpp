@@ -43,7 +43,12 @@ void judge_fork(Violations& violations, const Fork& fork);
 void judge_cell(Violations& violations, const CellReport& cell);
 void judge_metric(Violations& violations, const std::string& name, const Metric& metric);
 void judge_equivalence(Violations& violations, const CellReport& cell);
-// Compares the metrics with the raw blocks and evaluations that they were made from.
-void judge_sums(Violations& violations, const CellReport& cell);
+// Compares every metric with what the forks give. `older`: the report has earlier rules, so only numbers that both have
+// over equally many forks must agree.
+void judge_metrics(Violations& violations, const CellReport& cell, bool older);
+// Compares the metrics, the flags and the status with what the forks give, by the rules of this program.
+void judge_derived(Violations& violations, const CellReport& cell);
+// Compares the flags of forks that follow from other forks of their round.
+void judge_marks(Violations& violations, const Report& report);
 
 }  // namespace assay

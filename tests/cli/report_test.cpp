@@ -234,7 +234,8 @@ TEST(CliValidate, names_violations_of_an_invariant) {
   report["cells"][0]["metrics"]["step_time"]["upper"] = 0.001;
   const Outcome outcome = run({"validate", folder.file("r.json", report.dump())});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("step_time: value 0.00205 is outside of its bounds"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("step_time: upper is 0.001, but the raw numbers of its forks give 0.0021"));
 }
 
 TEST(CliValidate, judges_every_report_though_the_first_is_bad) {

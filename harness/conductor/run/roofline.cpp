@@ -169,11 +169,11 @@ double median_step(const Fork& fork) {
 }
 
 double allowed_over_peak(const Program& program) {
-  if (program.is_op()) return op_over_peak;
   const bool convolves = std::ranges::any_of(program.training.nodes(), [](const Node& node) {
     return node.op->name().find("convolution") != std::string_view::npos;
   });
-  return convolves ? winograd_over_peak : network_over_peak;
+  if (convolves) return winograd_over_peak;
+  return program.is_op() ? op_over_peak : network_over_peak;
 }
 
 bool may_be_beyond_peak(const Axes& axes, const Work& work, double step_seconds) {

@@ -54,9 +54,9 @@ class Rooflines {
 // Median seconds per step over the timed blocks of a fork; 0 without such blocks.
 double median_step(const Fork& fork);
 
-// How many times the operations per second of the measured peak a program may do: 1.1; a network 2.5, because
-// the machine may have been busy when the peak was measured; 6 if it has convolutions, which need up to four times fewer by
-// Winograd's algorithm (Lavin & Gray 2016).
+// How many times the operations per second of the measured peak a program may do: a single op 1.1; a network 2.5,
+// because the machine may have been busy when the peak was measured; either 6 with convolutions, which need up to four
+// times fewer by Winograd's algorithm (Lavin & Gray 2016).
 double allowed_over_peak(const Program& program);
 
 // Why the speed of a cell is not possible; empty if it is. A cell may do at most `over_peak` times the floating-point

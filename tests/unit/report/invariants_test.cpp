@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/report/metric_table.hpp"
+#include "harness/report/metrics.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -167,18 +169,60 @@ INSTANTIATE_TEST_SUITE_P(
                [](Report& r) {
                  for (Fork& f : r.cells[0].forks) f.blocks.clear();
                },
-               "no fork has its raw numbers"},
+               "metric step_time: value is 0.00205, but the raw numbers of its forks give null"},
         Spoilt{"metric_not_of_its_blocks",
                [](Report& r) {
                  auto& rate = r.cells[0].metrics["samples_per_second"];
                  rate.value = rate.upper = *rate.upper * 1.5;
                },
-               "the blocks of its forks give"},
+               "but the raw numbers of its forks give"},
         Spoilt{"accuracy_not_of_its_evaluations", [](Report& r) { r.cells[0].metrics["test_accuracy"] = {.value = 0.9, .unit = "1", .n = 6}; },
-               "the raw numbers of its forks are between"},
+               "metric test_accuracy: value is 0.9, but the raw numbers of its forks give 0.875"},
+        Spoilt{"narrower_interval",
+               [](Report& r) {
+                 step_time(r).lower = *step_time(r).value * 0.9999;
+                 step_time(r).upper = *step_time(r).value * 1.0001;
+               },
+               "metric step_time: lower is"},
+        Spoilt{"surer_interval", [](Report& r) { step_time(r).confidence = 0.9999; }, "metric step_time: confidence is 0.9999"},
+        Spoilt{"another_unit", [](Report& r) { step_time(r).unit = "ms"; }, "the unit is ms, but should be s"},
+        Spoilt{"another_hint", [](Report& r) { step_time(r).hint = Hint::rate; }, "the hint is rate, but should be duration"},
+        Spoilt{"percentile_of_no_calls",
+               [](Report& r) {
+                 r.cells[0].metrics["latency_p99"] = described_metric("latency_p99");
+                 r.cells[0].metrics["latency_p99"].value = 1e-9;
+                 r.cells[0].metrics["latency_p99"].n = 6;
+               },
+               "metric latency_p99: value is 1e-09, but the raw numbers of its forks give null"},
+        Spoilt{"saving_of_another_plan",
+               [](Report& r) {
+                 for (const auto& [name, value] : {std::pair{"plan_naive", 8.0}, {"plan_co_share", 4.0}, {"plan_saving", 3.0}}) {
+                   Metric& metric = r.cells[0].metrics[name] = described_metric(name);
+                   metric.value = value;
+                   metric.n = 1;
+                 }
+               },
+               "metric plan_saving: value is 3, but plan_naive / plan_co_share is 2"},
+        Spoilt{"plan_of_forks",
+               [](Report& r) {
+                 Metric& metric = r.cells[0].metrics["plan_naive"] = described_metric("plan_naive");
+                 metric.value = 8;
+                 metric.n = 6;
+               },
+               "n is 6, but a plan is made once"},
+        Spoilt{"ok_with_a_failed_fork",
+               [](Report& r) {
+                 fork(r).status = Status::crashed;
+                 fork(r).reason = "signal 11";
+               },
+               "is ok, but the fork of round 2 is crashed"},
+        Spoilt{"round_not_marked", [](Report& r) { fork(r).flags = {"disturbed"}; }, "but its rounds give [disturbed, disturbed_round]"},
+        Spoilt{"mark_of_no_round", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "the flags of round 2 are [disturbed_round], but its rounds give []"},
+        Spoilt{"ratio_of_other_errors",
+               [](Report& r) { r.cells[0].equivalence.tensors[0].max_error = 4e-7; }, "the ratio is 0.25, but its errors and bounds give 10"},
         Spoilt{"faster_than_the_machine",
                [](Report& r) {
-                 r.cells[0].work = {.flops = 4e8, .bytes = 0, .peak_flops = 1e11, .copy_bandwidth = 1e10};
+                 r.cells[0].work = {.flops = 4e8, .bytes = 0, .peak_flops = 3e10, .copy_bandwidth = 1e10};
                  r.cells[0].metrics["flops_per_second"] = {.value = 2e11, .unit = "1/s", .n = 6, .hint = Hint::rate};
                },
                "above the measured peak"},
@@ -191,6 +235,38 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "is interrupted"}),
     [](const auto& spoilt) { return std::string(spoilt.param.name); });
+
+// A report whose cells have every metric that steps give.
+TEST(Invariants, DeriveEveryMetricAgain) {
+  Report report = test::sample_report(6);
+  CellReport& cell = report.cells[0];
+  cell.metrics = metrics_of(cell);
+  EXPECT_THAT(invariant_violations(report), IsEmpty());
+  int changed = 0;
+  for (auto& [name, metric] : cell.metrics) {
+    if (!metric.value) continue;
+    const Metric was = metric;
+    metric.value = *was.value * (1 + 1e-6) + 1e-12;
+    EXPECT_THAT(invariant_violations(report), Contains(HasSubstr("metric " + name + ": value is"))) << name;
+    metric = was;
+    metric.value.reset();
+    metric.lower = metric.upper = metric.confidence = std::nullopt;
+    metric.reason = "lost";
+    EXPECT_THAT(invariant_violations(report), Contains(HasSubstr("metric " + name + ": value is null")))
+        << name;
+    metric = was;
+    ++changed;
+  }
+  EXPECT_GT(changed, 8);
+}
+
+TEST(Invariants, DoNotDeriveByNewerRules) {
+  Report report = test::sample_report(6);
+  step_time(report).unit = "fortnight";
+  EXPECT_FALSE(invariant_violations(report).empty());
+  report.rules = derivation_rules + 1;
+  EXPECT_THAT(invariant_violations(report), IsEmpty());
+}
 
 TEST(Invariants, name_the_cell_and_the_fork) {
   Report report = test::sample_report(6);

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -13,6 +14,7 @@
 #include "harness/core/io/file.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/unit/report/sample_report.hpp"
@@ -325,6 +327,26 @@ TEST(ReportJson, DerivesAnewWhatOlderRulesMade) {
   EXPECT_THAT(invariant_violations(report), IsEmpty());
   json["rules"] = derivation_rules;
   EXPECT_EQ(*read(json).cells[0].metrics.at("step_time").value, 7) << "what these rules made is kept";
+}
+
+TEST(ReportJson, FindsFalseNumbersOfEarlierRulesBeforeItDerivesThem) {
+  const auto found = [](const std::function<void(Report&)>& spoil) {
+    Report report = sample_report(6);
+    report.cells[0].metrics = metrics_of(report.cells[0]);
+    spoil(report);
+    auto json = to_json(report);
+    json["rules"] = 3;
+    std::vector<std::string> violations;
+    report_from(json, "r.json", false, violations);
+    return violations;
+  };
+  EXPECT_THAT(found([](Report&) {}), IsEmpty());
+  EXPECT_THAT(found([](Report& r) { r.cells[0].metrics["step_time"].value = 0.00204; }),
+              ElementsAre(HasSubstr("metric step_time: value is 0.00204")));
+  EXPECT_THAT(found([](Report& r) { r.cells[0].metrics["step_time"].unit = "ms"; }),
+              ElementsAre(HasSubstr("the unit is ms")));
+  EXPECT_THAT(found([](Report& r) { r.cells[0].metrics["step_time"].upper = 0.00206; }),
+              ElementsAre(HasSubstr("metric step_time: upper is 0.00206")));
 }
 
 TEST(ReportJson, says_that_other_rules_made_its_metrics) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "workloads/ops/op_workload.hpp"
+
 namespace assay {
 namespace {
 
@@ -28,6 +30,15 @@ TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 1.09), "");
   EXPECT_THAT(beyond_roofline(warm(), work, 0, 0.01 / 1.12), HasSubstr("largest matrix product"));
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 3.9, 4), "") << "a network with convolutions";
+}
+
+TEST(Roofline, AllowsASingleConvolutionWhatItAllowsInANetwork) {
+  const auto allowed = [](const char* name) {
+    const OpWorkload& op = find_op_workload(name);
+    return allowed_over_peak(op.program(op.default_size));
+  };
+  EXPECT_DOUBLE_EQ(allowed("op/gemm"), 1.1);
+  EXPECT_DOUBLE_EQ(allowed("op/convolution"), 6) << "Winograd's algorithm";
 }
 
 TEST(Roofline, warm_operands_may_come_faster_than_memory_and_cold_ones_not) {
