@@ -45,8 +45,9 @@ inline Description describe(Of<MachineSample>) {
       field("processes", &MachineSample::processes, "Number of these processes (default: 1).")
           .at_least(1)
           .left_out_by_default(),
-      field("frequency_hz", &MachineSample::frequency_hz,
-            "Clock of the first core; 0 if the machine does not report it."),
+      field(
+          "frequency_hz", &MachineSample::frequency_hz,
+          "Mean clock of the worker's processors, of the first eight if there are more; 0 if the machine does not report it."),
       field("gpu_utilisation", &MachineSample::gpu, &GpuReading::utilisation,
             "Share of NVML's last sample period (1/6 s to 1 s, by the GPU) in which a kernel ran. It and "
             "the fields below are only for cells on `cuda`; null for the reason in `missing` of the fork's "

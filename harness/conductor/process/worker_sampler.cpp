@@ -1,6 +1,7 @@
 #include "harness/conductor/process/worker_sampler.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -129,6 +130,32 @@ void forget_peak_of(pid_t process) {
   ::close(file);
 }
 
+namespace {
+
+// The first processors on which the process may run: each costs a file to read.
+std::vector<int> processors_of(pid_t process) {
+  constexpr std::size_t max_read = 8;
+  std::vector<int> processors;
+  cpu_set_t set;
+  if (::sched_getaffinity(process, sizeof set, &set) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE && processors.size() < max_read; ++i)
+    if (CPU_ISSET(i, &set)) processors.push_back(i);
+  return processors;
+}
+
+}  // namespace
+
+double mean_frequency(std::span<const int> processors, const std::string& folder) {
+  double sum = 0;
+  for (const int one : processors) {
+    const std::string text = read_small(fmt::format("{}/cpu{}/cpufreq/scaling_cur_freq", folder, one));
+    const double frequency = 1000.0 * std::strtod(text.c_str(), nullptr);
+    if (frequency <= 0) return 0;
+    sum += frequency;
+  }
+  return processors.empty() ? 0 : sum / static_cast<double>(processors.size());
+}
+
 std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   MachineSample sample;
   sample.processes = 0;
@@ -145,8 +172,7 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   }
   sample.time_ns = now_ns();
   peak_rss_ = std::max(peak_rss_, sample.worker_rss);
-  const std::string frequency = read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
-  sample.frequency_hz = 1000.0 * std::strtod(frequency.c_str(), nullptr);
+  sample.frequency_hz = mean_frequency(processors_of(process));
   const bool first = last_time_ns_ == 0;
   if (first || sample.time_ns - last_time_ns_ >= min_rate_ns) {
     // The time of a child that nobody waits for is lost: the sum may fall, but the rate must not be negative.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/report/report.hpp"
@@ -40,6 +41,9 @@ struct ResidentBytes {
 ResidentBytes resident_bytes(pid_t process);
 // Lets the peak of a process begin again; without permission it does not.
 void forget_peak_of(pid_t process);
+
+// Mean clock frequency of these processors in Hz, from the system; 0 if it is unknown.
+double mean_frequency(std::span<const int> processors, const std::string& folder = "/sys/devices/system/cpu");
 
 // Follows a worker with all its threads, its descendants and what it left behind (orphans_of()), using the lists of
 // children in /proc; takes some ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the

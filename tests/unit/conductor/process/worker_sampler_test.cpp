@@ -5,9 +5,16 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "harness/core/io/atomic_file.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -93,6 +100,18 @@ TEST(ResidentBytes, OfAProcessBeginAgainWhenTheirPeakIsForgotten) {
   EXPECT_GE(with_block, static_cast<std::int64_t>(held_bytes));
   forget_peak_of(::getpid());
   EXPECT_LT(resident_bytes(::getpid()).peak, with_block);
+}
+
+TEST(WorkerSampler, TakesTheClockOfTheWorkersProcessors) {
+  const TemporaryFolder folder;
+  for (const auto& [processor, kilohertz] : {std::pair{0, "1000000"}, {2, "2000000"}, {3, "3000000"}}) {
+    const std::filesystem::path one = folder / fmt::format("cpu{}/cpufreq", processor);
+    std::filesystem::create_directories(one);
+    write_atomically(one / "scaling_cur_freq", kilohertz);
+  }
+  EXPECT_EQ(mean_frequency(std::vector{2, 3}, folder.path().string()), 2.5e9);
+  EXPECT_EQ(mean_frequency(std::vector{2, 4}, folder.path().string()), 0) << "one of them is unknown";
+  EXPECT_EQ(mean_frequency({}, folder.path().string()), 0);
 }
 
 TEST(WorkerSampler, counts_children_and_keeps_the_time_of_ended_ones) {
