@@ -98,7 +98,8 @@ TEST(Cli, names_the_nearest_command_option_and_kind) {
   expect({"show", "--format", "csw", "x"}, "did you mean 'csv'?");
   expect({"show", "--ask", "step_time,0", "x"}, "no other format has them");
   expect({"show", "--format", "csv", "--time-to-accuracy", "0.9", "x"}, "console, markdown and json only");
-  expect({"show", "--time-to-accuracy", "90", "x"}, "--time-to-accuracy");
+  for (const char* share : {"90", "nan", "0.5x", ""})
+    expect({"show", "--time-to-accuracy", share, "x"}, "must be a share");
 }
 
 TEST(CliList, TheListOfEverythingIsShort) {
@@ -278,6 +279,12 @@ TEST(CliInspect, describes_the_workload) {
   EXPECT_EQ(gemm["forward_flops"], 2 * 2 * 3 * 4);
   EXPECT_THAT(run({"inspect", "op/gemm"}).out, HasSubstr("op/gemm"));
   EXPECT_THAT(run({"inspect", "op/gemm", "--batch", "7"}).err, HasSubstr("op/gemm does not support --batch"));
+  for (const char* op : {"op/from_array", "op/from_list"}) {
+    const Outcome described = run({"inspect", op, "--nodes"});
+    EXPECT_EQ(described.code, 0) << described.err;
+    EXPECT_THAT(described.out, HasSubstr("It has no gradient, so it has no training step."));
+    EXPECT_TRUE(json::parse(run({"inspect", op, "--json"}).out)["training"].is_null());
+  }
   const json program = json::parse(run({"inspect", "mlp", "--graph"}).out);
   EXPECT_EQ(program["schema"], "assay-program/1");
 }

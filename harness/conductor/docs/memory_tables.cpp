@@ -79,12 +79,12 @@ std::string recomputation_table() {
       "| workload | batch | nothing again | mirror | FLOPs | sqrt | FLOPs |\n|---|---|---|---|---|---|---|\n";
   for (const Workload& workload : all_workloads()) {
     Program program = workload.build(workload.batch);
-    const StepSummary kept = summarise(program, {}).training;
+    const StepSummary kept = summarise(program, {}).training.value();
     const std::int64_t all = kept.arena.co_share;
     text += fmt::format("| {} | {} | {} |", workload.name, workload.batch, mebibytes(all));
     for (const char* policy : {"mirror", "sqrt"}) {
       program.segments = recompute_segments(program.training, policy);
-      const StepSummary step = summarise(program, {}).training;
+      const StepSummary step = summarise(program, {}).training.value();
       const std::int64_t needed = step.arena.co_share;
       text += fmt::format(" {} ({:.0f} %) | {:+.0f} % |", mebibytes(needed),
                           100 * static_cast<double>(needed) / static_cast<double>(all),

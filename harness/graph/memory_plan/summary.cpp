@@ -108,7 +108,7 @@ ArenaSummary plan_sizes(const Graph& graph) {
           .lower_bound = shared.lower_bound};
 }
 
-ProgramSummary summarise(const Program& program, const Precision& precision) {
+ProgramSummary summarise(const Program& program, const Precision& precision, bool trains) {
   ProgramSummary summary;
   summary.workload = program.training.name();
   summary.precision = precision.kind;
@@ -117,9 +117,12 @@ ProgramSummary summarise(const Program& program, const Precision& precision) {
   for (const ValueId id : program.training.with_role(Role::parameter)) {
     summary.parameters += program.training.value(id).type.elements();
   }
+  summary.inference = summarise(inference_step(program, precision));
+  summary.forward_flops = summary.inference.flops;
+  if (!trains) return summary;
   const Graph step = training_step(program, {.precision = precision});
   summary.training = summarise(step);
-  summary.inference = summarise(inference_step(program, precision));
+  summary.forward_flops = 0;
   for (const Node& node : step.nodes()) {
     const double flops = cost(step, node).flops;
     if (program.training.find_node(node.name) != none) {

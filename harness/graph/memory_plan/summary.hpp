@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,10 +66,12 @@ struct ProgramSummary {
   double forward_flops = 0;     // of the training step's forward pass, with the loss
   double backward_flops = 0;    // gradients
   double optimizer_flops = 0;
-  StepSummary training;  // unfused: forward, loss, backward, optimizer
+  std::optional<StepSummary>
+      training;  // unfused: forward, loss, backward, optimizer; nothing if nothing can be trained
   StepSummary inference;
 };
 
-ProgramSummary summarise(const Program& program, const Precision& precision);
+// `trains`: whether there is a training step; without one, forward_flops are those of inference.
+ProgramSummary summarise(const Program& program, const Precision& precision, bool trains = true);
 
 }  // namespace assay

@@ -57,7 +57,7 @@ Json to_json(const ProgramSummary& summary) {
           {"forward_flops", summary.forward_flops},
           {"backward_flops", summary.backward_flops},
           {"optimizer_flops", summary.optimizer_flops},
-          {"training", to_json(summary.training)},
+          {"training", summary.training ? to_json(*summary.training) : Json()},
           {"inference", to_json(summary.inference)}};
 }
 
@@ -110,7 +110,7 @@ Table memory_table(const ProgramSummary& summary) {
                           bytes(step.arena.co_share),
                           bytes(step.arena.lower_bound)});
   };
-  add("train", summary.training);
+  if (summary.training) add("train", *summary.training);
   add("infer", summary.inference);
   table.notes.push_back(
       "For the unfused graph with plain layouts; the formats and scratch of a backend need more.");
@@ -122,6 +122,7 @@ struct Subject {
   std::string title;
   std::vector<std::string> notes;
   Program program;
+  bool trains = true;
 };
 
 // The value of an option that takes one value; empty if it was not given.
@@ -150,7 +151,10 @@ Subject single_op(const InspectOptions& options, const OptionValues& given) {
   for (const char* name : {"batch", "optimizer"}) reject(given, name, options.workload);
   const OpWorkload& op = find_op_workload(options.workload);
   const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
-  return {fmt::format("{}: {}", op.name, op.description), {fmt::format("size {}", size)}, op.program(size)};
+  return {fmt::format("{}: {}", op.name, op.description),
+          {fmt::format("size {}", size)},
+          op.program(size),
+          op.differentiable};
 }
 
 bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
@@ -169,20 +173,22 @@ int inspect(const InspectOptions& options) {
     print_json(assay::to_json(program));
     return fine;
   }
-  const ProgramSummary summary =
-      summarise(program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()));
+  const ProgramSummary summary = summarise(
+      program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()), subject.trains);
   if (options.json) {
     print_json(to_json(summary));
     return fine;
   }
   Table head{.title = subject.title, .columns = {}, .rows = {}, .notes = subject.notes};
   head.notes.push_back(facts(options, summary, program));
-  head.notes.push_back(fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
-                                   format_value(summary.forward_flops, Hint::rate, "1"),
-                                   format_value(summary.backward_flops, Hint::rate, "1"),
-                                   format_value(summary.optimizer_flops, Hint::rate, "1")));
+  head.notes.push_back(subject.trains
+                           ? fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
+                                         format_value(summary.forward_flops, Hint::rate, "1"),
+                                         format_value(summary.backward_flops, Hint::rate, "1"),
+                                         format_value(summary.optimizer_flops, Hint::rate, "1"))
+                           : "It has no gradient, so it has no training step.");
   std::vector<Table> tables{head, node_table("Inference", summary.inference)};
-  if (options.nodes) tables.push_back(node_table("Training step", summary.training));
+  if (options.nodes && summary.training) tables.push_back(node_table("Training step", *summary.training));
   tables.push_back(memory_table(summary));
   print(tables);
   return fine;

@@ -1,4 +1,5 @@
 // assay show: the tables of a report.
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -146,7 +147,14 @@ void add_show(CLI::App& app, Context& context) {
                    "Also the time of training until the end of the first epoch with this accuracy on the "
                    "validation split, or without one on the test split")
       ->type_name("SHARE")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(
+          [](const std::string& text) {
+            char* end = nullptr;
+            const double share = std::strtod(text.c_str(), &end);
+            const bool is_share = !text.empty() && *end == '\0' && share >= 1e-6 && share <= 1;
+            return is_share ? std::string() : fmt::format("got '{}': must be a share from 1e-06 to 1", text);
+          },
+          "SHARE");
   add_examples(*command, {"assay show reports/mlp.json",
                           "assay show reports/mlp.json --format markdown --filter onednn,torch"});
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
