@@ -71,11 +71,13 @@ PairedRatio over_rounds(const std::vector<double>& values);
 struct Growth {
   int sizes = 0;
   double smallest = 0, largest = 0;
-  PairedRatio fixed{};     // seconds of the line at size 0: what a step costs at any size
-  PairedRatio each{};      // seconds that each further unit of the size adds
+  // Of the line; nothing if it misses a time by more than max_misfit, because then the time is no straight line.
+  std::optional<PairedRatio> fixed{};  // seconds at size 0: what a step costs at any size
+  std::optional<PairedRatio> each{};   // seconds that each further unit of the size adds
   PairedRatio doubling{};  // the factor of the time when the size doubles, from the power law that fits best
   double misfit = 0;       // of the line: the largest relative distance from the median time of a size
 };
+inline constexpr double max_misfit = 0.2;
 struct SeriesGrowth : Growth {
   std::string series{};
 };

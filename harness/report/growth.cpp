@@ -76,12 +76,13 @@ std::optional<Growth> growth_over(std::span<const SizedCell> cells) {
   growth.fixed = over_rounds(fixed);
   growth.each = over_rounds(each);
   growth.doubling = over_rounds(doubling);
-  const Line line{growth.fixed.value, growth.each.value};
+  const Line line{growth.fixed->value, growth.each->value};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     std::vector<double> of_size;
     for (const auto& [round, seconds] : times[i]) of_size.push_back(seconds);
     growth.misfit = std::max(growth.misfit, std::abs(line.at(sizes[i]) / median(of_size) - 1));
   }
+  if (growth.misfit > max_misfit) growth.fixed = growth.each = std::nullopt;
   return growth;
 }
 

@@ -85,7 +85,9 @@ inline Description describe(Of<MetricRow>) {
       field("heading", &MetricRow::heading, "Of its column there."),
       field("op_heading", &MetricRow::op_heading,
             "Of its column in the tables of single ops; empty: not shown."),
-      field("about", &MetricRow::about, "How it follows from the raw numbers."));
+      field("about", &MetricRow::about, "How it follows from the raw numbers."),
+      field("every_fork", &MetricRow::every_fork,
+            "It is over all forks that are ok, also of rounds in which the machine was disturbed."));
 }
 
 inline Description describe(Of<AxisHeading>) {
@@ -146,8 +148,9 @@ inline Description describe(Of<SeriesGrowth>) {
       field(
           "fixed", &SeriesGrowth::fixed,
           "Seconds at size 0 of the straight line through the times, which minimises the sum of squares of the relative "
-          "distances."),
-      field("each", &SeriesGrowth::each, "Seconds that each further element or sample adds to that line."),
+          "distances. Null if `misfit` is above 0.2."),
+      field("each", &SeriesGrowth::each,
+            "Seconds that each further element or sample adds to that line. Null with `fixed`."),
       field(
           "doubling", &SeriesGrowth::doubling,
           "The factor of the time when the size doubles, from the least-squares line of the logarithms: 2 for the "
@@ -356,6 +359,9 @@ inline Description describe(Of<AnalyzedFork>) {
   return fields(
       "fork", "One execution of a cell.",
       field("round", &AnalyzedFork::fork, &Fork::round, "As in the report."),
+      field("seed", &AnalyzedFork::fork, &Fork::seed, "As in the report."),
+      field("session", &AnalyzedFork::fork, &Fork::session, "As in the report."),
+      field("resident", &AnalyzedFork::fork, &Fork::resident, "As in the report."),
       field("status", &AnalyzedFork::fork, &Fork::status, "As in the report."),
       field("reason", &AnalyzedFork::fork, &Fork::reason, "As in the report."),
       field("clean", &AnalyzedFork::clean, "Its times count: it is ok, and not in a disturbed round."),

@@ -7,11 +7,12 @@
 namespace assay {
 namespace {
 
-std::string seconds_text(const PairedRatio& seconds) {
-  return format_metric({.value = seconds.value,
+std::string seconds_text(const std::optional<PairedRatio>& seconds) {
+  if (!seconds) return "-";
+  return format_metric({.value = seconds->value,
                         .unit = "s",
-                        .lower = seconds.lower,
-                        .upper = seconds.upper,
+                        .lower = seconds->lower,
+                        .upper = seconds->upper,
                         .hint = Hint::duration});
 }
 
@@ -41,8 +42,8 @@ Table growth_table(const AnalyzedFamily& family) {
                           {fmt::format("up to {:.0f} %", 100 * growth.misfit)}});
   if (!table.rows.empty())
     table.notes.emplace_back(
-        "The first two times are of a straight line through all sizes; where it is far off, the time is no straight line "
-        "of the size, and only the factor at each doubling compares.");
+        "The first two times are of a straight line through all sizes. They are left out where it is off by more than "
+        "20 %: there the time is no straight line of the size, and only the factor at each doubling compares.");
   return table;
 }
 

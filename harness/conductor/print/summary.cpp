@@ -263,8 +263,11 @@ Table others(const Analysis& all, const AnalyzedGroup& group) {
                      [](const auto& m) { return m.second.value && !is_planned(m.first); }))
       continue;
     std::vector<Entry> row{{cell.axes.backend}, {mode_words(cell.axes)}};
-    // The interval would make the row too wide; `--format csv` has it.
-    for (const std::string& name : shown) row.push_back(without_interval(metric_entry(cell, name)));
+    // Intervals would make the row too wide, and `--format csv` has them; but an accuracy says little without.
+    for (const std::string& name : shown) {
+      const Entry entry = metric_entry(cell, name);
+      row.push_back(is_accuracy(name) ? entry : without_interval(entry));
+    }
     table.rows.push_back(row);
   }
   return without_empty_columns(std::move(table));

@@ -358,11 +358,11 @@ TEST(GrowthOverSize, FindsTheLineThroughTheTimes) {
   EXPECT_EQ(growth->sizes, 3);
   EXPECT_EQ(growth->smallest, 10);
   EXPECT_EQ(growth->largest, 1000);
-  EXPECT_NEAR(growth->fixed.value, 1e-3, 1e-8);
-  EXPECT_NEAR(growth->each.value, 2e-5, 1e-10);
+  EXPECT_NEAR(growth->fixed.value().value, 1e-3, 1e-8);
+  EXPECT_NEAR(growth->each.value().value, 2e-5, 1e-10);
   EXPECT_LT(growth->misfit, 1e-4);
-  EXPECT_EQ(growth->each.n, 1);
-  EXPECT_FALSE(growth->each.lower);
+  EXPECT_EQ(growth->each->n, 1);
+  EXPECT_FALSE(growth->each->lower);
 }
 
 TEST(GrowthOverSize, DoublesByAPowerThatASlowRoundDoesNotChange) {
@@ -381,6 +381,7 @@ TEST(GrowthOverSize, DoublesByAPowerThatASlowRoundDoesNotChange) {
   EXPECT_NEAR(growth->doubling.greatest, 8, 1e-6);
   EXPECT_TRUE(growth->doubling.lower);
   EXPECT_GT(growth->misfit, 0.5) << "no straight line";
+  EXPECT_FALSE(growth->fixed || growth->each);
 }
 
 TEST(GrowthOverSize, NeedsThreeSizesWithARoundInCommon) {
