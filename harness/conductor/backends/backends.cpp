@@ -200,6 +200,7 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   require_mode(backend, "recommended", backend.recommended, where);
   require_mode(backend, "bare", backend.bare_mode, where);
   for (const std::string& mode : backend.compiles) require_mode(backend, "compiling", mode, where);
+  for (const auto& [mode, teams] : backend.thread_teams) require_mode(backend, "threaded", mode, where);
   check_requirements(backend, values, where);
   return backend;
 }

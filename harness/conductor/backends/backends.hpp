@@ -98,6 +98,7 @@ struct BackendDescription {
   Launcher launcher =
       Launcher::fork;  // of its ranks, unless another one is requested; if it is not fork, never fork
   bool times_exchange = false;           // its workers answer the command `exchange`
+  bool times_operators = false;          // its workers time each operator, for --profile
   std::vector<std::string> ops;          // that it supports; empty: not known
   std::optional<InitialScheme> initial;  // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
@@ -108,6 +109,9 @@ struct BackendDescription {
   // Whether the timed program takes the masks of its dropouts as inputs; otherwise a second program does.
   bool timed_program_takes_masks = false;
   // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
+  // Modes that compute in several teams of threads at once, and their number: each team gets its share of the cell's
+  // threads, because teams of all threads would take each other's processors.
+  std::map<std::string, int> thread_teams;
   // `warm_environment` is only for --compile-cache warm.
   std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
@@ -165,6 +169,9 @@ inline Description describe(Of<BackendDescription>) {
       field("times_exchange", &B::times_exchange,
             "Whether its workers answer the command `exchange` (default: false).")
           .optional(),
+      field("times_operators", &B::times_operators,
+            "Whether its workers time each operator, for `--profile` (default: false).")
+          .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
       field("initial", &B::initial, "The initial values that its layers have by default: `--initial own`.")
           .optional(),
@@ -184,6 +191,11 @@ inline Description describe(Of<BackendDescription>) {
           "timed_program_takes_masks", &B::timed_program_takes_masks,
           "Whether the exam's masks of dropout are fed to the program that is timed; otherwise to a second one (default: "
           "false).")
+          .optional(),
+      field(
+          "thread_teams", &B::thread_teams,
+          "Modes whose workers compute in several teams of threads at once, with the number of teams. Each team gets its "
+          "share of the cell's threads, by `OMP_NUM_THREADS` and the like.")
           .optional(),
       field(
           "environment", &B::environment,

@@ -60,10 +60,32 @@ class Expander {
 
   Expansion run() {
     for (row_ = 0; row_ < config_.rows.size(); ++row_) expand_row(config_.rows[row_]);
+    if (settings_.profile) note_unprofiled();
     return std::move(expansion_);
   }
 
  private:
+  // Notes the backends whose workers time no operators. Throws if no cell would have a profile.
+  void note_unprofiled() {
+    Names without;
+    bool any = false;
+    for (const Cell& cell : expansion_.cells) {
+      any = any || cell.profile;
+      if (!cell.profile && !contains(without, cell.axes.backend)) without.push_back(cell.axes.backend);
+    }
+    Names with;
+    for (const BackendDescription& backend : registry_.backends)
+      if (backend.times_operators) with.push_back(backend.name);
+    if (!any && !without.empty())
+      throw ConfigError(
+          fmt::format("[profile] {} cannot time its operators; use --backend {}, or the framework's own "
+                      "profiler",
+                      fmt::join(without, ", "), fmt::join(with, ", ")));
+    for (const std::string& name : without)
+      expansion_.left_out.push_back(fmt::format(
+          "{} has no profile: it cannot time its operators, which {} can", name, fmt::join(with, ", ")));
+  }
+
   void expand_row(const ConfigRow& row) {
     const OptionValues values = row_values(config_, row);
     const Names workloads = list_of(values, "workload");
@@ -292,7 +314,7 @@ class Expander {
       cell.measure = measure_of(values);
       cell.check = flag_of(values, "check");
       cell.distinct = integer_of(values, "distinct");
-      cell.profile = settings_.profile;
+      cell.profile = settings_.profile && backend.times_operators;
       cell.axes.workload = workload_name;
       cell.axes.backend = backend.name;
       cell.axes.mode = mode;

@@ -56,7 +56,7 @@ bool seeks_best(const RunConfig& config);
 
 struct Expansion {
   std::vector<Cell> cells;
-  std::vector<std::string> left_out;  // one sentence for each named backend without a cell
+  std::vector<std::string> left_out;  // a sentence for each named backend without a cell or a profile
 };
 
 // Multiplies out every row, in the order of the config. If no mode is given, a backend gets its recommended

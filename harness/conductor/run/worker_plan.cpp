@@ -55,7 +55,10 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   fs::create_directories(folders.temporary, ignored);
-  const std::string count = std::to_string(cell.compute_threads());
+  const auto teams = backend.thread_teams.find(cell.axes.mode);
+  const int share =
+      cell.compute_threads() / (teams == backend.thread_teams.end() ? 1 : std::max(1, teams->second));
+  const std::string count = std::to_string(std::max(1, share));
   Variables result = {
       {"OMP_NUM_THREADS", count},
       {"MKL_NUM_THREADS", count},

@@ -77,6 +77,18 @@ TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
   EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "eager"})"), ElementsAre("fast eager"));
 }
 
+TEST_F(MatrixTest, ProfilesOnlyBackendsThatTimeOperators) {
+  registry_.backends[0].times_operators = true;
+  const char* both = R"({"workload": "mlp", "backend": ["fast", "other"], "profile": true})";
+  for (const Cell& cell : cells(both)) EXPECT_EQ(cell.profile, cell.axes.backend == "fast") << cell.id;
+  const Expansion expansion = expand(config_from_json(nlohmann::json::parse(both), "test.json"), registry_);
+  EXPECT_THAT(expansion.left_out,
+              ::testing::ElementsAre("other has no profile: it cannot time its operators, which fast can"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "other", "profile": true})"),
+              HasSubstr("[profile] other cannot time its operators; use --backend fast"));
+  EXPECT_EQ(error_of(R"({"workload": "mlp", "backend": "other"})"), "");
+}
+
 TEST_F(MatrixTest, AddsTheBareModeNextToOtherBackendsWhereNoModeIsGiven) {
   const auto modes = [this](const char* config) {
     std::vector<std::string> found;

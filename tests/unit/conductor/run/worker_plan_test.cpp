@@ -99,6 +99,17 @@ TEST(WorkerPlan, GivesAWorkerTheNamedVariables) {
       << "the oracle is not measured";
 }
 
+TEST(WorkerPlan, SharesTheThreadsAmongTheTeamsOfAMode) {
+  BackendDescription backend;
+  const auto threads = [&] { return plan_with({}, backend).worker.environment.at("OMP_NUM_THREADS"); };
+  backend.thread_teams = {{"another mode", 2}};
+  EXPECT_EQ(threads(), "2");
+  backend.thread_teams[""] = 2;  // the mode of this cell
+  EXPECT_EQ(threads(), "1");
+  backend.thread_teams[""] = 4;
+  EXPECT_EQ(threads(), "1") << "a team has a thread";
+}
+
 TEST(WorkerPlan, RecordsWhatReachesWorkersAndWhatDoesNot) {
   const Caller caller({{"LD_LIBRARY_PATH", "/opt/lib"},
                        {"GOMP_CPU_AFFINITY", "0"},
