@@ -11,7 +11,7 @@ import altair as alt
 from assay_plots.analysis import of_at_most
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import plural, shown
-from assay_plots.theme import DASHES, PUBLISHED, SERIES, SHAPES
+from assay_plots.theme import PUBLISHED, colour_of, dash_of, shape_of
 
 MAX_PANELS = 12
 MAX_ROWS = 40  # bars, tensors or tracks in one panel
@@ -96,29 +96,51 @@ def values(rows: Iterable[Row]) -> alt.InlineData:
     return alt.InlineData(values=list(rows))
 
 
-def _scale(study: Study, present: Iterable[str], range_of: Sequence[Any]) -> alt.Scale:
+def _scale(study: Study, present: Iterable[str], code: Callable[[int], Any]) -> alt.Scale:
     shown = set(present)
     numbered = [(i, name) for i, name in enumerate(study.series) if name in shown]
-    return alt.Scale(
-        domain=[name for _, name in numbered], range=[range_of[i % len(range_of)] for i, _ in numbered]
-    )
+    return alt.Scale(domain=[name for _, name in numbered], range=[code(i) for i, _ in numbered])
+
+
+def _series(rows: Sequence[Row]) -> Iterable[str]:
+    return (row["series"] for row in rows)
 
 
 def colour(study: Study, rows: Sequence[Row], legend: bool = True) -> alt.Color:
     """Colour by series; a series has the same colour in every picture of a study."""
     shown = LEGEND if legend else None
-    return alt.Color("series:N", scale=_scale(study, (row["series"] for row in rows), SERIES), legend=shown)
+    return alt.Color("series:N", scale=_scale(study, _series(rows), colour_of), legend=shown)
 
 
-def shape(study: Study, rows: Sequence[Row]) -> alt.Shape:
-    return alt.Shape("series:N", scale=_scale(study, (row["series"] for row in rows), SHAPES), legend=None)
+def shape(study: Study, rows: Sequence[Row], legend: bool = True) -> alt.Shape:
+    """Give points a shape by series; the legend joins that of the colour."""
+    shown = LEGEND if legend else None
+    return alt.Shape("series:N", scale=_scale(study, _series(rows), shape_of), legend=shown)
 
 
 def dash(study: Study, rows: Sequence[Row]) -> alt.StrokeDash:
     """Dash lines by series, with a separate domain: else Vega-Lite also dashes the symbols of the legend."""
-    scale = _scale(study, (row["series"] for row in rows), DASHES)
+    scale = _scale(study, _series(rows), dash_of)
     scale["domain"], scale["range"] = [*scale["domain"], ""], [*scale["range"], [1, 0]]
     return alt.StrokeDash("series:N", scale=scale, legend=None)
+
+
+def repeats_colours(study: Study, rows: Sequence[Row]) -> bool:
+    """Whether two of these series have one colour, which only shapes or dashes tell apart."""
+    present = set(_series(rows))
+    numbers = [i for i, name in enumerate(study.series) if name in present]
+    return len({colour_of(i) for i in numbers}) < len(numbers)
+
+
+def line_and_points(
+    study: Study, rows: Sequence[Row], about: list[alt.Tooltip], dashes: alt.StrokeDash, **encoding: Any
+) -> list[alt.Chart]:
+    """Draw lines of series with a point at each row."""
+    base = alt.Chart(values(rows))
+    hue = colour(study, rows)
+    line = base.mark_line().encode(color=hue, strokeDash=dashes, **encoding)
+    points = base.mark_point(filled=True, size=40)
+    return [line, points.encode(color=hue, shape=shape(study, rows), tooltip=about, **encoding)]
 
 
 def offset(study: Study, rows: Sequence[Row]) -> alt.XOffset:

@@ -17,6 +17,7 @@ SHAPES = (
     "triangle-left",
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+DISTINCT = len(SERIES) * len(DASHES)  # series that a picture can tell apart
 PUBLISHED = "#d1007f"
 LIMIT = "#d6281e"
 
@@ -26,6 +27,21 @@ INK: dict[Mode, str] = {"light": "#1f2328", "dark": "#e6e9ee"}
 FAINT: dict[Mode, str] = {"light": "#5b636e", "dark": "#a3acb9"}
 GRID: dict[Mode, str] = {"light": "#dfe3e8", "dark": "#343a44"}
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+
+
+def colour_of(number: int) -> str:
+    """Return the colour of a series by its number; it repeats after eight."""
+    return SERIES[number % len(SERIES)]
+
+
+def shape_of(number: int) -> str:
+    """Return the shape of its points: series of one colour have different ones."""
+    return SHAPES[(number + number // len(SERIES)) % len(SHAPES)]
+
+
+def dash_of(number: int) -> list[int]:
+    """Return the dashes of its line: up to DISTINCT, series of one colour have different ones."""
+    return DASHES[(number + number // len(SERIES)) % len(DASHES)]
 
 
 def config(mode: Mode) -> dict[str, Any]:

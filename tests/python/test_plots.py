@@ -18,6 +18,7 @@ from assay_plots.figure import draw
 from assay_plots.plots import PLOTS
 from assay_plots.render import figure_svg, spec_of
 from assay_plots.report import Study
+from assay_plots.theme import DISTINCT, colour_of, dash_of, shape_of
 from plotted import OF_STUDIES, ROOT, Json, drawn, rows_of, study_at
 
 
@@ -361,6 +362,47 @@ def test_loaders_that_differ_in_their_threads_are_compared(study_of: Callable[[J
     cells[1]["id"] = cells[1]["id"].replace("/steps", "/loader-threads=4/steps")
     rows = rows_of(drawn(study_of(made_report.report(cells)), "bars"), "place")
     assert {row["place"] for row in rows} == {"resident", "native"}
+
+
+def test_up_to_32_series_have_codes_of_their_own() -> None:
+    lines = {(colour_of(i), tuple(dash_of(i))) for i in range(DISTINCT)}
+    points = {(colour_of(i), shape_of(i)) for i in range(DISTINCT)}
+    assert DISTINCT == len(lines) == len(points) == 32
+
+
+def test_eleven_series_differ_in_the_picture_and_in_its_legend(
+    study_of: Callable[[Json], Study],
+) -> None:
+    m = made_report.Maker()
+    cells = []
+    for i in range(11):
+        forks = m.steps_forks(1e-3 * (i + 1), 6, 5)
+        for fork in forks:
+            fork["latencies_ns"] = [1_000_000 * (i + 1) + k for k in range(700)]
+        cells.append(m.cell(f"backend{i}", "eager", "framework", forks, task="infer", batch=1))
+    study = study_of(made_report.report(cells) | {"rules": 2})  # so that its metrics are derived
+    assert len(study.series) == 11
+    (panel,) = drawn(study, "latency").panels
+    layers = [layer["encoding"] for layer in spec_of(panel)["layer"]]
+    line = next(layer for layer in layers if "strokeDash" in layer)
+    points = next(layer for layer in layers if "shape" in layer)
+    codes = [points[channel]["scale"]["range"] for channel in ("color", "shape")]
+    assert len(set(zip(*codes, strict=True))) == 11
+    assert points["color"]["legend"] == points["shape"]["legend"] is not None, "the two join in one legend"
+    dashes = map(tuple, line["strokeDash"]["scale"]["range"])
+    assert len(set(zip(codes[0], dashes, strict=False))) == 11
+
+
+def test_bars_of_more_series_than_colours_become_points(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.cell(f"backend{i}", "eager", "framework", m.steps_forks(1e-3, 6, 5), batch=batch)
+        for i in range(9)
+        for batch in (32, 64)
+    ]
+    (panel, *_) = drawn(study_of(made_report.report(cells)), "bars").panels
+    assert spec_of(panel)["layer"][0]["mark"]["type"] == "point"
+    assert len(set(spec_of(panel)["layer"][0]["encoding"]["shape"]["scale"]["range"])) > 1
 
 
 def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:

@@ -17,6 +17,8 @@ from assay_plots.figure import (
     offset,
     published_marks,
     ranked,
+    repeats_colours,
+    shape,
     tips,
     values,
     with_interval,
@@ -72,11 +74,13 @@ def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
     x = alt.X("place:N", sort=sweep.values(), title=title, axis=alt.Axis(labelAngle=0))
     within = offset(study, rows)
     logarithmic = is_wide(numbers)
+    as_points = logarithmic or repeats_colours(study, rows)
     y = y_axis(study, metric, logarithmic)
     about = tips(("series", "backend, mode"), ("place", title), ("text", metric), ("n", "forks"))
     base = alt.Chart(values(rows))
-    form = base.mark_point(filled=True, size=80) if logarithmic else base.mark_bar()
+    form = base.mark_point(filled=True, size=80) if as_points else base.mark_bar()
     drawn = form.encode(
+        **({"shape": shape(study, rows)} if as_points else {}),
         x=x,
         xOffset=within,
         y=y,

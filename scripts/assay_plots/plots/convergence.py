@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, line_and_points, most, tips, values
 from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown, significant
 
@@ -47,8 +47,8 @@ def loss_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     band = base.mark_area(opacity=0.18).encode(
         x=x, y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q", color=hue
     )
-    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(group.heading.of("Loss by epoch"), alt.layer(band, line).properties(height=260))
+    drawn = line_and_points(study, rows, about, dash(study, rows), x=x, y=y)
+    return Panel(group.heading.of("Loss by epoch"), alt.layer(band, *drawn).properties(height=260))
 
 
 def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
@@ -58,11 +58,8 @@ def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     )
     about = tips(("series", "backend, mode"), ("round", "round"), ("epoch", "epoch"), ("time", "after"))
     about += tips(("share", "validation accuracy"))
-    lines = alt.Chart(values(rows)).mark_line(point=True, strokeWidth=1.2)
-    chart = lines.encode(
-        x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows), detail="fork:N", tooltip=about
-    )
-    return Panel(group.heading.of("Accuracy by time"), chart.properties(height=260))
+    drawn = line_and_points(study, rows, about, dash(study, rows), x=x, y=y, detail="fork:N")
+    return Panel(group.heading.of("Accuracy by time"), alt.layer(*drawn).properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

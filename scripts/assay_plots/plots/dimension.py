@@ -15,6 +15,7 @@ from assay_plots.figure import (
     Row,
     colour,
     diamonds,
+    line_and_points,
     most,
     published_marks,
     tips,
@@ -57,8 +58,7 @@ def panel(study: Study, title: Heading, rows: list[Row], marks: list[Row]) -> Pa
     about = tips(
         ("series", "backend, mode"), ("device", "device"), ("dimension", "dimension"), ("text", "time")
     )
-    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dashes, tooltip=about)
-    layers = [band, line]
+    layers = [band, *line_and_points(study, rows, about, dashes, x=x, y=y)]
     if marks:
         said = tips(("series", "backend, mode"), ("text", "published"), ("source", "by"))
         layers.append(diamonds(marks).encode(x=x, y="published:Q", tooltip=said))

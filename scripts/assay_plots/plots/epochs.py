@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.figure import (
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    dash,
+    line_and_points,
+    most,
+    tips,
+    values,
+)
 from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown
 
@@ -26,8 +38,8 @@ def panel(study: Study, group: Group) -> Panel:
     base = alt.Chart(values(rows))
     hue = colour(study, rows)
     band = base.mark_area(opacity=0.18).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=hue)
-    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(group.heading, alt.layer(band, line).properties(height=260))
+    drawn = line_and_points(study, rows, about, dash(study, rows), x=x, y=y)
+    return Panel(group.heading, alt.layer(band, *drawn).properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -15,6 +15,7 @@ from assay_plots.figure import (
     offset,
     published_marks,
     ranked,
+    shape,
     tips,
     values,
     with_interval,
@@ -50,6 +51,7 @@ def panel(study: Study, sweep: Sweep) -> Panel:
         xOffset=within,
         y=y,
         color=colour(study, rows),
+        shape=shape(study, rows),
         opacity=ranked(),
         tooltip=about,
     )

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import BOTTOM, LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.figure import (
+    BOTTOM,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    line_and_points,
+    most,
+    tips,
+    values,
+)
 from assay_plots.over_axis import Sweep, axis_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import significant
@@ -41,8 +52,8 @@ def panel(study: Study, sweep: Sweep) -> Panel:
         x=x, y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q", color=hue, detail=each
     )
     about = tips(("series", "backend, mode"), ("schedule", "schedule"), ("epoch", "epoch"), ("text", "loss"))
-    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dashes, tooltip=about)
-    return Panel(sweep.heading, alt.layer(band, line).properties(height=280))
+    drawn = line_and_points(study, rows, about, dashes, x=x, y=y)
+    return Panel(sweep.heading, alt.layer(band, *drawn).properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
