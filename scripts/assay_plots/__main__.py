@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
         sections = []
         if study_of:
             judged = evaluate(study_of, study, arguments.reports, arguments.program)
-            sections = sections_of(study_of, study, *judged)
+            sections = sections_of(study_of, study, *judged, arguments.program)
         title = study_of.title if study_of else ""
         page.write_text(make_page(study, drawn, title, sections), encoding="utf-8")
         print(page)

@@ -33,6 +33,7 @@ class Withdrawal:
 
     start: str  # of the report's run
     reason: str
+    cell: Axes  # only pairs with such a cell; empty: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,10 @@ class Claim:
     by: tuple[str, ...]  # a line of the table for each combination of these axes
     rule: Rule | None  # None: a comparison that the study did not make
     exact: bool  # the number is a count or a plan, so that it needs no interval
+    device: str  # the claim is about this device, so that another one decides nothing; empty: about any
+    also: tuple[Axes, ...]  # other partners, as `to`: if one of them gives another answer, nothing is decided
+    published_as: str  # the metric of the published entry, if the claim is measured by another one
+    subject: str  # what the number is of, if it is not of the study's subject
     withdrawn: tuple[Withdrawal, ...]
 
     @property
@@ -67,6 +72,7 @@ class StudyOf:
     title: str
     configs: tuple[str, ...]
     samples: tuple[str, ...]
+    filters: Mapping[str, str]  # of a sample whose config has more rows today: what --filter keeps of it
     text: str  # a file
     columns: tuple[str, ...]  # metrics of the table of measured values
     figures: tuple[str, ...]  # plots in the order of the page
@@ -162,15 +168,17 @@ def _rule(at: _At) -> Rule:
 
 
 def _withdrawal(at: _At) -> Withdrawal:
-    fields = at.fields(("start", "reason"), ("start", "reason"))
-    return Withdrawal(fields["start"].text(), fields["reason"].text())
+    fields = at.fields(("start", "reason", "cell"), ("start", "reason"))
+    cell = _axes(fields["cell"]) if "cell" in fields else {}
+    return Withdrawal(fields["start"].text(), fields["reason"].text(), cell)
 
 
 _COMMON = ("id", "cell", "metric", "over", "to", "by", "config", "withdrawn")
+_OF_CLAIMS = ("claim", "printed", "published", "rule", "exact", "device", "also", "published_as", "subject")
 
 
 def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
-    more = ("comparison",) if is_comparison else ("claim", "printed", "published", "rule", "exact")
+    more = ("comparison",) if is_comparison else _OF_CLAIMS
     needed = (
         ("id", "cell", "metric", "comparison") if is_comparison else ("id", "cell", "metric", "claim", "rule")
     )
@@ -187,6 +195,8 @@ def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
         raise fields["rule"].fail('is "published", and no published entry is behind this')
     if "over" in fields and "to" in fields:
         raise fields["over"].fail("is for a ratio of two metrics of one cell: leave out `to`")
+    if "also" in fields and "to" not in fields:
+        raise fields["also"].fail("names other partners of a ratio: `to` must name the first")
     return Claim(
         id=fields["id"].text(),
         sentence=fields["comparison" if is_comparison else "claim"].text(),
@@ -201,11 +211,18 @@ def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
         by=fields["by"].texts() if "by" in fields else ("device",),
         rule=rule,
         exact="exact" in fields and fields["exact"].flag(),
+        device=fields["device"].text() if "device" in fields else "",
+        also=tuple(map(_axes, fields["also"].items())) if "also" in fields else (),
+        published_as=fields["published_as"].text() if "published_as" in fields else "",
+        subject=fields["subject"].text() if "subject" in fields else "",
         withdrawn=tuple(map(_withdrawal, fields["withdrawn"].items())) if "withdrawn" in fields else (),
     )
 
 
-_STUDY = ("name", "title", "configs", "samples", "text", "columns", "figures", "claims", "comparisons")
+_STUDY = (
+    *("name", "title", "configs", "samples", "filters", "text"),
+    *("columns", "figures", "claims", "comparisons"),
+)
 
 
 def _study(at: _At) -> StudyOf:
@@ -213,6 +230,11 @@ def _study(at: _At) -> StudyOf:
     configs = fields["configs"].texts()
     if not configs:
         raise fields["configs"].fail("names no config")
+
+    samples = fields["samples"].texts() if "samples" in fields else ()
+    filters: dict[str, str] = {}
+    for sample, one in fields["filters"].fields(samples, ()).items() if "filters" in fields else ():
+        filters[sample] = one.text()
 
     def claims(key: str) -> tuple[Claim, ...]:
         items = fields[key].items() if key in fields else []
@@ -222,7 +244,8 @@ def _study(at: _At) -> StudyOf:
         name=fields["name"].text(),
         title=fields["title"].text(),
         configs=configs,
-        samples=fields["samples"].texts() if "samples" in fields else (),
+        samples=samples,
+        filters=filters,
         text=fields["text"].text(),
         columns=fields["columns"].texts() if "columns" in fields else (),
         figures=fields["figures"].texts(),

@@ -126,7 +126,7 @@ def may_hold(row: ConfigRow, cell: Axes) -> bool:
 
 
 def _fits(claim: Claim, entry: Entry) -> bool:
-    if entry.metric != claim.metric:
+    if entry.metric != (claim.published_as or claim.metric):
         return False
     if claim.to_of_config:
         return entry.to is not None

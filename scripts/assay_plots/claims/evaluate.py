@@ -11,7 +11,16 @@ from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
 from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal
 from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
-from assay_plots.claims.judge import ABSENT, UNDECIDED, Verdict, judge, together
+from assay_plots.claims.judge import (
+    ABSENT,
+    DECIDED,
+    UNDECIDED,
+    Verdict,
+    against_another_loop,
+    judge,
+    together,
+)
+from assay_plots.claims.trust import ONE_PROCESS, doubt_of_pair, marks_of
 from assay_plots.over_axis import WITHOUT
 from assay_plots.report import Cell, Item, Study
 
@@ -44,6 +53,7 @@ class Line:
     pairs: tuple[Pair, ...]
     measured: tuple[Item, ...]
     verdict: Verdict | None  # None: a comparison that the study did not make
+    risk: float = 0.0  # expected number of its intervals that decide and miss the true number
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class _Open:
     entry: Entry | None
     cells: str
     pairs: tuple[Pair, ...]
+    also: tuple[tuple[Pair, ...], ...]  # of each pair, the same cell with the claim's other partners
 
 
 def changed_axes(study: Study) -> set[str]:
@@ -108,6 +119,17 @@ def _absent(cell: Cell) -> Verdict | None:
     return Verdict(word, f"{cell.series}: {cell.reason or cell.status}")
 
 
+def _where(cell: Cell, other: Cell | None) -> str:
+    """Name the device, the data and the loops of a pair."""
+
+    def both(key: str) -> str:
+        found = [cell.axes[key]] if other is None else [cell.axes[key], other.axes[key]]
+        return " / ".join(dict.fromkeys(one for one in found if one))
+
+    parts = [both("device"), both("dataset"), both("mode")]
+    return ", ".join(part for part in [*parts, f"loader {both('loader')}" if not cell.is_op else ""] if part)
+
+
 def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Places) -> Pair:
     if study.reports[cell.report].run.get("quick") is True:
         return Pair(cell, None, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
@@ -136,12 +158,23 @@ def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
         for line in _lines_of(claim, wanted, found):
             cells = [cell for cell in found if of_cells.has(cell, line)]
             pairs = tuple(_pair(claim, to, cell, study, places) for cell in cells)
-            yield _Open(claim, entry, _about(claim, wanted | line, to), pairs)
+            also = tuple(
+                tuple(_pair(claim, one, cell, study, places) for one in claim.also) for cell in cells
+            )
+            yield _Open(claim, entry, _about(claim, wanted | line, to), pairs, also)
 
 
 def _withdrawn(claim: Claim, pair: Pair, study: Study) -> Withdrawal | None:
     start = study.reports[pair.cell.report].run.get("start")
-    return next((one for one in claim.withdrawn if one.start == start), None)
+    sides = [pair.cell] if pair.other is None else [pair.cell, pair.other]
+    return next(
+        (
+            one
+            for one in claim.withdrawn
+            if one.start == start and (not one.cell or any(of_cells.has(side, one.cell) for side in sides))
+        ),
+        None,
+    )
 
 
 def _verdict_of(
@@ -149,25 +182,47 @@ def _verdict_of(
 ) -> Verdict:
     if pair.verdict:
         return pair.verdict
+    device = pair.cell.axes["device"]
+    if claim.device not in ("", device):
+        return Verdict(ABSENT, f"the claim is about {claim.device}, and this is {device}")
     if withdrawal := _withdrawn(claim, pair, study):
         return Verdict(UNDECIDED, f"withdrawn: {withdrawal.reason}")
     if measured is None:
         return Verdict(UNDECIDED, f"{claim.metric} was not measured")
     assert claim.rule is not None
-    return judge(claim.rule, entry.value if entry else None, measured, claim.exact)
+    found = judge(claim.rule, entry.value if entry else None, measured, claim.exact)
+    if found.word not in DECIDED:
+        return found
+    metrics = [study.metrics[name] for name in (claim.metric, claim.over) if name]
+    for metric in metrics:
+        if doubt := doubt_of_pair(pair.cell, pair.other, metric, claim.exact):
+            seen = f"; in this one: {found.word}" if doubt == ONE_PROCESS else ""
+            return Verdict(UNDECIDED, doubt + seen)
+    marks = [found.reason, f"of {claim.subject}" if claim.subject else ""]
+    marks += marks_of(study.reports[pair.cell.report].run)
+    return Verdict(found.word, "; ".join(mark for mark in marks if mark), _where(pair.cell, pair.other))
 
 
 def _close(line: _Open, study: Study, name: str, answers: Answers) -> Line:
-    measured = [answers(pair.asked) if pair.asked else None for pair in line.pairs]
+    def ask(pair: Pair) -> Item | None:
+        return answers(pair.asked) if pair.asked else None
+
+    measured = [ask(pair) for pair in line.pairs]
     known = tuple(one for one in measured if one is not None)
-    verdict: Verdict | None = None
-    if line.claim.rule:
-        each = [
-            _verdict_of(pair, line.claim, line.entry, one, study)
-            for pair, one in zip(line.pairs, measured, strict=True)
-        ]
-        verdict = together(each) if each else NO_CELL
-    return Line(name, line.claim, line.entry, line.cells, line.pairs, known, verdict)
+    if not line.claim.rule:
+        return Line(name, line.claim, line.entry, line.cells, line.pairs, known, None)
+    each = []
+    risk = 0.0
+    for pair, one, others in zip(line.pairs, measured, line.also, strict=True):
+        found = _verdict_of(pair, line.claim, line.entry, one, study)
+        if others:
+            more = [_verdict_of(other, line.claim, None, ask(other), study) for other in others]
+            found = against_another_loop([found, *more])
+        each.append(found)
+        if one is not None and found.word in DECIDED and not line.claim.exact:
+            risk += 1 - one.confidence
+    verdict = together(each) if each else NO_CELL
+    return Line(name, line.claim, line.entry, line.cells, line.pairs, known, verdict, risk)
 
 
 def _check_metrics(study_of: StudyOf, study: Study) -> None:
@@ -189,7 +244,8 @@ def evaluate(
     more = [
         line for claim in study_of.comparisons for line in _open_lines(claim, configs[claim.config], study)
     ]
-    asked = list(dict.fromkeys(pair.asked for line in lines + more for pair in line.pairs if pair.asked))
+    pairs = [pair for line in lines + more for pair in (*line.pairs, *(p for ps in line.also for p in ps))]
+    asked = list(dict.fromkeys(pair.asked for pair in pairs if pair.asked))
     found = dict(zip(asked, read_answers(paths, asked, program), strict=True))
     close = [_close(line, study, study_of.name, found.__getitem__) for line in lines]
     also = [_close(line, study, study_of.name, found.__getitem__) for line in more]

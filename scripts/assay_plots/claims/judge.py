@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from assay_plots.claims.catalogue import Rule
@@ -11,7 +12,8 @@ from assay_plots.text import plural, significant
 HOLDS, NO_LONGER, REVERSED = "holds", "no longer", "reversed"
 UNDECIDED, ABSENT = "undecided", "not on this machine"
 VERDICTS = (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT)
-ALIKE = 1.05  # an interval within 1 / ALIKE and ALIKE shows that two sides are alike
+DECIDED = (HOLDS, NO_LONGER, REVERSED)
+ALIKE = 1.05  # at most: an interval within 1 / ALIKE and ALIKE shows that two sides are alike
 ROUNDS = 6  # an interval needs that many
 MOST_REASONS = 3  # of several pairs
 BOTH = "the interval holds both answers"
@@ -21,9 +23,20 @@ BOTH = "the interval holds both answers"
 class Verdict:
     word: str
     reason: str = ""
+    where: str = ""  # device, data and loops of what decided it
 
 
-def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float) -> Verdict:
+def margin_below(effect: float | None) -> float:
+    """Return how far apart two sides may be and still be alike: half of the claimed effect, at most ALIKE.
+
+    A claim that names no size of its effect has no such margin: then nothing is alike.
+    """
+    if effect is None or effect <= 0:
+        return 1.0
+    return min(ALIKE, math.exp(abs(math.log(effect)) / 2))
+
+
+def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float, effect: float | None) -> Verdict:
     bound = bounds[0]
     if rule.kind == "between":
         if bound <= low and high <= bounds[1]:
@@ -37,8 +50,9 @@ def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float) -> 
         bound, low, high = 1 / bound, 1 / high, 1 / low
     if low > bound or (rule.kind == "at_least" and low >= bound):
         return Verdict(HOLDS)
-    if low >= 1 / ALIKE and high <= ALIKE:
-        return Verdict(NO_LONGER, f"alike within {100 * (ALIKE - 1):.0f} %")
+    margin = margin_below(effect)
+    if margin > 1 and low >= 1 / margin and high <= margin:
+        return Verdict(NO_LONGER, f"alike within {100 * (margin - 1):.2g} %")
     if high < min(bound, 1):
         return Verdict(REVERSED)
     return Verdict(NO_LONGER) if high < bound else Verdict(UNDECIDED, BOTH)
@@ -49,10 +63,11 @@ def judge(rule: Rule, published: float | None, measured: Item, exact: bool) -> V
     bounds = rule.bounds or ((published,) if published is not None else ())
     if not bounds:
         return Verdict(UNDECIDED, "the study gives no number to compare with")
+    effect = published if published is not None else bounds[0] if bounds[0] != 1 else None
     if exact:
-        return _decided(rule, bounds, measured.value, measured.value)
+        return _decided(rule, bounds, measured.value, measured.value, effect)
     if measured.lower is not None and measured.upper is not None:
-        return _decided(rule, bounds, measured.lower, measured.upper)
+        return _decided(rule, bounds, measured.lower, measured.upper, effect)
     if measured.n == 0:
         return Verdict(UNDECIDED, "the two sides share no round")
     seen = ""
@@ -65,14 +80,26 @@ def _are(count: int) -> str:
     return f"{'is' if count == 1 else 'are'} {plural(count, 'round')}"
 
 
+def against_another_loop(verdicts: list[Verdict]) -> Verdict:
+    """Give the verdict on one pair and on the same cell with other partners: they must all say the same."""
+    first, *others = [verdict for verdict in verdicts if verdict.word != ABSENT] or verdicts
+    if first.word not in DECIDED or all(other.word == first.word for other in others):
+        return verdicts[0]
+    said = [f"{first.word} against the first"] + [f"{other.word} against another" for other in others]
+    return Verdict(UNDECIDED, f"it depends on the partner's loop: {', '.join(said)}")
+
+
 def together(verdicts: list[Verdict]) -> Verdict:
-    """Give the verdict on several pairs: what all that were measured say, else how many say what."""
+    """Give the verdict on several pairs. A claim is of all of them: one clear counterexample refutes it."""
     seen = [verdict for verdict in verdicts if verdict.word != ABSENT] or verdicts
     words = [verdict.word for verdict in seen]
+    places = {verdict.where for verdict in seen}
+    where = places.pop() if len(places) == 1 else ""
     if len(set(words)) > 1:
         counted = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
-        return Verdict(UNDECIDED, f"of {len(words)} pairs: {counted}")
+        refuted = REVERSED in words or NO_LONGER in words
+        return Verdict(NO_LONGER if refuted else UNDECIDED, f"of {len(words)} pairs: {counted}", where)
     reasons = list(dict.fromkeys(verdict.reason for verdict in seen if verdict.reason))
     if len(seen) < len(verdicts):
         reasons.append(f"{len(verdicts) - len(seen)} of {len(verdicts)} pairs {ABSENT}")
-    return Verdict(words[0], "; ".join(reasons[:MOST_REASONS]))
+    return Verdict(words[0], "; ".join(reasons[:MOST_REASONS]), where)

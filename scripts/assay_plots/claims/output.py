@@ -60,7 +60,8 @@ def verdict_text(verdict: Verdict | None) -> str:
     """Write the verdict with its reason."""
     if verdict is None:
         return ""
-    return f"{verdict.word}: {verdict.reason}" if verdict.reason else verdict.word
+    word = f"{verdict.word} ({verdict.where})" if verdict.where else verdict.word
+    return f"{word}: {verdict.reason}" if verdict.reason else word
 
 
 def sentence_of(claim: Claim) -> str:
@@ -143,6 +144,7 @@ def object_of(line: Line, study: Study) -> dict[str, Any]:
         "measured": [_ratio_object(ratio) for ratio in line.measured],
         "verdict": line.verdict.word if line.verdict else None,
         "reason": line.verdict.reason if line.verdict else "",
+        "where": line.verdict.where if line.verdict else "",
     }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import NO_CELL, Line, read_for
+from assay_plots.claims.judge import VERDICTS
+from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import (
     HEADS,
     markdown_table,
@@ -17,9 +21,11 @@ from assay_plots.claims.output import (
     sentence_of,
     verdict_text,
 )
+from assay_plots.claims.trust import marks_of
 from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Item, Study
 
+ORIGIN = ("sample", "day", "commit", "cells", "forks", "do not count", "error, of its bound")
 INTRODUCTION = ROOT / "results/studies/introduction.md"
 MADE = (
     "<!-- Made by scripts/claims --results from results/claims.json, results/studies and results/samples. -->"
@@ -64,10 +70,47 @@ def measured_table(study_of: StudyOf, study: Study, paths: Sequence[Path], progr
     return markdown_table(heads, rows)
 
 
-def _section(study_of: StudyOf, program: Path | None) -> str:
+def command_of(study_of: StudyOf, sample: str, run: Mapping[str, Any]) -> str:
+    """Write the command that measures the cells of a sample, as its report has it."""
+    words = [str(word) for word in run["command_line"][1:]]
+    for option in ("--out", "--filter") if sample in study_of.filters else ("--out",):
+        if option in words:
+            at = words.index(option)
+            del words[at : at + 2]
+    if sample in study_of.filters:
+        words += ["--filter", study_of.filters[sample]]
+    return shlex.join(["assay", *words])
+
+
+def _origin(study_of: StudyOf, study: Study) -> str:
+    """Say how the samples were measured, and what of them counts."""
+    lines = ["Measured by:\n"]
+    rows = []
+    for i, (sample, report) in enumerate(zip(study_of.samples, study.reports, strict=True)):
+        lines.append(f"    {command_of(study_of, sample, report.run)}")
+        cells = [cell for cell in study.all_cells if cell.report == i]
+        forks = [fork for cell in cells for fork in cell.forks]
+        checked = [cell.equivalence.worst for cell in cells if cell.equivalence.checked]
+        rows.append(
+            (
+                Path(sample).name.partition(".")[0],
+                str(report.run.get("start", ""))[:10],
+                ", ".join([str(report.run.get("commit", ""))[:8], *marks_of(report.run)]),
+                str(len(cells)),
+                str(len(forks)),
+                str(sum(not fork.clean for fork in forks)),
+                f"{100 * max(checked):.0f} %" if checked else "–",
+            )
+        )
+    return "\n".join(lines) + "\n\n" + markdown_table(ORIGIN, rows)
+
+
+def _section(
+    study_of: StudyOf, study: Study, lines: list[Line], more: list[Line], program: Path | None
+) -> str:
     paths = [ROOT / sample for sample in study_of.samples]
-    study, lines, more = read_for(study_of, paths, program)
-    parts = [f"## {study_of.title}\n", read_text(study_of.text)]
+    text = filled(read_text(study_of.text), study, paths, program)
+    parts = [f"## {study_of.title}\n", text, _origin(study_of, study)]
     if table := measured_table(study_of, study, paths, program):
         parts += ["### Measured\n", table]
     if more:
@@ -75,6 +118,19 @@ def _section(study_of: StudyOf, program: Path | None) -> str:
         parts += ["### Compared\n", markdown_table(("what", "cells", "ratio"), rows)]
     parts += ["### Claims\n", markdown_table(HEADS, page_rows(lines, study))]
     return "\n".join(parts)
+
+
+def _verdicts(lines: Sequence[Line]) -> str:
+    """Count the verdicts of the page, and the intervals behind them that are expected to be wrong."""
+    words = [line.verdict.word for line in lines if line.verdict]
+    counted = [f"{words.count(word)} {word}" for word in VERDICTS if word in words]
+    decided = sum(line.risk > 0 for line in lines)
+    risk = sum(line.risk for line in lines)
+    return (
+        f"The verdicts below: {', '.join(counted)}.\n"
+        f"Intervals decide {decided} of them. At their confidence, {risk:.1f} of the intervals are expected "
+        "to miss the true number.\n"
+    )
 
 
 def _comparison(line: Line, study: Study) -> tuple[str, str, str]:
@@ -92,8 +148,10 @@ def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str
     """Write the page of all studies that have samples. Raises ClaimError and ReportError."""
     sampled = [study for study in studies if study.samples]
     others = [study for study in studies if not study.samples]
-    parts = [read_text(str(INTRODUCTION.relative_to(ROOT))), MADE + "\n"]
-    parts += [_section(study, program) for study in sampled]
+    read = [read_for(one, [ROOT / sample for sample in one.samples], program) for one in sampled]
+    lines = [line for _, found, _ in read for line in found]
+    parts = [read_text(str(INTRODUCTION.relative_to(ROOT))), _verdicts(lines), MADE + "\n"]
+    parts += [_section(one, *of_study, program) for one, of_study in zip(sampled, read, strict=True)]
     if others:
         parts += ["## Studies without a sample\n"]
         parts += [markdown_table(("study", "what"), ((study.name, study.title) for study in others))]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
-from assay_plots.claims.catalogue import StudyOf
+from assay_plots.analysis import read_study
+from assay_plots.claims.catalogue import ROOT, StudyOf
 from assay_plots.claims.evaluate import Line
+from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import HEADS, page_rows, row_of
 from assay_plots.claims.results_page import read_text
 from assay_plots.page import Section, plain_table, section
@@ -40,11 +43,18 @@ def html_of(text: str) -> str:
     return "\n".join(out)
 
 
+def text_of(study_of: StudyOf, program: Path | None) -> str:
+    """Return the text of a study, with the numbers of its samples."""
+    text = read_text(study_of.text)
+    paths = [ROOT / sample for sample in study_of.samples]
+    return filled(text, read_study(paths, "", program), paths, program) if paths else text
+
+
 def sections_of(
-    study_of: StudyOf, study: Study, lines: Sequence[Line], more: Sequence[Line]
+    study_of: StudyOf, study: Study, lines: Sequence[Line], more: Sequence[Line], program: Path | None = None
 ) -> list[Section]:
     """Give the sections that come before the pictures."""
-    out = [("study", "The study", section("study", "The study", html_of(read_text(study_of.text))))]
+    out = [("study", "The study", section("study", "The study", html_of(text_of(study_of, program))))]
     if lines:
         caption = (
             '<p class="caption">Ratios are paired within rounds. Brackets hold an interval; '
