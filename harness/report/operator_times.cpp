@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-std::optional<double> number_at(const nlohmann::json& object, const char* key) {
+std::optional<double> number_of(const nlohmann::json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
@@ -21,7 +21,7 @@ std::string op_of(const nlohmann::json& kernel) {
 }  // namespace
 
 std::optional<double> seconds_per_call(const nlohmann::json& kernel) {
-  const auto seconds = number_at(kernel, "seconds"), calls = number_at(kernel, "calls");
+  const auto seconds = number_of(kernel, "seconds"), calls = number_of(kernel, "calls");
   if (!seconds || !calls || *calls <= 0) return std::nullopt;
   return *seconds / *calls;
 }
