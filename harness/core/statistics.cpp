@@ -36,11 +36,13 @@ double median(std::span<const double> values) {
 
 double quantile(std::span<const double> values, double p) {
   if (!(p >= 0 && p <= 1)) throw std::invalid_argument("[quantile] p is not in [0, 1]");
-  const std::vector<double> order = sorted(values, "[quantile] got no values");
-  const double position = p * static_cast<double>(order.size() - 1);
-  const std::size_t below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, order.size() - 1);
-  return order[below] + (position - static_cast<double>(below)) * (order[above] - order[below]);
+  if (values.empty()) throw std::invalid_argument("[quantile] got no values");
+  std::vector<double> copy(values.begin(), values.end());
+  const double position = p * static_cast<double>(copy.size() - 1);
+  const auto below = copy.begin() + static_cast<std::ptrdiff_t>(position);
+  std::nth_element(copy.begin(), below, copy.end());  // a report may have millions
+  const double above = below + 1 == copy.end() ? *below : *std::min_element(below + 1, copy.end());
+  return *below + (position - std::floor(position)) * (above - *below);
 }
 
 int values_for_quantile(double p, double confidence) {
@@ -59,18 +61,20 @@ int values_for_quantile(double p, double confidence) {
 std::optional<double> quantile_bound(std::span<const double> values, double p, double confidence) {
   const auto n = static_cast<double>(values.size());
   if (n < values_for_quantile(p, confidence)) return std::nullopt;
-  const std::vector<double> order = sorted(values, "[quantile_bound] got no values");
   // The k + 1 largest values reach the quantile unless at most k lie above it.
   std::size_t k = 0;
   double below = 0;  // P(Binomial(n, 1 - p) <= k)
-  for (std::size_t next = 0; next < order.size(); ++next) {
+  for (std::size_t next = 0; next < values.size(); ++next) {
     const auto i = static_cast<double>(next);
     below += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) + i * std::log1p(-p) +
                       (n - i) * std::log(p));
     if (below > 1 - confidence) break;
     k = next;
   }
-  return order[order.size() - 1 - k];
+  std::vector<double> copy(values.begin(), values.end());
+  const auto bound = copy.end() - 1 - static_cast<std::ptrdiff_t>(k);
+  std::nth_element(copy.begin(), bound, copy.end());
+  return *bound;
 }
 
 std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
