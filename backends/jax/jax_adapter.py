@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import optax
 from assay_worker import (
+    CAST,
     Adapter,
     Cell,
     Exchange,
@@ -83,8 +84,10 @@ class JaxAdapter(Adapter):
         training, inference = program.training, program.inference
         native = cell.layout != CHANNELS_FIRST
         self._images_last = native
-        network = Network(program, Form(compute_type(cell), images_last=native, inputs_first=native))
-        self._layout = network.layout
+        # While it trains, a step casts the parameters that it has just updated.
+        casts = cell.precision == "bf16" and not self._train
+        network = Network(program, Form(compute_type(cell), images_last=native, inputs_first=native), casts)
+        self._layout, self._read, self._operands = network.layout, network.read, list[Array]()
 
         def loss_of(
             parameters: list[Array],
@@ -119,8 +122,8 @@ class JaxAdapter(Adapter):
             steps = jax.tree.map(lambda direction: down * direction, directions)
             return optax.apply_updates(parameters, steps), states, moments, key, self._ranks.row(loss)
 
-        def infer(parameters: list[Array], states: Values, inputs: Array) -> Array:
-            return network.run_inference({**self._named(parameters), **states, "inputs": inputs})[
+        def infer(operands: list[Array], states: Values, inputs: Array) -> Array:
+            return network.run_inference({**self._of_inference(operands), **states, "inputs": inputs})[
                 inference.outputs["logits"]
             ]
 
@@ -135,7 +138,7 @@ class JaxAdapter(Adapter):
         self._train_step = train_step
         self._decoder: Decoder | None = None
         if program.decoding is not None:
-            self._decoder = Decoder(program.decoding, network, self._named, cell, self._device)
+            self._decoder = Decoder(program.decoding, network, self._of_inference, cell, self._device)
         if cell.mode == "jit":
             self._step: Step = self._compiled(train_step)
             self._infer: Step = jax.jit(infer)
@@ -161,6 +164,11 @@ class JaxAdapter(Adapter):
         moments = with_fields(self._optimizer.init(parameters), **fields)
         self._optimizer_state = jax.tree.map(everywhere, moments)
         self._parameters = [everywhere(parameter) for parameter in parameters]
+        if not self._train:
+            held = self._named(self._parameters)
+            dtype = compute_type(self._cell)
+            held |= {f"{name}{CAST}": parameter.astype(dtype) for name, parameter in held.items()}
+            self._operands = [held[name] for name in self._read]
         self._restarted = True
         if self._decoder:
             self._decoder.clear()
@@ -179,7 +187,7 @@ class JaxAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
         if not self._train:
-            self._last = self._infer(self._parameters, self._states, inputs)
+            self._last = self._infer(self._operands, self._states, inputs)
             return
         if self._restarted:
             self._start_at(step)
@@ -198,10 +206,10 @@ class JaxAdapter(Adapter):
         )
 
     def prefill(self, slot: int) -> None:
-        self._last = self._decoding().prefill(self._parameters, self._slots[slot][0])
+        self._last = self._decoding().prefill(self._operands, self._slots[slot][0])
 
     def next_token(self, slot: int) -> None:
-        self._last = self._decoding().next_token(self._parameters, self._slots[slot][0])
+        self._last = self._decoding().next_token(self._operands, self._slots[slot][0])
 
     def synchronize(self) -> None:
         if self._train:
@@ -232,7 +240,8 @@ class JaxAdapter(Adapter):
         return {"logits": as_array(self._last)}
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        held = jax.tree.map(self._ranks.own, (self._parameters, self._states))
+        operands = self._parameters if self._train else self._operands
+        held = jax.tree.map(self._ranks.own, (operands, self._states))
         return as_array(self._infer(*held, self._batch(inputs)))
 
     def supply_masks(self, masks: Tensors) -> None:
@@ -256,8 +265,9 @@ class JaxAdapter(Adapter):
         }
 
     def memory(self) -> dict[str, int]:
-        kept = jax.tree.leaves((self._parameters, self._states, self._optimizer_state))
-        found = {"persistent": sum(array.nbytes for array in kept)}
+        held = [*self._parameters, *self._operands, self._states, self._optimizer_state]
+        kept = {id(array): array.nbytes for array in jax.tree.leaves(held)}
+        found = {"persistent": sum(kept.values())}
         if self._decoder:
             found["caches"] = self._decoder.cache_bytes
             found["persistent"] += found["caches"]
@@ -279,6 +289,9 @@ class JaxAdapter(Adapter):
 
     def _named(self, of_parameters: list[Array]) -> Values:
         return dict(zip(self._names, of_parameters, strict=True))
+
+    def _of_inference(self, operands: list[Array]) -> Values:
+        return dict(zip(self._read, operands, strict=True))
 
     def _moments(self) -> dict[str, str]:
         known = MOMENTS[self._program.optimizer.kind]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from assay_worker import (
+    CAST,
     ChannelsLast,
     Graph,
     Node,
@@ -23,7 +24,9 @@ from assay_worker import (
     Unsupported,
     images_to_theirs,
     last_reads,
+    names_read,
     values_of_heads,
+    with_casts,
 )
 from jax import Array, lax
 
@@ -418,6 +421,8 @@ FORMED_OPS = {
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
 # The weight operands of these ops, which are (in, out) in the layout `native`.
 WEIGHTS = {"convolution": slice(1, 2), "linear": slice(1, 2), "lstm": slice(1, 3)}
+# These operands are cast to the type of the products; the biases of an LSTM are added in fp32.
+CAST_OPERANDS = {"convolution": slice(1, 3), "linear": slice(1, 3), "lstm": slice(1, 3)}
 # These ops draw random numbers: each gets its own key.
 RANDOM_OPS = {"dropout"}
 
@@ -439,14 +444,16 @@ def function_of(
     lying: Collection[str] = (),
     kept: Collection[str] = (),
     nodes: Sequence[Node] | None = None,
+    weights: set[str] | None = None,
 ) -> Callable[..., Values]:
     """Return a function from parameters, running statistics and inputs to values, all by name.
 
     The values are what it was given, the outputs, the updates, and those in `kept`. The results of flatten
     in `lying` keep the order of their operand. If the inputs have no masks, each dropout draws with its own
-    key. `nodes` are those of the graph that it computes: all of them by default.
+    key. `nodes` are those of the graph that it computes: all of them by default. `weights` are by default
+    those of weights_of().
     """
-    of_heads, weights = values_of_heads(graph), weights_of(graph)
+    of_heads, weights = values_of_heads(graph), weights_of(graph) if weights is None else weights
     nodes = graph.nodes if nodes is None else nodes
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
 
@@ -542,10 +549,14 @@ def weights_of(graph: Graph) -> set[str]:
 
 
 class Network:
-    """The functions of both graphs of a program, and the layout of its parameters and inputs."""
+    """The functions of both graphs of a program, and the layout of its parameters and inputs.
 
-    def __init__(self, program: Program, form: Form) -> None:
-        training, inference = program.training, program.inference
+    With `casts`, an inference is also fed copies of parameters in the type of the products, by names that end
+    with CAST.
+    """
+
+    def __init__(self, program: Program, form: Form, casts: bool = False) -> None:
+        training = program.training
         # An image that only fully connected layers read is flattened without moving it: the rows of their
         # weights have the order of the image.
         flattens = [node for node in training.nodes if node.op == "flatten" and form.images_last]
@@ -553,10 +564,22 @@ class Network:
         looked_at = [*lying.values(), *(node for node in training.nodes if node.op in RANDOM_OPS)]
         kept = {str(name) for node in looked_at for name in (node.inputs[0], node.outputs[0])}
         self.run = training_function(program, form, lying, kept)
-        self.run_inference = function_of(inference, form, lying, kept)
-        if program.decoding is not None:
+        decoding = program.decoding
+        graphs = [program.inference, *([decoding.prefill, decoding.step] if decoding else [])]
+        held = [value.name for value in program.parameters]
+        of_inference = [
+            weights | {f"{name}{CAST}" for name in weights} for weights in map(weights_of, graphs)
+        ]
+        if casts:
+            graphs = [with_casts(graph, CAST_OPERANDS) for graph in graphs]
+            held += [name for name in names_read(graphs) if name.endswith(CAST)]
+        # Of an inference: the parameters and copies that it reads.
+        self.read = [name for name in held if not casts or name in names_read(graphs)]
+        self.run_inference = function_of(graphs[0], form, lying, kept, weights=of_inference[0])
+        if decoding:
             self.run_prefill, self.run_token = (
-                function_of(graph, form) for graph in (program.decoding.prefill, program.decoding.step)
+                function_of(graph, form, weights=weights)
+                for graph, weights in zip(graphs[1:], of_inference[1:], strict=True)
             )
         self.layout = ChannelsLast()
         weights = weights_of(training)

@@ -76,7 +76,7 @@ class TensorflowAdapter(Adapter):
         self._ranks = Ranks(cell)
         with self._ranks.scope():
             # Each round draws other masks, as it has other parameters.
-            self._network = Network(program, cell.seed)
+            self._network = Network(program, cell.seed, casts=not self._train)
             self._named = self._network.variables
             self._trained = {value.name: self._named[value.name] for value in program.parameters}
             self._rule = Rule(program.optimizer, self._trained)
@@ -165,7 +165,8 @@ class TensorflowAdapter(Adapter):
         if self._session:
             self._session.pull()
         to_ours, scale = self._network.layout.to_ours, np.float32(self._rule.scale)
-        found = {name: to_ours(name, variable.numpy()) for name, variable in self._named.items()}
+        held = {name: np.asarray(variable.numpy(), np.float32) for name, variable in self._named.items()}
+        found = {name: to_ours(name, array) for name, array in held.items()}
         for (name, moment), variable in self._rule.moments.items():
             found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * scale
         return found
@@ -304,7 +305,8 @@ class TensorflowAdapter(Adapter):
 
     def memory(self) -> dict[str, int]:
         kept = [*self._named.values(), *self._rule.moments.values()]
-        found = {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
+        sizes = [tf.as_dtype(variable.dtype).size * math.prod(variable.shape) for variable in kept]
+        found = {"persistent": sum(sizes)}
         if self._cell.device == "cuda":
             found["framework_peak"] = tf.config.experimental.get_memory_info("GPU:0")["peak"]
         return found

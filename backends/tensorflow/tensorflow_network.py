@@ -47,8 +47,8 @@ class Table(keras.Layer):
     Keras needs an operand to call a layer, here any tensor of the model.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
+    def __init__(self, shape: tuple[int, ...], dtype: str | None = None) -> None:
+        super().__init__(dtype=dtype)
         self.table = self.add_weight(shape=shape, name="table")
 
     def call(self, anchor: Any) -> Any:
@@ -82,11 +82,15 @@ class Builder:
     """Makes the layers of a program and records which layer keeps which parameter.
 
     With `images_last` each tensor of four dimensions is an image: (N, C, H, W) in the contract, stored as
-    (N, H, W, C). Sequences by heads stay as they are.
+    (N, H, W, C). Sequences by heads stay as they are. `dtype` is that of the layers whose parameters the
+    policy casts in each call, and so of their variables; None: that of the policy. Norms have the policy's.
     """
 
-    def __init__(self, graph: Graph, images_last: bool = True, seed: int = 1) -> None:
+    def __init__(
+        self, graph: Graph, images_last: bool = True, seed: int = 1, dtype: str | None = None
+    ) -> None:
         self._graph = graph
+        self._dtype = dtype
         self._of_heads = values_of_heads(graph)
         self._takes_heads = self._makes_heads = False  # of the node that is translated
         self.kept: dict[str, keras.Variable] = {}
@@ -116,7 +120,7 @@ class Builder:
 
     def table(self, value: Value) -> Table:
         """Make a layer for a parameter that is an ordinary operand."""
-        layer = Table(value.shape)
+        layer = Table(value.shape, self._dtype)
         self._pending.append((layer, [(value.name, "table")]))
         self.layout.as_it_is.add(value.name)
         return layer
@@ -158,7 +162,12 @@ class Builder:
         channels, _, *kernel = required(weight).shape
         same = stride == 1 and all(size == 2 * padding + 1 for size in kernel)
         layer = layers.Conv2D(
-            channels, kernel, stride, "same" if same else "valid", use_bias=bias is not None
+            channels,
+            kernel,
+            stride,
+            "same" if same else "valid",
+            use_bias=bias is not None,
+            dtype=self._dtype,
         )
         self.keep(layer, operands, ("kernel", "bias"))
         return _padded(layer, 0 if same else padding)
@@ -167,7 +176,7 @@ class Builder:
         _, weight, bias = operands
         if self.is_shared(required(weight)):
             return self.tied_linear
-        layer = layers.Dense(required(weight).shape[0], use_bias=bias is not None)
+        layer = layers.Dense(required(weight).shape[0], use_bias=bias is not None, dtype=self._dtype)
         return self.keep(layer, operands, ("kernel", "bias"))
 
     def tied_linear(self, x: Any, weight: Any, bias: Any = None) -> Any:
@@ -204,11 +213,11 @@ class Builder:
             return lambda tokens, table: ops.take(table, tokens, axis=0)
         rows, width = weight.shape
         self.layout.as_it_is.add(weight.name)
-        return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
+        return self.keep(layers.Embedding(rows, width, dtype=self._dtype), operands, ("embeddings",))
 
     def lstm(self, operands: Operands, last: bool) -> Call:
         # Keras has the contract's order of gates: input, forget, candidate, output.
-        layer = layers.LSTM(required(operands[2]).shape[1], return_sequences=not last)
+        layer = layers.LSTM(required(operands[2]).shape[1], return_sequences=not last, dtype=self._dtype)
         return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))
 
     def dropout(self, operands: Operands, rate: float) -> Call:
@@ -408,11 +417,14 @@ def is_parameter(program: Program, name: str) -> bool:
 
 
 class Network:
-    """The model from inputs (B, H, W, C), or tokens (B, T), to logits (..., classes), and its variables."""
+    """The model from inputs (B, H, W, C), or tokens (B, T), to logits (..., classes), and its variables.
 
-    def __init__(self, program: Program, seed: int = 1) -> None:
+    With `casts`, the parameters that the policy casts in each call are cast when they are set.
+    """
+
+    def __init__(self, program: Program, seed: int = 1, casts: bool = False) -> None:
         graph = program.training
-        builder = Builder(graph, seed=seed)
+        builder = Builder(graph, seed=seed, dtype=compute_type() if casts else None)
         if graph.nodes[-1].op != LOSS:
             raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
         fed = graph.values["inputs"]

@@ -56,7 +56,8 @@ class TorchAdapter(Adapter):
         self._device = torch.device(cell.device)
         self._memory_share = _limit_memory(cell, self._device)
         self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
-        self._network = Network(program, cell.task).to(self._device, memory_format=self._format)
+        casts = cell.precision == "bf16" and cell.task != "train"
+        self._network = Network(program, cell.task, casts).to(self._device, memory_format=self._format)
         sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
         parameters = [value.name for value in program.parameters]
         self._optimizer = Optimizers(
@@ -107,6 +108,7 @@ class TorchAdapter(Adapter):
                     given = np.full(value.shape, value.initializer == "ones", np.float32)
                 held = np.array(given, np.float32) * np.float32(self._network.scales.get(value.name, 1))
                 self._network.tensor(value.name).copy_(torch.from_numpy(held))
+            self._network.keep_casts()
             for value in self._program.parameters:
                 parameter = self._network.tensor(value.name)
                 state = self._optimizer.state(parameter)

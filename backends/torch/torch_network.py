@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from assay_worker import Graph, Node, Program, Unsupported
+from assay_worker import CAST, Graph, Node, Program, Unsupported, names_read, with_casts
 from torch import Tensor, fx, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -333,13 +333,19 @@ def _segment(run: Callable[..., tuple[Tensor, ...]], again: bool) -> Callable[..
     return twice if again else once
 
 
+# Autocast casts these operands of an op in each call, unless they are bf16 already. An LSTM checks before
+# that all its operands have one type.
+CAST_OPERANDS = {"convolution": slice(1, 3), "linear": slice(1, 3)}
+
+
 class Network(nn.Module):
     """The program's parameters and running statistics, and its two graphs over them.
 
-    A running statistic that is named in `scales` is that many times the contract's.
+    A running statistic that is named in `scales` is that many times the contract's. With `casts`, an
+    inference reads copies of parameters that keep_casts() has made in bf16, as autocast would in each step.
     """
 
-    def __init__(self, program: Program, task: str) -> None:
+    def __init__(self, program: Program, task: str, casts: bool = False) -> None:
         super().__init__()
         # The name of a parameter has dots, the name of an attribute must not.
         self._attributes = {v.name: v.name.replace(".", "_") for v in program.parameters + program.states}
@@ -360,15 +366,26 @@ class Network(nn.Module):
             operands,
             [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])],
         )
-        self._infer = straight_line(
-            program.inference.nodes, ["inputs", *held], [program.inference.outputs["logits"]]
-        )
+        decoding = program.decoding
+        graphs = [program.inference, *([decoding.prefill, decoding.step] if decoding else [])]
+        if casts:
+            graphs = [with_casts(graph, CAST_OPERANDS) for graph in graphs]
+            for name in (name for name in names_read(graphs) if name.endswith(CAST)):
+                self._attributes[name] = name.replace(".", "_").replace(CAST, "_cast")
+                shape = program.training.values[name.removesuffix(CAST)].shape
+                self.register_buffer(self._attributes[name], torch.zeros(shape, dtype=torch.bfloat16))
+            # A guard of compiled code for each operand that nobody reads would be time of ours.
+            read = set(names_read(graphs))
+            held = [name for name in self._attributes if name in read]
+        self._casts = [name for name in self._attributes if name.endswith(CAST)]
+        self._held_names = {name: self._attributes[name] for name in held}
+        self._infer = straight_line(graphs[0].nodes, ["inputs", *held], [graphs[0].outputs["logits"]])
         self.scales = self._scales(program, operands) if task == "train" else {}
-        if program.decoding is not None:
-            kept = [value.name for value in (*program.decoding.caches, program.decoding.position)]
+        if decoding:
+            kept = [value.name for value in (*decoding.caches, decoding.position)]
             self._prefill, self._next_token = (
                 straight_line(graph.nodes, ["inputs", *held, *kept], [graph.outputs["logits"]])
-                for graph in (program.decoding.prefill, program.decoding.step)
+                for graph in graphs[1:]
             )
 
     def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
@@ -379,7 +396,7 @@ class Network(nn.Module):
         """Return the logits in inference mode."""
         if not self.scales:
             return self._infer(inputs, *self._held())[0]
-        held = dict(zip(self._attributes, self._held(), strict=True))
+        held = dict(zip(self._held_names, self._held(), strict=True))
         for name, scale in self.scales.items():
             held[name] = held[name] / scale
         return self._infer(inputs, *held.values())[0]
@@ -391,6 +408,11 @@ class Network(nn.Module):
     def next_token(self, inputs: Tensor, kept: list[Tensor]) -> Tensor:
         """The same for one token at the position."""
         return self._next_token(inputs, *self._held(), *kept)[0]
+
+    def keep_casts(self) -> None:
+        """Cast the parameters again, which have changed."""
+        for name in self._casts:
+            self.tensor(name).copy_(self.tensor(name.removesuffix(CAST)))
 
     def supply_masks(self, masks: dict[str, Tensor]) -> None:
         """Use these masks instead of drawing; empty: draw."""
@@ -423,7 +445,7 @@ class Network(nn.Module):
         return unbiased(graph, {name: one.shape for name, one in zip(names, found, strict=True)})
 
     def _held(self) -> list[Tensor]:
-        return [getattr(self, attribute) for attribute in self._attributes.values()]
+        return [getattr(self, attribute) for attribute in self._held_names.values()]
 
     def _drawn(self) -> list[Tensor | None]:
         """The supplied masks, or None for each: then dropout draws."""

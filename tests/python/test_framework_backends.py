@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from framework import (
     take_what_dropout_drew,
 )
 from ops import OPS
+from worker_under_test import ROOT
 
 
 @pytest.fixture(params=EACH)
@@ -162,6 +164,35 @@ def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: 
     coarse, _ = framework.ask(folder)
     error = np.abs(coarse["evaluation/logits"] - exact["evaluation/logits"]).max()
     assert 1e-5 < error < 0.05 * np.abs(exact["evaluation/logits"]).max()
+
+
+@pytest.mark.parametrize("network", ["convolutional", "encoder"])
+def test_bf16_inference_gives_the_bits_of_casts_in_each_step(
+    framework: Framework, make_cell: Any, network: str
+) -> None:
+    if "bf16" not in framework.precisions:
+        pytest.skip(f"{framework.name} has no bf16 here")
+    folder = make_cell(network, precision="bf16")
+    in_each_step, _ = framework.ask(folder)  # a training step casts parameters that it has just changed
+    (folder / "check/continuation.json").unlink()
+    request = json.loads((folder / "request.json").read_text())
+    (folder / "request.json").write_text(json.dumps(request | {"task": "infer"}))
+    once, _ = framework.ask(folder)
+    np.testing.assert_array_equal(once["logits"][0], in_each_step["evaluation/logits"])
+
+
+@pytest.mark.parametrize("network", ["convolutional", "encoder"])
+def test_bf16_inference_casts_no_parameter(framework: Framework, make_cell: Any, network: str) -> None:
+    if "bf16" not in framework.precisions:
+        pytest.skip(f"{framework.name} has no bf16 here")
+    folder = make_cell(network, task="infer", precision="bf16")
+    script = Path(__file__).with_name("count_casts.py")
+    paths = [framework.worker.parent, ROOT / "backends/python"]
+    command = [framework.python, script, framework.name, folder, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # The adapter of TensorFlow lets Keras cast the parameters of norms, as it does for its users.
+    assert int(done.stdout.split()[-1]) == 0
 
 
 def test_a_device_that_is_not_there_is_a_row_and_no_crash(

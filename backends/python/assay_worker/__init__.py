@@ -13,6 +13,7 @@ from .loop import Loop
 from .memory import memory_share, total_gpu_memory
 from .op_adapter import OpAdapter
 from .program import (
+    CAST,
     CLIP_EPSILON,
     Decoding,
     Graph,
@@ -21,13 +22,16 @@ from .program import (
     Program,
     Value,
     last_reads,
+    names_read,
     required,
+    with_casts,
 )
 from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
 
 __all__ = [
+    "CAST",
     "CLIP_EPSILON",
     "Adapter",
     "Cell",
@@ -51,10 +55,12 @@ __all__ = [
     "last_reads",
     "loaded_libraries",
     "memory_share",
+    "names_read",
     "refuse",
     "required",
     "total_gpu_memory",
     "values_of_heads",
     "variables",
+    "with_casts",
     "worker_main",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ LOSS = "softmax_cross_entropy"
 # From these operands on, the operands of the op are masks: they have no gradient.
 MASK_OPERANDS = {"attention": 3, "mean_pool": 1}
 SQUARES = ("v", "square")  # moments that are means of squares
+CAST = "/cast"  # after the name of a parameter: its copy in the type of matrix products
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,31 @@ class Graph:
         """Whether every reader of the node's first result is such an op, and it is not an output."""
         kinds = {reader.op for reader in self.readers(node)}
         return kinds == {op} and node.outputs[0] not in self.outputs.values()
+
+
+def with_casts(graph: Graph, operands: dict[str, slice]) -> Graph:
+    """Return the graph whose nodes read `<parameter>/cast` in place of parameters at these operands of an op.
+
+    The parameters of an inference do not change, so a backend makes their copies in the type of matrix
+    products when they are set, and not in each step. What other nodes read, such as the table of an
+    embedding, stays.
+    """
+    parameters = {value.name for value in graph.with_role("parameter")}
+
+    def read(node: Node) -> Node:
+        names = list(node.inputs)
+        for place in range(len(names))[operands.get(node.op, slice(0))]:
+            if names[place] in parameters:
+                names[place] = f"{names[place]}{CAST}"
+        return replace(node, inputs=tuple(names))
+
+    return replace(graph, nodes=tuple(read(node) for node in graph.nodes))
+
+
+def names_read(graphs: Collection[Graph]) -> list[str]:
+    """Return the names that nodes read, each once, in their order."""
+    names = (name for graph in graphs for node in graph.nodes for name in node.inputs if name is not None)
+    return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
