@@ -2,6 +2,7 @@
 // the report keeps its records unchanged. A loss that is not finite is null.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -90,11 +91,15 @@ struct Disturbance {
   std::int64_t steal_ns = 0;   // time that the hypervisor took from them
   // How long the worker's threads were ready to run and had no processor, summed over threads; absent if unknown.
   std::optional<std::int64_t> waited_ns{};
+  // CPU time of all processes that are not of the worker, on any processor, from the command `run` to its answer; absent if
+  // unknown. The conductor measures it.
+  std::optional<std::int64_t> seen_ns{};
   bool operator==(const Disturbance&) const = default;
 
   // The shares of the processors' time in the window that other processes and the hypervisor took, less the
-  // resolution of the kernel's counters (10 ms for each processor); at least 0.
-  double others_share() const { return share(others_ns); }
+  // resolution of the kernel's counters (10 ms for each processor); at least 0. `others_ns` also has what the worker costs
+  // the kernel and the hypervisor, and `seen_ns` what ran elsewhere or earlier, so others took at most the lesser of both.
+  double others_share() const { return share(seen_ns ? std::min(others_ns, *seen_ns) : others_ns); }
   double steal_share() const { return share(steal_ns); }
 
  private:
@@ -122,6 +127,13 @@ inline Description describe(Of<Disturbance>) {
           "waited_ns", &Disturbance::waited_ns,
           "Time in which threads of the worker were ready to run and had no processor, the sum over its threads; absent "
           "if the kernel does not count it.")
+          .at_least(0)
+          .left_out_by_default(),
+      field(
+          "seen_ns", &Disturbance::seen_ns,
+          "CPU time of all processes of the machine that are not of the worker, on any processor, from the command `run` to "
+          "its answer, as the conductor measured it. Others took at most the lesser of this and `others_ns`. Absent in a "
+          "container that hides other processes, and with several ranks.")
           .at_least(0)
           .left_out_by_default());
 }

@@ -11,7 +11,8 @@ std::optional<Disturbance> disturbance_between(const ProcessorTimes& before, con
                      .own_ns = own_ns,
                      .others_ns = after.count * window_ns - idle_ns - steal_ns - own_ns,
                      .steal_ns = steal_ns,
-                     .waited_ns = {}};
+                     .waited_ns = {},
+                     .seen_ns = {}};
 }
 
 }  // namespace assay

@@ -10,7 +10,8 @@
 namespace assay {
 
 // Time that was not idle, not stolen and not the worker's was taken by other processes. own_ns: the CPU time of the
-// worker and its child processes. Nothing if the times of the processors are unknown. The result has no `waited_ns`.
+// worker and its child processes. Nothing if the times of the processors are unknown. The result has no `waited_ns` and
+// no `seen_ns`.
 std::optional<Disturbance> disturbance_between(const ProcessorTimes& before, const ProcessorTimes& after,
                                                std::int64_t window_ns, std::int64_t own_ns);
 

@@ -11,6 +11,7 @@
 
 #include "harness/core/statistics.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/ranking.hpp"
 
 namespace assay {
 namespace {
@@ -100,17 +101,14 @@ AnalyzedCell analyze_cell(const CellReport& cell, std::size_t report) {
 
 // ---- groups
 
+// The first in order of a bare library, else of all.
 std::optional<std::size_t> baseline(const Analysis& all, const AnalyzedGroup& group, std::size_t report) {
-  std::optional<std::size_t> best;
-  for (const bool bare : {true, false}) {
-    for (const std::size_t i : group.cells) {
+  for (const bool bare : {true, false})
+    for (const std::size_t i : group.in_rank) {
       const AnalyzedCell& cell = all.cells[i];
-      if (cell.report != report || !cell.time || (bare && cell.cell->kind != BackendKind::bare)) continue;
-      if (!best || *cell.time < *all.cells[*best].time) best = i;
+      if (cell.report == report && cell.time && (!bare || cell.cell->kind == BackendKind::bare)) return i;
     }
-    if (best) break;
-  }
-  return best;
+  return std::nullopt;
 }
 
 // For cells without a common round: the ratio of their medians, without an interval.
@@ -122,7 +120,8 @@ std::optional<PairedRatio> ratio_of(const AnalyzedCell& cell, const AnalyzedCell
   return PairedRatio{.value = value, .least = value, .greatest = value};
 }
 
-void rank_cells(Analysis& all, AnalyzedGroup& group) {
+// Cells of several reports or machines have no order: their times are only sorted.
+void sort_by_time(const Analysis& all, AnalyzedGroup& group) {
   const auto key = [&](std::size_t i) {
     const AnalyzedCell& cell = all.cells[i];
     if (cell.time) return std::pair(0, *cell.time);
@@ -130,33 +129,51 @@ void rank_cells(Analysis& all, AnalyzedGroup& group) {
     return std::pair(2, 0.0);
   };
   group.in_rank = group.cells;
-  std::stable_sort(group.in_rank.begin(), group.in_rank.end(),
-                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  AnalyzedCell* before = nullptr;
-  int place = 0;
-  for (const std::size_t i : group.in_rank) {
-    AnalyzedCell& cell = all.cells[i];
-    if (!cell.time) continue;
-    cell.rank = ++place;
-    if (before) {
-      const PairedRatio ratio = ratio_of(cell, *before).value();
-      group.rounds = group.rounds == 0 ? ratio.n : std::min(group.rounds, ratio.n);
-      if (ratio.n > 1 && !ratio.above_one()) {
-        cell.rank = before->rank;
-        cell.tied = before->tied = true;
-      }
+  std::ranges::stable_sort(group.in_rank, {}, key);
+}
+
+bool is_of_one_run(const Analysis& all, const std::vector<std::size_t>& cells) {
+  const AnalyzedCell& first = all.cells[cells.front()];
+  return std::ranges::all_of(cells, [&](std::size_t i) {
+    const AnalyzedCell& cell = all.cells[i];
+    return cell.report == first.report && cell.cell->environment == first.cell->environment;
+  });
+}
+
+void rank_cells(Analysis& all, AnalyzedGroup& group) {
+  sort_by_time(all, group);
+  std::vector<std::size_t> timed;
+  std::vector<const CellReport*> cells;
+  for (const std::size_t i : group.in_rank)
+    if (all.cells[i].time) timed.push_back(i), cells.push_back(all.cells[i].cell);
+  if (timed.empty() || !is_of_one_run(all, timed)) return;
+  const Ranking ranking = rank_by_pairs(cells);
+  std::vector<std::size_t> ranked, others;
+  for (const std::size_t at : ranking.order) {
+    AnalyzedCell& cell = all.cells[timed[at]];
+    if (const auto& places = ranking.places[at]) {
+      cell.rank = places->first;
+      cell.last_rank = places->last;
     }
-    before = &cell;
+    (cell.rank ? ranked : others).push_back(timed[at]);
   }
+  const std::vector<std::size_t>& neighbors = ranked.size() > 1 ? ranked : others;
+  for (std::size_t i = 1; i < neighbors.size(); ++i) {
+    const int shared =
+        shared_rounds(all.report_cell(neighbors[i - 1]), all.report_cell(neighbors[i])).counting;
+    group.rounds = i == 1 ? shared : std::min(group.rounds, shared);
+  }
+  ranked.insert(ranked.end(), others.begin(), others.end());
+  std::ranges::copy(ranked, group.in_rank.begin());
 }
 
 void compare_cells(Analysis& all, AnalyzedGroup& group) {
   for (std::size_t report = 0; report < all.reports.size(); ++report)
     group.baselines.push_back(baseline(all, group, report));
-  const AnalyzedCell& fastest = all.cells[group.in_rank.front()];
+  const AnalyzedCell& first = all.cells[group.in_rank.front()];
   for (const std::size_t i : group.cells) {
     AnalyzedCell& cell = all.cells[i];
-    cell.to_fastest = ratio_of(cell, fastest);
+    cell.to_fastest = ratio_of(cell, first);
     cell.base = group.baselines[cell.report];
     if (!cell.base) continue;
     const AnalyzedCell& base = all.cells[*cell.base];
@@ -232,6 +249,7 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
     const auto ranked = ranked_cells(all, all.groups[group]);
     if (ranked.size() < 2) continue;
     sizes.push_back(ranked);
+    if (all.cells[ranked.front()].last_rank != 1) continue;  // a tie is no win
     const std::string& series = all.cells[ranked.front()].series;
     const auto found =
         std::find_if(wins.begin(), wins.end(), [&](const auto& one) { return one.first == series; });
@@ -240,7 +258,7 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
     else
       ++found->second;
   }
-  if (sizes.empty()) return std::nullopt;
+  if (wins.empty()) return std::nullopt;
   const auto best = std::max_element(wins.begin(), wins.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   Leader leader{.series = best->first, .wins = best->second, .sizes = static_cast<int>(sizes.size())};
@@ -250,7 +268,8 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
     if (base == ranked.end()) continue;
     for (const std::size_t i : ranked) {
       if (i == *base) continue;
-      const auto ratio = ratio_of(all.cells[i], all.cells[*base]);
+      const auto ratio = time_ratio(all.report_cell(i), all.report_cell(*base));
+      if (!ratio) continue;
       leader.sure = leader.sure && ratio->lower;
       const std::string& series = all.cells[i].series;
       const auto known = std::find_if(leader.followers.begin(), leader.followers.end(),

@@ -35,7 +35,7 @@ Heading family_heading(const Axes& axes);
 // With fewer rounds a sample has no interval.
 inline constexpr std::size_t rounds_for_interval = 6;
 
-// A ratio of times, a / b, over the rounds that count in both.
+// A ratio of times, a / b, over the rounds that count in both: those of one session in which the forks of both count.
 struct PairedRatio {
   double value = 0;                // median over rounds
   double least = 0, greatest = 0;  // over rounds
@@ -48,6 +48,14 @@ struct PairedRatio {
   bool above_one() const { return (lower ? *lower : least) > 1; }
   bool below_one() const { return (upper ? *upper : greatest) < 1; }
 };
+// The rounds of one session in which both cells have a fork; of one cell with itself: its forks.
+struct SharedRounds {
+  int all = 0;
+  int ok = 0;        // both forks are ok
+  int counting = 0;  // both count
+};
+SharedRounds shared_rounds(const CellReport& a, const CellReport& b);
+
 // Step time of `a` over that of `b`, both of one report; nothing if no round is shared, a cell is not clean, or
 // they ran on two machines of a merged report.
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
@@ -61,8 +69,8 @@ std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view me
 // is not measured in forks (what was planned). Nothing if it has no value.
 std::optional<PairedRatio> metric_over_rounds(const CellReport& cell, std::string_view metric);
 
-// The times of steps, by round, of the forks that count; empty unless the cell may be ranked.
-std::map<int, double> counted_times(const CellReport& cell);
+// The times of steps, by session and round, of the forks that count; empty unless the cell may be ranked.
+std::map<RoundKey, double> counted_times(const CellReport& cell);
 // One value for each round, as in a PairedRatio. Throws std::invalid_argument if empty.
 PairedRatio over_rounds(const std::vector<double>& values);
 
@@ -116,7 +124,7 @@ std::optional<double> ranked_time(const CellReport& cell);
 
 struct AnalyzedFork {
   const Fork* fork = nullptr;
-  bool clean = false;    // its times count: it is ok and not in a disturbed round
+  bool clean = false;    // its times count, see counts()
   bool counted = false;  // one of the forks of the cell's metrics
   std::optional<ForkTime> time{};
   // Distances of the fork's step time, and of the quantiles 0.1 and 0.9 over its steady blocks, from the
@@ -153,15 +161,15 @@ struct AnalyzedCell {
   std::string series{};          // "onednn graph"; with several reports "onednn graph @ label"
   bool clean = false;            // it may be ranked
   std::optional<double> time{};  // seconds for each step, by which it is ranked
-  // From 1, within its group. A cell has the rank of the previous one if their ratio does not differ clearly
-  // from 1.
-  std::optional<int> rank{};
-  bool tied = false;                   // another cell has the same rank
+  // Its place in its group, from 1: any of these, see Places. Absent: it is not ranked.
+  std::optional<int> rank{}, last_rank{};
   std::optional<std::size_t> base{};   // the base of its group and report, see AnalyzedGroup::baselines
   std::optional<PairedRatio> ratio{};  // of times, to the base
   bool taxed = false;                  // the ratio compares a framework with a bare library
-  // Ratio of times to the fastest of the group; with n = 0 the ratio of the medians, if they share no round.
+  // Ratio of times to the first of the group; with n = 0 the ratio of the medians, if they share no round.
   std::optional<PairedRatio> to_fastest{};
+
+  bool tied() const { return rank != last_rank; }  // it may have several places
   std::vector<AnalyzedFork> forks{};
   std::vector<CurvePoint> train_loss{};  // after each epoch that every ok fork has evaluated
   std::vector<CurvePoint> epoch_time{};
@@ -202,10 +210,12 @@ struct AnalyzedGroup {
   std::size_t family = 0;
   bool is_op = false;
   std::vector<std::size_t> cells{};  // in the order of the reports
-  int rounds = 0;  // the minimum of rounds that two ranked neighbors share; 0: fewer than two are ranked
-  std::vector<std::size_t> in_rank{};  // first ranked cells by time, then timed cells, then the others
-  // For each report, the cell that the others are compared with: the fastest ranked cell of a bare library,
-  // else of all.
+  // The minimum of rounds that count which two neighbors in order share: of the ranked cells, or if none are, of those
+  // that may be; 0: fewer than two, or they are of several reports.
+  int rounds = 0;
+  std::vector<std::size_t> in_rank{};  // first ranked cells, fastest first; then timed cells, then the others
+  // For each report, the cell that the others are compared with: of those that may be ranked, the first of a bare
+  // library, else of all.
   std::vector<std::optional<std::size_t>> baselines{};
   std::optional<Provisional>
       provisional{};  // if no order can be had from the rounds that count, see add_provisional()
@@ -218,8 +228,9 @@ struct Follower {
 };
 struct Leader {
   std::string series{};
-  int wins = 0, sizes = 0;  // it is the fastest at `wins` of the `sizes` with two or more ranked cells
-  bool sure = true;         // every ratio has an interval
+  int wins = 0,
+      sizes = 0;     // it is clearly the fastest at `wins` of the `sizes` with two or more ranked cells
+  bool sure = true;  // every ratio has an interval
   std::vector<Follower> followers{};  // the nearest first
 };
 
@@ -229,7 +240,7 @@ struct AnalyzedFamily {
   Heading heading{};
   bool is_op = false;
   std::vector<std::size_t> groups{};
-  std::optional<Leader> leader{};  // nothing if no group has two ranked cells
+  std::optional<Leader> leader{};  // nothing if no cell is clearly the fastest of its group
   // By series, in the order of their first cell: over the batch, or over the size of an op if it is one number (4096,
   // m512). A series that was not timed at three sizes has none.
   std::vector<SeriesGrowth> growth{};
@@ -280,7 +291,7 @@ std::optional<TimeToAccuracy> time_to_accuracy(const AnalyzedCell& cell, double 
 // Leaves out cells that share no round with the fastest. Nothing if fewer than two are left.
 std::optional<Provisional> order_by_all_rounds(std::span<const CellReport* const> cells);
 
-// Fills in the provisional order of each group of one report in which fewer than two rounds count, one or more were
+// Fills in the provisional order of each group of one report in which nothing is ranked, fewer than two rounds count, one or more were
 // disturbed, and two or more cells were timed and are equal to the oracle; then their order in `in_rank` is this one.
 // analyze() calls it.
 void add_provisional(Analysis& all);

@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-using ByRound = std::map<int, double>;
+using ByRound = std::map<RoundKey, double>;
 
 // A run may check its ratios after each round and add rounds until they are clear. To keep the chance of an
 // interval without the true ratio below 5 % over all checks, the first check (six rounds, 3.1 %) uses most of
@@ -40,14 +40,14 @@ std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
   return over_rounds(ratios);
 }
 
-// Two machines of a merged report have rounds of the same numbers, which were not adjacent in time.
+// Two machines of a merged report have sessions and rounds of the same numbers.
 bool ran_together(const CellReport& a, const CellReport& b) { return a.environment == b.environment; }
 
 // Values for the forks of the metric.
 ByRound values_by_round(const CellReport& cell, std::string_view metric) {
   ByRound values;
   for (const Fork* fork : forks_of_metric(cell, metric))
-    if (const auto value = fork_metric(cell, *fork, metric)) values[fork->round] = *value;
+    if (const auto value = fork_metric(cell, *fork, metric)) values[round_of(*fork)] = *value;
   return values;
 }
 
@@ -68,8 +68,22 @@ ByRound counted_times(const CellReport& cell) {
   ByRound times;
   if (is_clean(cell))
     for (const Fork& fork : cell.forks)
-      if (const auto time = fork_time(fork); time && counts(fork)) times[fork.round] = time->step_seconds;
+      if (const auto time = fork_time(fork); time && counts(fork)) times[round_of(fork)] = time->step_seconds;
   return times;
+}
+
+SharedRounds shared_rounds(const CellReport& a, const CellReport& b) {
+  std::map<RoundKey, const Fork*> others;
+  for (const Fork& fork : b.forks) others[round_of(fork)] = &fork;
+  SharedRounds shared;
+  for (const Fork& fork : a.forks) {
+    const auto other = others.find(round_of(fork));
+    if (other == others.end()) continue;
+    ++shared.all;
+    if (fork.status == Status::ok && other->second->status == Status::ok) ++shared.ok;
+    if (counts(fork) && counts(*other->second)) ++shared.counting;
+  }
+  return shared;
 }
 
 PairedRatio over_rounds(const std::vector<double>& values) {

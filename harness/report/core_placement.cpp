@@ -37,11 +37,8 @@ bool is_worse_placed(const CoreReading& reading, const CoreReading& usual) {
 bool mark_worse_placed(std::span<CellReport* const> group) {
   std::map<int, std::vector<CoreReading>> readings;  // by session
   for (const CellReport* cell : group)
-    for (const Fork& fork : cell->forks) {
-      if (!fork.placement) continue;
-      std::vector<CoreReading>& known = readings[fork.session.value_or(0)];
-      known.insert(known.end(), {fork.placement->before, fork.placement->after});
-    }
+    for (const Fork& fork : cell->forks)
+      if (fork.placement) readings[fork.session.value_or(0)].push_back(fork.placement->before);
   std::map<int, CoreReading> usual;
   for (const auto& [session, known] : readings) usual[session] = usual_of(known);
   bool changed = false;
@@ -50,8 +47,7 @@ bool mark_worse_placed(std::span<CellReport* const> group) {
       if (!fork.placement) continue;
       const CoreReading& best = usual.at(fork.session.value_or(0));
       const bool was = std::erase(fork.flags, quality_flag::placement) > 0;
-      const bool is =
-          is_worse_placed(fork.placement->before, best) || is_worse_placed(fork.placement->after, best);
+      const bool is = is_worse_placed(fork.placement->before, best);
       if (is) fork.flags.emplace_back(quality_flag::placement);
       changed = changed || was != is;
     }

@@ -15,8 +15,9 @@ CoreReading usual_of(std::span<const CoreReading> readings);
 // Whether processors that are usually placed so were on one core, or much further apart.
 bool is_worse_placed(const CoreReading& reading, const CoreReading& usual);
 
-// Sets or removes the flag `placement` of each fork of a group: its processors were worse placed, before or after its
-// timed run, than usual in the group's forks of the same session. Returns true if a flag changed.
+// Sets or removes the flag `placement` of each fork of a group: before its timed run its processors were worse placed
+// than usual in the group's forks of the same session. The reading after the run is only recorded: a host moves processors
+// that are busy, so it depends on the program. Returns true if a flag changed.
 bool mark_worse_placed(std::span<CellReport* const> group);
 
 }  // namespace assay

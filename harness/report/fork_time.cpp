@@ -7,6 +7,7 @@
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/core_placement.hpp"
+#include "harness/report/foreign_load.hpp"
 
 namespace assay {
 
@@ -39,57 +40,24 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
-bool is_disturbed(const Fork& fork) {
-  return contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::frozen) ||
-         contains(fork.flags, quality_flag::placement);
-}
+RoundKey round_of(const Fork& fork) { return {fork.session.value_or(0), fork.round}; }
 
 namespace {
 
-// The observations of a round's forks.
-struct Votes {
-  int forks = 0, stolen = 0;
-  bool disturbed = false, quota = false;
-};
-
-// A single fork cannot show whether the hypervisor takes time or the program often waits for it.
-bool was_disturbed(const Votes& votes) {
-  return votes.disturbed || (votes.stolen > 1 && 2 * votes.stolen > votes.forks);
+bool has_one_of(const Fork& fork, std::span<const char* const> flags) {
+  return std::ranges::any_of(flags, [&](const char* flag) { return contains(fork.flags, flag); });
 }
 
-std::map<int, Votes> votes_of(std::span<CellReport* const> group) {
-  std::map<int, Votes> rounds;
-  for (const CellReport* cell : group)
-    for (const Fork& fork : cell->forks) {
-      Votes& votes = rounds[fork.round];
-      if (fork.status == Status::ok) ++votes.forks;
-      if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
-      if (contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::frozen))
-        votes.disturbed = true;
-      if (contains(fork.flags, quality_flag::quota)) votes.quota = true;
-    }
-  return rounds;
-}
-
-// Sets or removes a flag; returns true if it changed.
-bool set_flag(Fork& fork, const char* flag, bool is) {
-  const bool was = std::erase(fork.flags, flag) > 0;
-  if (is) fork.flags.emplace_back(flag);
-  return was != is;
-}
+constexpr std::array machine_flags{quality_flag::disturbed, quality_flag::uncovered, quality_flag::frozen,
+                                   quality_flag::placement};
 
 }  // namespace
 
+bool is_disturbed(const Fork& fork) { return has_one_of(fork, machine_flags); }
+
 bool mark_disturbances(std::span<CellReport* const> group) {
-  bool changed = mark_worse_placed(group);
-  const std::map<int, Votes> rounds = votes_of(group);
-  for (CellReport* cell : group)
-    for (Fork& fork : cell->forks) {
-      const Votes& votes = rounds.at(fork.round);
-      changed = set_flag(fork, quality_flag::disturbed_round, was_disturbed(votes)) || changed;
-      changed = set_flag(fork, quality_flag::quota_round, votes.quota) || changed;
-    }
-  return changed;
+  const bool placed = mark_worse_placed(group);
+  return mark_foreign_load(group) || placed;
 }
 
 void mark_disturbances(std::vector<CellReport>& cells) {
@@ -99,10 +67,8 @@ void mark_disturbances(std::vector<CellReport>& cells) {
 }
 
 bool counts(const Fork& fork) {
-  return fork.status == Status::ok &&
-         std::ranges::none_of(std::array{quality_flag::disturbed_round, quality_flag::quota_round,
-                                         quality_flag::placement, quality_flag::fewer_threads},
-                              [&](const char* flag) { return contains(fork.flags, flag); });
+  constexpr std::array others{quality_flag::quota, quality_flag::fewer_threads};
+  return fork.status == Status::ok && !is_disturbed(fork) && !has_one_of(fork, others);
 }
 
 namespace {
@@ -135,21 +101,12 @@ std::optional<double> undisturbed_step_at_least(const Fork& fork) {
   return std::max(0.0, sums.seconds - lost) / sums.steps;
 }
 
-int uncounted_forks(std::span<const CellReport* const> cells) {
-  std::ptrdiff_t most = 0;
-  for (const CellReport* cell : cells)
-    most = std::max(most, std::ranges::count_if(cell->forks, [](const Fork& fork) {
-                      return fork.status == Status::ok && !counts(fork);
-                    }));
-  return static_cast<int>(most);
-}
-
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
   std::map<std::string, int> seen;
   int ok = 0, counted = 0, stopped = 0;
   for (const Fork& fork : forks) {
     if (fork.status == Status::ok) ++ok;
-    if (fork.status == Status::ok && contains(fork.flags, quality_flag::quota_round)) ++stopped;
+    if (fork.status == Status::ok && contains(fork.flags, quality_flag::quota)) ++stopped;
     if (!counts(fork)) continue;
     ++counted;
     for (const std::string& flag : fork.flags)

@@ -1,9 +1,9 @@
 // The time of one fork: from its raw blocks, and over its course.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,34 +33,42 @@ struct ForkTime {
 // The fork's value for the metric step_time. Nothing if no block was timed.
 std::optional<ForkTime> fork_time(const Fork& fork);
 
+// Forks of one round ran next to each other only if they are of one session, so this is what pairs them.
+struct RoundKey {
+  int session = 0, round = 0;
+  auto operator<=>(const RoundKey&) const = default;
+};
+RoundKey round_of(const Fork& fork);
+
 namespace quality_flag {
+// A fork with one of these does not count, see counts().
 inline constexpr const char* disturbed = "disturbed";  // other processes used the worker's processors
-inline constexpr const char* stolen = "stolen";        // the hypervisor took them
 inline constexpr const char* placement = "placement";  // the host had them on one core, or far apart
 inline constexpr const char* frozen = "frozen";        // it stood still: stopped, paused or suspended
-inline constexpr const char* disturbed_round = "disturbed_round";
-inline constexpr const char* quota = "cpu_quota";  // the quota of the control group stopped it
-inline constexpr const char* quota_round = "cpu_quota_round";
-inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
+inline constexpr const char* quota = "cpu_quota";      // the quota of the control group stopped it
+// Its blocks do not cover its run, because other processes used its processors.
+inline constexpr const char* uncovered = "uncovered";
 // It had fewer threads than its cell, because the machine was busy.
 inline constexpr const char* fewer_threads = "fewer_threads";
-inline constexpr const char* profiled = "profiled";  // each operator was timed, which slows the steps
+// These drop no fork.
+inline constexpr const char* stolen = "stolen";        // the hypervisor took the processors
+inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
+inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
 }  // namespace quality_flag
 
-// Whether the machine was disturbed while the fork was timed: it is `disturbed` or `frozen`, or has the flag `placement`.
+// Whether the machine was disturbed while the fork was timed: it has the flag `disturbed`, `uncovered`, `frozen` or
+// `placement`.
 bool is_disturbed(const Fork& fork);
 
-// A round in which the machine was disturbed does not count, for any of the cells that are compared: so a fork is never
-// dropped because of its own program. A round is disturbed if one of its forks is disturbed or frozen, or if more than half of its
-// forks, and at least two, are stolen. A round in which a CPU quota stopped a fork does not count either. Sets the flags
-// disturbed_round, cpu_quota_round and placement (core_placement.hpp) of every fork of the group (cells with one
-// group_title()) as they apply, and removes them from all others. Returns true if a fork's flag changed.
+// Sets the flags `disturbed` (foreign_load.hpp) and `placement` (core_placement.hpp) of every fork of the group (cells
+// with one group_title()) as they apply, and removes them from all others: what is usual follows from all forks of the
+// group. Returns true if a fork's flag changed.
 bool mark_disturbances(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbances(std::vector<CellReport>& cells);
 
-// Whether the fork's times count: ok, not in a disturbed round or one that a quota stopped, and without the flags placement and fewer_threads. Placement is
-// read outside of the program, so it drops only the fork itself.
+// Whether the fork's times count: it is ok, and the machine did nothing to it, by its own flags. A round counts for a
+// pair of cells if the forks of both count; what happened to a third cell does not matter.
 bool counts(const Fork& fork);
 // The time of a step, on average over the timed blocks; nothing if no block was timed.
 std::optional<double> mean_step(const Fork& fork);
@@ -69,9 +77,6 @@ std::optional<double> mean_step(const Fork& fork);
 // program may have stood still. 0 if that is more than all of its time; nothing if it is not known.
 // docs/explanation/clock.md has the limits.
 std::optional<double> undisturbed_step_at_least(const Fork& fork);
-
-// The largest number of forks of one of these cells that are ok but do not count.
-int uncounted_forks(std::span<const CellReport* const> cells);
 
 // The quality flags of a cell, from its forks: if none counts, `disturbed` or `cpu_quota`, and each other flag
 // that more than half of the forks that count have. `stolen` is only a flag of forks, because the time that a

@@ -48,9 +48,9 @@ double fit_doubling(const std::vector<double>& sizes, const std::vector<double>&
 
 std::optional<Growth> growth_over(std::span<const SizedCell> cells) {
   std::vector<double> sizes;
-  std::vector<std::map<int, double>> times;
+  std::vector<std::map<RoundKey, double>> times;
   for (const SizedCell& one : cells) {
-    std::map<int, double> found = counted_times(*one.cell);
+    std::map<RoundKey, double> found = counted_times(*one.cell);
     if (found.empty() || one.size <= 0) continue;
     if (one.cell->environment != cells.front().cell->environment) return std::nullopt;
     sizes.push_back(one.size);
@@ -61,7 +61,7 @@ std::optional<Growth> growth_over(std::span<const SizedCell> cells) {
   std::vector<double> fixed, each, doubling;
   for (const auto& [round, first] : times.front()) {
     std::vector<double> seconds;
-    for (const std::map<int, double>& of_size : times)
+    for (const std::map<RoundKey, double>& of_size : times)
       if (const auto found = of_size.find(round); found != of_size.end() && found->second > 0)
         seconds.push_back(found->second);
     if (seconds.size() < sizes.size()) continue;

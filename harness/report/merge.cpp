@@ -243,7 +243,7 @@ Json run_of(const std::vector<Part>& parts, const std::vector<std::string>& comm
   for (const char* key : {"shard", "quick_seconds"}) run.erase(key);
   run["command_line"] = command_line;
   run["datasets"] = datasets_of(parts);
-  for (const char* key : {"programs", "left_out"})
+  for (const char* key : {"programs", "left_out", "ended"})
     if (const Json all = union_of(parts, key); !all.empty()) run[key] = all;
   Merged merged{.count = parts.front().shard.count};
   Json sessions = Json::array();

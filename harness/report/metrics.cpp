@@ -490,6 +490,9 @@ namespace {
 // Before these rules, flags described how busy the fork's own threads were.
 constexpr int rules_of_disturbance = 2;
 
+// Up to rules 3 a fork was also marked for what happened to another one of its round.
+constexpr std::string_view mark_of_rounds = "_round";
+
 // Keeps the flags of a fork by older rules that still exist.
 void take_older_flags(Fork& fork, int rules) {
   std::vector<std::string> kept;
@@ -498,10 +501,11 @@ void take_older_flags(Fork& fork, int rules) {
         flag == quality_flag::disturbed || flag == quality_flag::placement || flag == quality_flag::stolen;
     const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled ||
                        flag == quality_flag::quota || flag == quality_flag::frozen ||
+                       flag == quality_flag::fewer_threads ||
                        (of_the_machine && rules >= rules_of_disturbance);
     if (known)
       kept.push_back(flag);
-    else if (flag != quality_flag::disturbed_round && flag != quality_flag::quota_round)
+    else if (!flag.ends_with(mark_of_rounds))
       fork.warnings.push_back(
           fmt::format("flagged {} by rules {}, which used the fork's own threads", flag, rules));
   }

@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-using ForkByRound = std::map<int, const Fork*>;
+using ForkByRound = std::map<RoundKey, const Fork*>;
 
 struct Timed {
   std::size_t cell = 0;
@@ -38,7 +38,7 @@ std::vector<Timed> timed(std::span<const CellReport* const> cells, bool with_few
     for (const Fork& fork : cells[i]->forks)
       if (fork.status == Status::ok && fork_time(fork) &&
           contains(fork.flags, quality_flag::fewer_threads) == with_fewer)
-        one.forks[fork.round] = &fork;
+        one.forks[round_of(fork)] = &fork;
     if (!one.forks.empty()) all.push_back(std::move(one));
   }
   return all;
@@ -142,7 +142,7 @@ std::optional<Provisional> order_by_all_rounds(std::span<const CellReport* const
     timed_cells = std::move(fewer);
   if (timed_cells.size() < 2) return std::nullopt;
   Provisional order{.threads = threads_of(*timed_cells.front().forks.begin()->second)};
-  std::set<int> rounds, disturbed;
+  std::set<RoundKey> rounds, disturbed;
   for (const Timed& cell : timed_cells)
     for (const auto& [round, fork] : cell.forks) {
       rounds.insert(round);
@@ -156,16 +156,16 @@ std::optional<Provisional> order_by_all_rounds(std::span<const CellReport* const
 
 void add_provisional(Analysis& all) {
   for (AnalyzedGroup& group : all.groups) {
-    if (group.rounds > 1) continue;
+    const auto ranked =
+        std::ranges::count_if(group.cells, [&](std::size_t i) { return all.cells[i].rank.has_value(); });
+    if (group.rounds > 1 || ranked > 1) continue;
     group.provisional = provisional_of(all, group);
     if (!group.provisional) continue;
     const std::vector<ProvisionalRow>& rows = group.provisional->rows;
-    const bool none_ranked =
-        std::ranges::none_of(group.cells, [&](std::size_t i) { return all.cells[i].rank.has_value(); });
     const auto place_of = [&](std::size_t cell) {
       return std::ranges::find(rows, cell, &ProvisionalRow::cell) - rows.begin();
     };
-    if (none_ranked) std::ranges::stable_sort(group.in_rank, {}, place_of);
+    if (ranked == 0) std::ranges::stable_sort(group.in_rank, {}, place_of);
   }
 }
 

@@ -13,11 +13,12 @@ inline Description describe(Of<Metric>) {
   return fields(
       "metric", "One estimate over the forks of a cell, with its interval.",
       field("value", &Metric::value,
-            "Median over the forks that count (for times those outside of disturbed rounds, for accuracy "
+            "Median over the forks that count (for times those without a flag that drops them, for accuracy "
             "and memory all ok forks); null with a reason."),
       field("unit", &Metric::unit, "`s`, `1/s`, `FLOP/s`, `B/s`, `B`, `1`, `W`, `J`."),
-      field("lower", &Metric::lower,
-            "Lower bound of the median: exact and distribution-free; absent below six forks.")
+      field(
+          "lower", &Metric::lower,
+          "Lower bound of the median of forks within this run, free of a distribution; absent below six forks.")
           .left_out_by_default(),
       field("upper", &Metric::upper, "Upper bound of the median; absent below six forks.")
           .left_out_by_default(),
@@ -204,13 +205,13 @@ inline Description describe(Of<Fork>) {
           .left_out_by_default(),
       field(
           "flags", &Fork::flags,
-          "Reasons to doubt its numbers: `disturbed` (other processes used over 3 % of the worker's "
-          "processors), `stolen` (the hypervisor took over 3 % of them), `frozen` (it stood still for half a second or more in "
-          "its timed blocks), `placement` (the host had some of them on one "
-          "physical core, or much further apart than at other times: the fork does not count), `disturbed_round` (a "
-          "fork that it is compared with was disturbed or frozen in this round, or most forks were stolen: the round does not "
-          "count), `cpu_quota` (the CPU quota of the control group stopped it for over 1 % of the run), "
-          "`cpu_quota_round` (it stopped a fork of this round: the round does not count), `fewer_threads` (the machine was busy, and it had fewer threads than its cell: the fork does not count), `throttled` (the GPU), `profiled`.")
+          "Reasons to doubt its numbers. With one of these it does not count, nor does its round for a pair with its cell: "
+          "`disturbed` (other processes used over 3 % of the worker's processors), `uncovered` (its blocks do not cover its "
+          "run, because other processes used its processors), `frozen` (it stood still for half a second or more in its "
+          "timed blocks), `placement` (before the run, the host had some of the processors on one physical core, or much "
+          "further apart than at other times), `cpu_quota` (the CPU quota of the control group stopped it for over 1 % of "
+          "the run), `fewer_threads` (the machine was busy, and it had fewer threads than its cell). These drop no fork: "
+          "`stolen` (the hypervisor took over 3 % of the processors), `throttled` (the GPU), `profiled`.")
           .unique(),
       field("warnings", &Fork::warnings,
             "Other reasons to doubt its numbers, which do not affect its rank: foreign processes on the "

@@ -70,13 +70,15 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
+  if (report.run.contains("ended")) return 11;
   int minor =
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
       const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };
       const auto waited = [](const auto& one) { return one.disturbance && one.disturbance->waited_ns; };
-      if (!fork.adapter_digest.empty()) return 10;
+      if (fork.disturbance && fork.disturbance->seen_ns) return 11;
+      if (!fork.adapter_digest.empty()) minor = std::max(minor, 10);
       if (waited(fork) || std::ranges::any_of(fork.ranks, waited)) minor = std::max(minor, 9);
       if (fork.loopback_bytes || std::ranges::any_of(fork.ranks, measured)) minor = std::max(minor, 8);
       if (!fork.ranks.empty()) minor = std::max(minor, 7);

@@ -1,6 +1,7 @@
 // The origin of a report: the build, each start of the program, and the data sets that it read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/fields.hpp"
+#include "harness/core/words.hpp"
 
 namespace assay {
 
@@ -132,6 +134,28 @@ inline Description describe(Of<BestRecord>) {
                       "The chosen one first, which was measured. Those without a time come last."));
 }
 
+// How `--until clear` ended.
+enum class HowEnded { clear, equal, rounds, time, disturbed, interrupted };
+template <>
+inline constexpr auto words<HowEnded> =
+    std::array{Word{HowEnded::clear, "clear"},         Word{HowEnded::equal, "equal"},
+               Word{HowEnded::rounds, "rounds"},       Word{HowEnded::time, "time"},
+               Word{HowEnded::disturbed, "disturbed"}, Word{HowEnded::interrupted, "interrupted"}};
+struct GroupEnd {
+  std::string group{};
+  HowEnded how = HowEnded::clear;
+};
+inline Description describe(Of<GroupEnd>) {
+  return fields(
+      "group_end", "How `--until clear` ended for a group of cells that are compared.",
+      field("group", &GroupEnd::group, "The title of the group."),
+      field(
+          "how", &GroupEnd::how,
+          "`clear`: each ratio of two cells is clear of 1; `equal`: each is clear of 1 or within 2 % of it; `rounds`: after "
+          "25 rounds that count, one is not; `time`: --max-time ended first; `disturbed`: too few rounds counted; "
+          "`interrupted`: the user ended it."));
+}
+
 // A part of a run: `--shard index/count` measures only its cells.
 struct Shard {
   int index = 1, count = 1;  // index: from 1 to count
@@ -182,6 +206,7 @@ struct RunRecord {
   std::vector<std::string> programs{};
   std::vector<std::string> left_out{};
   std::vector<BestRecord> best{};
+  std::vector<GroupEnd> ended{};
   BuildRecord build{};
   std::vector<SessionRecord> sessions{};
   std::vector<DatasetRecord> datasets{};
@@ -206,6 +231,8 @@ inline Description describe(Of<RunRecord>) {
             "Sentences about the backends that were named but have no cell, and why.")
           .optional(),
       field("best", &RunRecord::best, "The settings that `--mode best` tried before the run.").optional(),
+      field("ended", &RunRecord::ended, "With `--until clear`: how it ended for each group of cells.")
+          .optional(),
       field("start", &RunRecord::start, "ISO 8601, UTC."),
       field("end", &RunRecord::end, "ISO 8601, UTC; null while it is running."),
       field("commit", &RunRecord::commit, "Commit of this program; empty outside of a repository."),

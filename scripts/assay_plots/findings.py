@@ -28,24 +28,27 @@ def one_comparison(group: Group) -> str | None:
     if not order:
         return None
     best = order[0]
+    first = [cell.series for cell in order if cell.rank == 1]
     metric = best.metrics.get("samples_per_second")
     rate = shown(metric.value, metric.hint, metric.unit).replace("/s", " samples a second") if metric else "–"
     text = f"{work_of(group.heading, best)}: {best.series}"
     if len(order) == 1:
         return f"{text} reached {rate}; no other cell of it can be ranked."
     others: list[str] = []
-    for cell in order[1:MAX_NAMED]:
+    slower = [cell for cell in order if cell.rank > 1 and cell.to_fastest is not None]
+    for cell in slower[: MAX_NAMED - 1]:
         ratio = cell.to_fastest
-        if ratio is None:
-            continue
-        alike = ratio.lower is not None and ratio.lower <= 1
-        others.append(
-            f"{cell.series} takes {'about ' if ratio.lower is None else ''}"
-            f"{times_as_long(ratio.value, ratio.value)}" + (" (no clear difference)" if alike else "")
-        )
-    left = len(order) - MAX_NAMED
-    more = f", and {left} more are slower" if left > 0 else ""
-    return f"{text} is the fastest of {len(order)} with {rate}; {', '.join(others)}{more}."
+        about = "about " if ratio.lower is None else ""
+        others.append(f"{cell.series} takes {about}{times_as_long(ratio.value, ratio.value)}")
+    left = len(slower) - len(others)
+    if left > 0:
+        others.append(f"and {left} more are slower")
+    if len(first) == 1:
+        answer = f"{text} is the fastest of {len(order)} with {rate}"
+    else:
+        alike = ", ".join(first[1:])
+        answer = f"{text} reached {rate}, with no clear difference to {alike}, the fastest of {len(order)}"
+    return f"{answer}{'; ' if others else ''}{', '.join(others)}."
 
 
 def several_sizes(family: Item, first: Cell) -> str | None:

@@ -79,6 +79,14 @@ def _about_report(report: Report) -> list[Warned]:
         out.append(
             Warned(f"not the protocol as published: the command line set {options}", "leave the options out")
         )
+    for rate in [rate for rate in report.flag_rates if rate.differs][:12]:
+        what = f"{rate.flagged} of {rate.forks} forks of {rate.backend} have the flag {rate.flag}"
+        out.append(
+            Warned(
+                f"{what}: not as often as the others of their rounds (p = {rate.p:.1g})",
+                "see how its numbers change with the forks that count",
+            )
+        )
     for entry in [e for machine in report.machines for e in _entries(machine.get("unsteady"))][:50]:
         out.append(Warned(clean(str(entry.get("what", ""))), clean(str(entry.get("remedy", "")))))
     return out

@@ -154,7 +154,11 @@ def _measured(cell: Cell, entry: Published) -> str:
         metric = cell.metrics.get(entry.metric)
         return text_of(metric) if metric else "–"
     ratio = entry.measured
-    return shown_interval(ratio.value, ratio.lower, ratio.upper, "ratio", "1") if ratio else "–"
+    if not ratio:
+        return "–"
+    return shown_interval(ratio.value, ratio.lower, ratio.upper, "ratio", "1") + (
+        "" if ratio.n else " unpaired"
+    )
 
 
 def published(study: Study) -> Iterator[Beside]:

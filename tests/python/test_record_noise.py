@@ -51,7 +51,7 @@ def write(folder: Path, name: str, report: dict[str, Any]) -> Path:
 def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     first, second = made(14), made(20, "2026-01-02T00:00:00Z")
     first["cells"][0]["forks"][3]["status"] = "crashed"
-    first["cells"][1]["forks"][5]["flags"] = ["disturbed", "disturbed_round"]
+    first["cells"][1]["forks"][5]["flags"] = ["disturbed"]
     files = [write(tmp_path, "a.json", first), write(tmp_path, "b.json", second)]
     out = tmp_path / "noise.json"
     said = record("quiet", out, *files).stdout

@@ -235,8 +235,11 @@ def test_calibrate_counts_each_run_and_keeps_all(tmp_path: Path) -> None:
     assert "run 1 of 1" not in few.stderr
 
 
+DROPS = {"disturbed", "uncovered", "frozen", "placement", "cpu_quota", "fewer_threads"}
+
+
 def step_times(cell: dict[str, Any], undisturbed: bool = True) -> dict[int, float]:
-    chosen = [fork for fork in cell["forks"] if not undisturbed or "disturbed_round" not in fork["flags"]]
+    chosen = [fork for fork in cell["forks"] if not undisturbed or not DROPS & set(fork["flags"])]
     if not chosen:  # then all of them count
         chosen = cell["forks"]
     times = {}

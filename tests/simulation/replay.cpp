@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/conductor/compare/trial.hpp"
+#include "harness/report/analysis.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay::simulation {
@@ -29,13 +30,17 @@ Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
   return report;
 }
 
-// In the group of cells that has most of them.
-int uncounted_forks_of(const Report& report) {
-  std::map<std::string, std::vector<const CellReport*>> groups;
-  for (const CellReport& cell : report.cells) groups[group_title(cell.axes)].push_back(&cell);
-  int most = 0;
-  for (const auto& [title, cells] : groups) most = std::max(most, uncounted_forks(cells));
-  return most;
+// For the pair of compared cells that lost most rounds, see Rounds.
+int spare_rounds(const Report& report, int most) {
+  int spare = 0;
+  for (const CellReport& a : report.cells)
+    for (const CellReport& b : report.cells) {
+      if (group_title(a.axes) != group_title(b.axes)) continue;
+      const SharedRounds shared = shared_rounds(a, b);
+      spare = std::max(spare,
+                       std::min(shared.ok - shared.counting, shared.counting == 0 ? (most + 2) / 3 : most));
+    }
+  return spare;
 }
 
 std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_t to, const Design& design) {
@@ -45,8 +50,7 @@ std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_
     for (;;) {
       if (from + rounds > to) return runs;
       Report run = report_of(session, from, rounds);
-      const auto wanted =
-          static_cast<std::size_t>(design.forks + std::min(uncounted_forks_of(run), design.spare_rounds));
+      const auto wanted = static_cast<std::size_t>(design.forks + spare_rounds(run, design.spare_rounds));
       if (rounds < wanted) {
         rounds = wanted;
         continue;

@@ -10,8 +10,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/run/rounds.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
+#include "harness/report/analysis.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/fork_time.hpp"
 #include "tests/simulation/replay.hpp"
@@ -183,9 +185,59 @@ TEST(Replay, LeavesOutDisturbedRoundsAndMeasuresSpareOnes) {
   const auto runs = splits(recording, {}).front().calibrating.front();
   const CellReport& other = runs.at(0).cells[1];
   EXPECT_EQ(other.forks.size(), 7U) << "a spare round";
-  EXPECT_EQ(counted_forks(other).size(), 6U) << "the round counts for no cell";
+  EXPECT_EQ(counted_forks(other).size(), 7U) << "another cell was disturbed";
+  EXPECT_EQ(counted_forks(runs.at(0).cells[0]).size(), 6U);
   EXPECT_EQ(runs.at(1).cells[1].forks.front().round, 7);
   EXPECT_TRUE(other.flags.empty());
+}
+
+// A run with --until clear of the recorded cells, from a round on.
+Report until_clear(const Session& session, std::size_t from, HowEnded& how) {
+  std::vector<Cell> cells;
+  Report report;
+  for (const CellReport& recorded : session.cells) {
+    Cell& cell = cells.emplace_back();
+    cell.axes = recorded.axes;
+    cell.id = recorded.id;
+    report.cells.push_back(recorded);
+    report.cells.back().forks.clear();
+    report.cells.back().equivalence.passed = true;
+  }
+  RunSettings settings = settings_of({});
+  settings.until = Until::clear;
+  Rounds rounds(cells, settings, report);
+  for (auto forks = rounds.next(report); !forks.empty(); forks = rounds.next(report))
+    for (const PlannedFork& planned : forks) {
+      const auto& recorded = session.cells[planned.cell].forks;
+      Fork fork = recorded.at((from + static_cast<std::size_t>(planned.round)) % recorded.size());
+      fork.round = planned.round;
+      report.cells[planned.cell].forks.push_back(fork);
+    }
+  how = rounds.ends(report, false).at(0).how;
+  return report;
+}
+
+TEST(Replay, RunsOfFiveCellsGetTheirLooksOnTheRecordedMachine) {
+  int runs = 0;
+  for (const Recording& recording : noise()) {
+    if (recording.name != "frameworks") continue;
+    const Session& session = recording.sessions.front();
+    ASSERT_EQ(session.cells.size(), 5U);
+    for (std::size_t from = 0; from < session.cells.front().forks.size(); from += 7) {
+      HowEnded how{};
+      const Report report = until_clear(session, from, how);
+      ++runs;
+      EXPECT_NE(how, HowEnded::disturbed) << from;
+      for (const CellReport& a : report.cells)
+        for (const CellReport& b : report.cells) EXPECT_GE(shared_rounds(a, b).counting, 6) << from;
+      const Analysis all = analyze(report);
+      for (const AnalyzedCell& cell : all.cells) EXPECT_TRUE(cell.rank) << from;
+      const AnalyzedCell& first = all.cells[all.groups.at(0).in_rank.front()];
+      EXPECT_EQ(first.series, "onednn graph");
+      EXPECT_EQ(first.last_rank, 1) << "it takes half of the time of the next one";
+    }
+  }
+  EXPECT_GE(runs, 14);
 }
 
 TEST(Replay, DecidesNothingByAFlaggedSide) {

@@ -558,7 +558,8 @@ RunSettings settings_of(const RunConfig& config) {
   // One or two forks are a test that it works, so they get no spare rounds.
   settings.spare_rounds = config.values.contains("spare-rounds")
                               ? static_cast<int>(integer_of(config.values, "spare-rounds"))
-                              : settings.forks / 3;
+                          : settings.forks < 3 ? 0
+                                               : settings.forks;
   settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
   settings.fork_style =
       text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;

@@ -58,13 +58,13 @@ constexpr std::array settings = {
         0, 10000},
     Option{
         "spare-rounds", run, integer, "N", "",
-        "Additional rounds to replace disturbed ones, in which other processes used the processors and no cell "
-        "counts (default: a third of --forks)",
+        "At most this many more rounds, to replace those that do not count for a pair of cells because the machine was "
+        "disturbed (default: as many as --forks; none for one or two)",
         0, 1000},
     Option{
         "until", run, text, "forks|clear", "forks",
-        "clear: add rounds until the order of the cells is clear (each ratio is clearly different from 1 or within "
-        "2 % of 1) or --max-time has passed; ignores --forks",
+        "clear: add rounds until the order of the cells is clear (each ratio of two cells is clearly different from 1 or "
+        "within 2 % of 1), 25 rounds count, too few rounds count, or --max-time has passed; ignores --forks",
         0, 0, untils},
     Option{"fork-style", run, text, "fresh|resident", "fresh",
            "resident: one process runs all forks of a cell, which saves starting and compiling but hides the "

@@ -11,6 +11,7 @@
 
 #include "harness/core/json/fields.hpp"
 #include "harness/report/analysis.hpp"
+#include "harness/report/flag_rates.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/time_spent.hpp"
 
@@ -25,6 +26,7 @@ struct AnalyzedReport {
   std::string label{};
   std::size_t cells = 0;
   std::vector<TimeShare> time_spent{};
+  std::vector<FlagRate> flag_rates{};
 };
 struct GroupWithTexts : AnalyzedGroup {
   std::string answer{};
@@ -101,6 +103,23 @@ inline Description describe(Of<TimeShare>) {
                 field("seconds", &TimeShare::seconds, "Of all checks and forks together."));
 }
 
+inline Description describe(Of<FlagRate>) {
+  return fields(
+      "flag_rate", "How often the forks of a backend have a flag.",
+      field("flag", &FlagRate::flag, "A flag that drops forks, or `stolen`."),
+      field("backend", &FlagRate::backend, "The backend."),
+      field("forks", &FlagRate::forks, "Number of its forks that are ok."),
+      field("flagged", &FlagRate::flagged, "How many of them have the flag."),
+      field(
+          "p", &FlagRate::p,
+          "The probability of a number as unlikely as `flagged`, or more so, if the flags of each round had fallen on any of "
+          "its forks: Fisher's exact test, stratified by group, session and round. Null if no round has flagged and other "
+          "forks of several backends."),
+      field(
+          "differs", &FlagRate::differs,
+          "`p` is below 1 % over the number of backends: the flag depends on the backend, or on what ran with it."));
+}
+
 inline Description describe(Of<AnalyzedReport>) {
   return fields(
       "report", "A report that was analyzed.",
@@ -110,7 +129,8 @@ inline Description describe(Of<AnalyzedReport>) {
       field("environment", &AnalyzedReport::report, &Report::environment, "As in the report."),
       field("environments", &AnalyzedReport::report, &Report::environments,
             "As in the report; empty unless merged."),
-      field("time_spent", &AnalyzedReport::time_spent, "What its checks and forks took, largest first."));
+      field("time_spent", &AnalyzedReport::time_spent, "What its checks and forks took, largest first."),
+      field("flag_rates", &AnalyzedReport::flag_rates, "How often forks have each flag, by backend."));
 }
 
 inline Description describe(Of<Heading>) {
@@ -130,7 +150,7 @@ inline Description describe(Of<Follower>) {
 inline Description describe(Of<Leader>) {
   return fields("leader", "The series that is the fastest most often.",
                 field("series", &Leader::series, "The series."),
-                field("wins", &Leader::wins, "Number of sizes at which it is the fastest."),
+                field("wins", &Leader::wins, "Number of sizes at which it is clearly the fastest."),
                 field("sizes", &Leader::sizes, "Number of sizes at which two cells or more are ranked."),
                 field("sure", &Leader::sure, "Every ratio of the followers has an interval."),
                 field("followers", &Leader::followers, "The others, the nearest first."));
@@ -168,7 +188,8 @@ inline Description describe(Of<AnalyzedFamily>) {
       field("heading", &AnalyzedFamily::heading, "The same in plain words."),
       field("is_op", &AnalyzedFamily::is_op, "It is of a single op."),
       field("groups", &AnalyzedFamily::groups, "Its groups."),
-      field("leader", &AnalyzedFamily::leader, "The fastest series; null if no group has two ranked cells."),
+      field("leader", &AnalyzedFamily::leader,
+            "The series that is clearly the fastest at most sizes; null if there is none."),
       field("growth", &AnalyzedFamily::growth, "One for each series that was timed at three sizes or more."));
 }
 
@@ -200,22 +221,25 @@ inline Description describe(Of<GroupWithTexts>) {
       field("heading", &GroupWithTexts::heading, "The same in plain words."),
       field("family", &GroupWithTexts::family, "Its family."),
       field("is_op", &GroupWithTexts::is_op, "It is of a single op."),
-      field("rounds", &GroupWithTexts::rounds,
-            "The minimum number of rounds that two neighbors in rank share; 0 if no two are ranked."),
+      field(
+          "rounds", &GroupWithTexts::rounds,
+          "The minimum number of rounds that count which two neighbors in order share: of the ranked cells, or if none "
+          "are, of those that may be; 0 if there are fewer than two, or they are of several reports."),
       field(
           "answer", &GroupWithTexts::answer,
           "Some sentences: which is the fastest, how much longer the others take, what makes it surer; the provisional "
           "order, if there is one."),
       field("cells", &GroupWithTexts::cells, "In the order of the reports."),
       field("in_rank", &GroupWithTexts::in_rank,
-            "Ranked cells by time, then cells that were timed, then the others."),
+            "Ranked cells, the fastest first, then cells that were timed, then the others."),
       field(
           "baselines", &GroupWithTexts::baselines,
-          "For each report the cell that others are compared with: the fastest ranked bare library, else the fastest "
-          "ranked cell; null if none is ranked."),
+          "For each report the cell that others are compared with: of those that may be ranked, the first bare library in "
+          "order, else the first cell; null if there is none."),
       field(
           "provisional", &GroupWithTexts::provisional,
-          "An order by disturbed rounds, if fewer than two rounds count; else null. No rank or ratio depends on it."),
+          "An order by disturbed rounds, if nothing is ranked and fewer than two rounds count; else null. No rank or ratio "
+          "depends on it."),
       field("notes", &GroupWithTexts::notes,
             "Sentences: why a cell is not ok or not ranked, what its forks were warned of."));
 }
@@ -253,15 +277,16 @@ inline Description describe(Of<NamedLibrary>) {
 }
 
 inline Description describe(Of<MetricWithReason>) {
-  return fields("metric", "A metric of a cell, as in the report.",
-                field("value", &MetricWithReason::value, "Null with a reason."),
-                field("lower", &MetricWithReason::lower, "Lower bound of the median."),
-                field("upper", &MetricWithReason::upper, "Upper bound."),
-                field("confidence", &MetricWithReason::confidence, "Of the bounds."),
-                field("n", &MetricWithReason::n, "Number of forks."),
-                field("unit", &MetricWithReason::unit, "Its unit."),
-                field("hint", &MetricWithReason::hint, "How the value is best shown."),
-                field("reason", &MetricWithReason::reason, "Why there is no value.").left_out_by_default());
+  return fields(
+      "metric", "A metric of a cell, as in the report.",
+      field("value", &MetricWithReason::value, "Null with a reason."),
+      field("lower", &MetricWithReason::lower, "Lower bound of the median of forks within this run."),
+      field("upper", &MetricWithReason::upper, "Upper bound."),
+      field("confidence", &MetricWithReason::confidence, "Of the bounds."),
+      field("n", &MetricWithReason::n, "Number of forks."),
+      field("unit", &MetricWithReason::unit, "Its unit."),
+      field("hint", &MetricWithReason::hint, "How the value is best shown."),
+      field("reason", &MetricWithReason::reason, "Why there is no value.").left_out_by_default());
 }
 
 inline Description describe(Of<TensorRatio>) {
@@ -364,7 +389,7 @@ inline Description describe(Of<AnalyzedFork>) {
       field("resident", &AnalyzedFork::fork, &Fork::resident, "As in the report."),
       field("status", &AnalyzedFork::fork, &Fork::status, "As in the report."),
       field("reason", &AnalyzedFork::fork, &Fork::reason, "As in the report."),
-      field("clean", &AnalyzedFork::clean, "Its times count: it is ok, and not in a disturbed round."),
+      field("clean", &AnalyzedFork::clean, "Its times count: it is ok, and has no flag that drops it."),
       field("counted", &AnalyzedFork::counted, "It is part of the times of the cell."),
       field("flags", &AnalyzedFork::fork, &Fork::flags, "As in the report."),
       field("warnings", &AnalyzedFork::fork, &Fork::warnings, "As in the report."),
@@ -399,6 +424,7 @@ inline Description describe(Of<TimeToAccuracy>) {
 }
 
 std::string mode_of(const AnalyzedCell& cell);
+bool is_tied(const AnalyzedCell& cell);
 nlohmann::json axes_of(const AnalyzedCell& cell);
 std::map<std::string, std::string> variant_of(const AnalyzedCell& cell);
 bool is_of_op(const AnalyzedCell& cell);
@@ -436,14 +462,21 @@ inline Description describe(Of<AnalyzedCell>) {
       field("equivalence", equivalence_of, "As in the report."),
       field("clean", &AnalyzedCell::clean, "It may be ranked: ok, equal to the oracle, undisturbed."),
       field("time", &AnalyzedCell::time, "Seconds per step by which it is ranked."),
-      field("rank", &AnalyzedCell::rank, "Its place from 1; null if it is not ranked."),
-      field("tied", &AnalyzedCell::tied, "Another cell has the same rank: their ratio is not clear of 1."),
+      field(
+          "rank", &AnalyzedCell::rank,
+          "The first place that it may have, from 1: one more than the number of cells that are clearly faster; null if it "
+          "is not ranked."),
+      field(
+          "last_rank", &AnalyzedCell::last_rank,
+          "The last place that it may have: the number of ranked cells, less those that are clearly slower."),
+      field("tied", is_tied, "It may have several places."),
       field("base", &AnalyzedCell::base, "The baseline."),
       field("ratio", &AnalyzedCell::ratio, "The time over the baseline's."),
       field("taxed", &AnalyzedCell::taxed,
             "The ratio is the tax: of a cell of kind `framework` over one of kind `bare`."),
-      field("to_fastest", &AnalyzedCell::to_fastest,
-            "The time over that of the fastest cell of the group, also of another report."),
+      field(
+          "to_fastest", &AnalyzedCell::to_fastest,
+          "The time over that of the first cell of the group in order, also of another report; then `n` is 0."),
       field("metrics", metrics_of, "By name."),
       field("train_loss", &AnalyzedCell::train_loss, "After each epoch that every ok fork has evaluated."),
       field("epoch_time", &AnalyzedCell::epoch_time, "Of each epoch."),

@@ -51,6 +51,8 @@ nlohmann::json axes_of(const AnalyzedCell& cell) {
 
 std::map<std::string, std::string> variant_of(const AnalyzedCell& cell) { return cell.cell->axes.variant; }
 
+bool is_tied(const AnalyzedCell& cell) { return cell.tied(); }
+
 bool is_of_op(const AnalyzedCell& cell) { return cell.cell->axes.is_op(); }
 
 // As workers report them; skips malformed entries.
@@ -108,7 +110,8 @@ AnalyzedReport report_of(const Analysis& all, std::size_t i) {
   return {.report = all.reports[i],
           .label = all.labels[i],
           .cells = static_cast<std::size_t>(std::ranges::count_if(all.cells, is_of_it)),
-          .time_spent = time_spent(*all.reports[i])};
+          .time_spent = time_spent(*all.reports[i]),
+          .flag_rates = flag_rates(*all.reports[i])};
 }
 
 GroupWithTexts with_texts(const Analysis& all, const AnalyzedGroup& group) {

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/run_record.hpp"
 
 namespace assay {
 namespace {
@@ -73,6 +76,7 @@ Entry equivalence_entry(const CellReport& cell) {
 
 std::string ratio_text(const PairedRatio& ratio) {
   std::string text = format_value(ratio.value, Hint::ratio, "1");
+  if (ratio.n == 0) return text + " unpaired";
   if (ratio.lower && ratio.upper)
     text += fmt::format(" [{}, {}]", format_significant(*ratio.lower), format_significant(*ratio.upper));
   else if (const std::string least = format_significant(ratio.least),
@@ -138,47 +142,109 @@ std::string provisional_text(const Analysis& all, const Provisional& order) {
              rounds_for_interval);
 }
 
-std::string longer_text(const AnalyzedCell& cell, bool rough) {
-  return fmt::format("{} takes {}{} times as long", cell.series, rough ? "about " : "",
-                     format_significant(cell.to_fastest->value));
+std::string longer_text(const AnalyzedCell& cell) {
+  const PairedRatio& ratio = *cell.to_fastest;
+  return fmt::format("{} takes {}{} times as long", cell.series, ratio.lower ? "" : "about ",
+                     format_significant(ratio.value));
+}
+
+// How --until clear ended for the group; absent: the run did not have it, or the cells are of several reports.
+std::optional<HowEnded> how_ended(const Analysis& all, const AnalyzedGroup& group) {
+  const std::size_t report = all.cells[group.cells.front()].report;
+  const bool one =
+      std::ranges::all_of(group.cells, [&](std::size_t i) { return all.cells[i].report == report; });
+  const auto ended = all.reports[report]->run.find("ended");
+  if (!one || ended == all.reports[report]->run.end() || !ended->is_array()) return std::nullopt;
+  for (const GroupEnd& end : decoded<std::vector<GroupEnd>>(*ended, "run.ended"))
+    if (end.group == group.title) return end.how;
+  return std::nullopt;
+}
+
+// What would make the order clear, for a run with --until clear.
+std::string after_until_clear(HowEnded how) {
+  switch (how) {
+    case HowEnded::clear:
+      return " --until clear: the order is clear.";
+    case HowEnded::equal:
+      return " --until clear: those that are not clearly apart are within 2 % of each other.";
+    case HowEnded::rounds:
+      return " --until clear: 25 rounds did not make the order clear.";
+    case HowEnded::time:
+      return " --until clear: the time ended before the order was clear: resume the report (--resume), or use a longer "
+             "--max-time.";
+    case HowEnded::disturbed:
+      return " --until clear: the machine was too disturbed, and too few rounds counted: stop other processes, or use a "
+             "quieter machine.";
+    case HowEnded::interrupted:
+      return " --until clear: interrupted before the order was clear: resume the report (--resume).";
+  }
+  return "";
 }
 
 // How to make the answer more certain; empty if it is clear.
-std::string next_step(const Analysis& all, const AnalyzedGroup& group,
-                      const std::vector<std::size_t>& ranked) {
-  if (group.rounds > 0 && group.rounds < static_cast<int>(rounds_for_interval))
-    return fmt::format(" Intervals need {} rounds: use --forks {}, or --until clear.", rounds_for_interval,
-                       rounds_for_interval);
-  const bool tied =
-      std::any_of(ranked.begin(), ranked.end(), [&](std::size_t i) { return all.cells[i].tied; });
-  return tied ? " More rounds may separate the tied ones: use --until clear, or more --forks." : "";
+std::string next_step(const Analysis& all, const AnalyzedGroup& group) {
+  if (const auto how = how_ended(all, group)) return after_until_clear(*how);
+  const bool tied = std::ranges::any_of(group.cells, [&](std::size_t i) { return all.cells[i].tied(); });
+  return tied ? " More rounds may separate those with several places: use --until clear, or more --forks."
+              : "";
+}
+
+// Cells that may be ranked, but share too few rounds.
+std::string unranked_order(const Analysis& all, const AnalyzedGroup& group,
+                           const std::vector<std::size_t>& timed) {
+  constexpr std::size_t max_named = 4;
+  const AnalyzedCell& first = all.cells[timed.front()];
+  std::vector<std::string> others;
+  for (const std::size_t i : timed)
+    if (i != timed.front() && others.size() < max_named)
+      others.push_back(fmt::format("{} {}", all.cells[i].series, ratio_text(*all.cells[i].to_fastest)));
+  const bool one_report =
+      std::ranges::all_of(timed, [&](std::size_t i) { return all.cells[i].report == first.report; });
+  const std::string why =
+      !one_report
+          ? "the cells are of several reports, and were not measured in the same rounds: use assay compare for "
+            "existing reports, or one run"
+      : group.rounds == 0 ? "some cells share no round of one session that counts: measure them in one run"
+                          : fmt::format("a rank needs {} rounds that count, and some cells share only {}",
+                                        rounds_for_interval, group.rounds);
+  const std::string next = !one_report || group.rounds == 0 ? ""
+                           : how_ended(all, group)
+                               ? next_step(all, group)
+                               : fmt::format(" Use --forks {}, or --until clear.", rounds_for_interval);
+  return fmt::format("Nothing is ranked: {}. Step times next to that of {}: {}.{}", why, first.series,
+                     fmt::join(others, ", "), next);
 }
 
 std::string ranking_of(const Analysis& all, const AnalyzedGroup& group) {
   constexpr std::size_t max_named = 4;
   const std::vector<std::size_t> ranked = ranked_of(all, group);
-  if (ranked.empty()) return why_not_ranked(all, group);
+  if (ranked.empty()) {
+    std::vector<std::size_t> timed;
+    for (const std::size_t i : group.in_rank)
+      if (all.cells[i].time) timed.push_back(i);
+    return timed.size() > 1 && !group.provisional ? unranked_order(all, group, timed)
+                                                  : why_not_ranked(all, group);
+  }
   const AnalyzedCell& best = all.cells[ranked.front()];
   if (ranked.size() == 1)
     return fmt::format("{} takes {} a step; nothing else here can be ranked.", best.series,
                        format_value(*best.time, Hint::duration, "s"));
-  const bool rough = group.rounds < 2;
   std::vector<std::string> first, others;
   for (const std::size_t i : ranked) {
     const AnalyzedCell& cell = all.cells[i];
     if (cell.rank == best.rank)
       first.push_back(cell.series);
     else if (others.size() < max_named && cell.to_fastest)
-      others.push_back(longer_text(cell, rough));
+      others.push_back(longer_text(cell));
   }
-  std::string text = rough ? "Roughly, by one round: " : "";
-  text += first.size() == 1 ? fmt::format("{} is the fastest of {}", first.front(), ranked.size())
-                            : fmt::format("{} are the fastest of {}, with no clear difference between them",
-                                          fmt::join(first, " and "), ranked.size());
+  std::string text = first.size() == 1
+                         ? fmt::format("{} is the fastest of {}", first.front(), ranked.size())
+                         : fmt::format("{} are the fastest of {}, with no clear difference between them",
+                                       fmt::join(first, " and "), ranked.size());
   if (!others.empty()) text += fmt::format("; {}", fmt::join(others, ", "));
   const std::size_t left = ranked.size() - first.size() - others.size();
   if (left > 0) text += fmt::format(", and {} more take longer", left);
-  return text + "." + next_step(all, group, ranked);
+  return text + "." + next_step(all, group);
 }
 
 }  // namespace

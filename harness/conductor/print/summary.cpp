@@ -14,6 +14,7 @@
 #include "harness/core/text.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/environment_difference.hpp"
+#include "harness/report/flag_rates.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/run_record.hpp"
 #include "harness/report/time_spent.hpp"
@@ -45,30 +46,64 @@ void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& grou
 }
 
 void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
-  std::set<int> rounds, stopped;
-  int forks = 0, misplaced = 0;
+  int forks = 0, disturbed = 0, frozen = 0, stopped = 0, misplaced = 0;
   for (const std::size_t i : group.cells)
     for (const Fork& fork : all.report_cell(i).forks) {
+      const auto has = [&](const char* flag) { return contains(fork.flags, flag); };
       ++forks;
-      if (contains(fork.flags, quality_flag::placement)) ++misplaced;
-      if (contains(fork.flags, quality_flag::disturbed_round)) rounds.insert(fork.round + 1);
-      if (contains(fork.flags, quality_flag::quota_round)) stopped.insert(fork.round + 1);
+      if (has(quality_flag::disturbed) || has(quality_flag::uncovered)) ++disturbed;
+      if (has(quality_flag::frozen)) ++frozen;
+      if (has(quality_flag::quota)) ++stopped;
+      if (has(quality_flag::placement)) ++misplaced;
     }
-  if (!rounds.empty())
+  std::vector<std::string> said;
+  const auto say = [&](int number, std::string_view what) {
+    if (number > 0) said.push_back(fmt::format("during {} {}", number, what));
+  };
+  say(disturbed, "other processes used the processors");
+  say(misplaced, "the host had the processors on one core, or further apart than at other times");
+  say(frozen, "the program stood still");
+  say(stopped, "the CPU quota of the control group stopped the threads of the worker (use fewer --threads)");
+  if (!said.empty())
     table.notes.push_back(fmt::format(
-        "Other processes or the hypervisor used the processors in round{} {}, so {}.",
-        rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
-        rounds.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
-  if (!stopped.empty())
-    table.notes.push_back(fmt::format(
-        "The CPU quota of the control group stopped the threads of a worker in round{} {}, so {}; use fewer --threads.",
-        stopped.size() == 1 ? "" : "s", fmt::join(stopped, ", "),
-        stopped.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
-  if (misplaced > 0)
-    table.notes.push_back(fmt::format(
-        "During {} of {} forks the host had the processors on one core, or further apart than at other times; those "
-        "forks do not count.",
-        misplaced, forks));
+        "Of {} forks, {}. These forks do not count, nor do their rounds for a ratio to their cell.", forks,
+        fmt::join(said, "; ")));
+}
+
+// Whether its forks have the flag more often than those of all backends together.
+bool is_more(const std::vector<FlagRate>& rates, const FlagRate& rate) {
+  double forks = 0, flagged = 0;
+  for (const FlagRate& one : rates) {
+    if (one.flag != rate.flag) continue;
+    forks += one.forks;
+    flagged += one.flagged;
+  }
+  return rate.flagged * forks > flagged * rate.forks;
+}
+
+// "Flags of forks by backend: disturbed onednn 1 of 12, torch 0 of 12; ..."; and those that depend on the backend.
+void add_flag_rates(Table& table, const Report& report) {
+  const std::vector<FlagRate> rates = flag_rates(report);
+  if (rates.empty()) return;
+  std::string all;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const FlagRate& rate = rates[i];
+    const bool first = i == 0 || rates[i - 1].flag != rate.flag;
+    all += fmt::format("{}{}{} {} of {}",
+                       i == 0  ? ""
+                       : first ? "; "
+                               : ", ",
+                       first ? rate.flag + ": " : "", rate.backend, rate.flagged, rate.forks);
+  }
+  const bool differ = std::ranges::any_of(rates, &FlagRate::differs);
+  table.notes.push_back(fmt::format("Flags of forks by backend: {}.{}", all,
+                                    differ ? "" : " No backend has one more often than chance explains."));
+  for (const FlagRate& rate : rates)
+    if (rate.differs)
+      table.notes.push_back(fmt::format(
+          "warning: forks of {} have the flag {} {} often than the others of their rounds (p = {:.1g}): its numbers and "
+          "ratios may depend on which forks count.",
+          rate.backend, rate.flag, is_more(rates, rate) ? "more" : "less", *rate.p));
 }
 
 // "Of 3 min 20 s, timed blocks took 40 %, compiling 30 % and the rest 30 %."
@@ -175,11 +210,10 @@ void add_columns(Table& table, const std::vector<const MetricRow*>& metrics) {
     table.columns.push_back({std::string(metric->heading), Align::right});
 }
 
-// One round is not enough for a rank.
-std::string rank_text(const AnalyzedCell& cell, const AnalyzedGroup& group) {
-  const bool several = group.cells.size() > 1;
-  if (!cell.rank || (several && group.rounds == 1)) return "";
-  return fmt::format("{}{}", *cell.rank, cell.tied ? "=" : "");
+// "2-3" if it may have several places.
+std::string rank_text(const AnalyzedCell& cell) {
+  if (!cell.rank) return "";
+  return cell.tied() ? fmt::format("{}-{}", *cell.rank, *cell.last_rank) : std::to_string(*cell.rank);
 }
 
 // The number of forks; "5 of 6" if some do not count.
@@ -222,7 +256,7 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.in_rank) {
     const AnalyzedCell& analyzed = all.cells[i];
     const CellReport& cell = *analyzed.cell;
-    std::vector<Entry> row{{rank_text(analyzed, group)}, {cell.axes.backend}, {mode_words(cell.axes)}};
+    std::vector<Entry> row{{rank_text(analyzed)}, {cell.axes.backend}, {mode_words(cell.axes)}};
     for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
     row.push_back({ratio_entry(all, group, i)});
     row.push_back({analyzed.taxed ? tax_text(*analyzed.ratio) : "-"});
@@ -329,6 +363,7 @@ std::vector<Table> summary(const Report& report) {
   if (Table table = scaling_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
+  add_flag_rates(tables.back(), report);
   if (std::string spent = time_spent_text(report); !spent.empty())
     tables.back().notes.push_back(std::move(spent));
   const auto& run = report.run;

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/process/other_processes.hpp"
 #include "harness/conductor/process/thread_watch.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
@@ -236,16 +237,22 @@ class Worker::Conversation {
     ProcessorTimes processors{};
     std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{}, waited_ns{};
     std::optional<QuotaStops> stops{};
+    std::optional<ProcessTimes> others{};
   };
   Usage usage() {
-    return {processor_times_.read(), processor_time_ns(worker_.pid()), tree_processor_time_ns(worker_.pid()),
-            tree_waited_ns(worker_.pid()), quota_stops(std::to_string(worker_.pid()))};
+    return {processor_times_.read(),
+            processor_time_ns(worker_.pid()),
+            tree_processor_time_ns(worker_.pid()),
+            tree_waited_ns(worker_.pid()),
+            quota_stops(std::to_string(worker_.pid())),
+            times_of_others(worker_.pid())};
   }
   void note_usage(const Usage& before, const Usage& after) {
     if (before.own_cpu_ns && after.own_cpu_ns) result_.run_cpu_ns = *after.own_cpu_ns - *before.own_cpu_ns;
     if (before.stops && after.stops)
       result_.quota_stopped_ns = std::max<std::int64_t>(0, after.stops->ns - before.stops->ns);
     if (before.waited_ns && after.waited_ns) result_.run_waited_ns = *after.waited_ns - *before.waited_ns;
+    if (before.others && after.others) result_.run_others_ns = used_by_others(*before.others, *after.others);
     if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
     const auto [begin, end] = *result_.ran_between;
     // The time of a child that nobody waits for is lost, so the sum may fall.

@@ -82,6 +82,8 @@ struct ConversationResult {
       run_cpu_ns{};  // processor time of the worker's own process between them, from /proc
   // Time taken from the worker's processors between them; absent if /proc does not show it.
   std::optional<Disturbance> run_disturbance{};
+  // What processes that are not of this worker used in the same time, on any processor; absent if not all are seen.
+  std::optional<std::int64_t> run_others_ns{};
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
   // How long the threads of the worker and the processes below it waited for a processor between them, ready to run.

@@ -88,14 +88,19 @@ std::vector<pid_t> process_tree(pid_t process) {
   return processes;
 }
 
+std::optional<std::int64_t> process_and_waited_ns(pid_t process) {
+  const auto usage = usage_of(fmt::format("/proc/{}", process));
+  const auto own_ns = process_cpu_ns(process);  // finer than ticks
+  if (!usage || !own_ns) return std::nullopt;
+  return *own_ns + usage->cpu_ns - usage->own_cpu_ns;
+}
+
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process) {
   std::int64_t sum = 0;
   for (const pid_t one : process_tree(process)) {
-    const auto usage = usage_of("/proc/" + std::to_string(one));
-    const auto own_ns = process_cpu_ns(one);  // finer than ticks
-    if (one == process && !(usage && own_ns)) return std::nullopt;
-    if (!usage || !own_ns) continue;  // it ended in the meantime
-    sum += *own_ns + usage->cpu_ns - usage->own_cpu_ns;
+    const auto ns = process_and_waited_ns(one);
+    if (one == process && !ns) return std::nullopt;
+    sum += ns.value_or(0);  // it ended in the meantime
   }
   return sum;
 }

@@ -17,6 +17,9 @@ namespace assay {
 // if it has ended.
 std::optional<std::int64_t> processor_time_ns(pid_t process);
 
+// The same in nanoseconds, with the time of the children that it waited for (in ticks).
+std::optional<std::int64_t> process_and_waited_ns(pid_t process);
+
 // Processor time of a worker, all its descendants and what it left behind (orphans_of()), running or waited for. Misses a
 // child that ended and that nobody waited for. Nothing if the worker has ended.
 std::optional<std::int64_t> tree_processor_time_ns(pid_t process);

@@ -36,7 +36,8 @@ int Crowding::taken_processors() const {
 }
 
 void Crowding::note(const Fork& fork) {
-  const bool disturbed = contains(fork.flags, quality_flag::disturbed);
+  const bool disturbed =
+      contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::uncovered);
   if (!disturbed) left_out_ = 0;
   last_.push_back({disturbed, waited_share(fork),
                    fork.disturbance ? share_of_window(fork, fork.disturbance->others_ns) : 0});

@@ -224,12 +224,13 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
                    .waited_ns = result.run_waited_ns,
                    .quota_stopped_ns = result.quota_stopped_ns,
                    .standstills = result.standstills};
+  if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
   return window;
 }
 
-// The disturbance of the rank that others disturbed most.
+// The disturbance of the rank that others disturbed most. It has no `seen_ns`, in which the other ranks are.
 std::optional<Disturbance> largest_disturbance(const std::vector<ConversationResult>& results) {
   std::optional<Disturbance> largest;
   for (const ConversationResult& result : results)
@@ -348,6 +349,8 @@ std::string cores_of(const std::vector<Member>& members) {
 Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const RunWindow& window) {
   Fork measured = fork;  // a copy, so that impossible numbers do not get into the report
   read_clock(member.folder / "results/clock.json", cell.has_loss(), measured);
+  if (measured.disturbance)
+    measured.disturbance->seen_ns = window.disturbance ? window.disturbance->seen_ns : std::nullopt;
   Violations violations("results/clock.json");
   judge_fork(violations, measured);
   if (!violations.found().empty()) throw Error(violations.found().front());
@@ -359,7 +362,7 @@ Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const
   warn_of_own_threads(measured, window, cell);
   if (waited_for_others(measured, window)) {
     measured.disturbance = window.disturbance;
-    measured.flags.emplace_back(quality_flag::disturbed);
+    measured.flags.emplace_back(quality_flag::uncovered);
   }
   note_standstills(measured, window);
   return measured;
@@ -395,7 +398,7 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
     window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
-    waited = waited || contains(own.flags, quality_flag::disturbed);
+    waited = waited || contains(own.flags, quality_flag::uncovered);
     if (contains(own.flags, quality_flag::quota) && !contains(all->flags, quality_flag::quota))
       all->flags.emplace_back(quality_flag::quota);
     all->quota_stopped_ns = std::max(all->quota_stopped_ns, own.quota_stopped_ns);
@@ -415,8 +418,7 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
   if (const std::string unlike = unlike_blocks(records); !unlike.empty()) throw Error(unlike);
   if (waited) {
     for (std::size_t i = 0; i < records.size(); ++i) records[i].disturbance = results[i].run_disturbance;
-    if (!contains(all->flags, quality_flag::disturbed))  // the share of all ranks may be small
-      all->flags.emplace_back(quality_flag::disturbed);
+    if (!contains(all->flags, quality_flag::uncovered)) all->flags.emplace_back(quality_flag::uncovered);
   }
   all->blocks = joined_blocks(records);
   all->disturbance = joined_disturbance(records);

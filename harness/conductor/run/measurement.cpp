@@ -505,7 +505,7 @@ struct Measurement::Parts {
             name, cell.axes.backend));
   }
 
-  // A disturbance of this fork counts for all cells that are compared with it.
+  // What is usual, and so which forks of the group are disturbed, follows from all of them.
   void resolve_group(std::size_t index) {
     const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
     std::vector<CellReport*> rows;
@@ -604,6 +604,9 @@ void Measurement::time(const PlannedFork& fork, std::optional<double> fair_share
   parts_->time(fork, fair_share);
 }
 void Measurement::end_at(std::chrono::steady_clock::time_point end) { parts_->budget_.end_run_at(end); }
+void Measurement::note_ends(const std::vector<GroupEnd>& ends) {
+  if (!ends.empty()) parts_->report_.run["ended"] = encode(ends);
+}
 void Measurement::allow_fewer_threads() { parts_->fewer_allowed_ = true; }
 Report Measurement::finish(bool cut_short) {
   take_cores_back();

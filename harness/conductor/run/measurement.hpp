@@ -57,6 +57,9 @@ class Measurement {
   // Lets forks have fewer threads on a busy machine. Without this call all have those of their cell.
   void allow_fewer_threads();
 
+  // How --until clear ended for each group.
+  void note_ends(const std::vector<GroupEnd>& ends);
+
   // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not
   // reach everything that was planned.
   Report finish(bool cut_short);

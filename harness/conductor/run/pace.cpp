@@ -20,11 +20,15 @@ double seconds_between(Pace::Clock::time_point begin, Pace::Clock::time_point en
 
 // The rounds of one group.
 struct Seen {
-  std::set<int> rounds{}, disturbed{};
+  std::map<RoundKey, int> rounds{};  // with the number of forks that count
   std::set<std::string> cells{};
   std::vector<double> others{};  // shares of the processors, in disturbed forks
 
-  int undisturbed() const { return static_cast<int>(rounds.size() - disturbed.size()); }
+  // Those in which two cells or more can be compared.
+  int undisturbed() const {
+    return static_cast<int>(std::ranges::count_if(rounds, [](const auto& one) { return one.second > 1; }));
+  }
+  int disturbed() const { return static_cast<int>(rounds.size()) - undisturbed(); }
 };
 
 std::map<std::string, Seen> seen_by_group(const Report& report) {
@@ -34,10 +38,8 @@ std::map<std::string, Seen> seen_by_group(const Report& report) {
       if (fork.status != Status::ok) continue;
       Seen& seen = groups[group_title(cell.axes)];
       seen.cells.insert(cell.id);
-      seen.rounds.insert(fork.round);
-      if (!contains(fork.flags, quality_flag::disturbed_round)) continue;
-      seen.disturbed.insert(fork.round);
-      if (fork.disturbance) seen.others.push_back(fork.disturbance->others_share());
+      seen.rounds[round_of(fork)] += counts(fork) ? 1 : 0;
+      if (is_disturbed(fork) && fork.disturbance) seen.others.push_back(fork.disturbance->others_share());
     }
   return groups;
 }
@@ -79,7 +81,7 @@ std::string too_busy(const Report& report, int wanted, double part_over) {
   if (part_over < min_part) return "";
   for (const auto& [title, seen] : seen_by_group(report)) {
     const int undisturbed = seen.undisturbed();
-    const bool mostly = 2 * seen.disturbed.size() > seen.rounds.size();
+    const bool mostly = 2 * seen.disturbed() > static_cast<int>(seen.rounds.size());
     if (seen.cells.size() < 2 || !mostly || undisturbed / part_over >= wanted) continue;
     const std::string others = seen.others.empty() ? ""
                                                    : fmt::format(", which took {:.0f} % of the processors",
@@ -87,7 +89,7 @@ std::string too_busy(const Report& report, int wanted, double part_over) {
     return fmt::format(
         "{}: the machine is too busy for a ranking: {} of {} rounds were disturbed by other processes{}; the run goes on, "
         "and ends with a provisional order if this does not change",
-        title, seen.disturbed.size(), seen.rounds.size(), others);
+        title, seen.disturbed(), seen.rounds.size(), others);
   }
   return "";
 }

@@ -13,13 +13,13 @@
 
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/foreign_load.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/gpu_metrics.hpp"
 
 namespace assay {
 namespace {
 
-constexpr double max_taken = 0.03;  // of the processors' time, by others or by the hypervisor
 constexpr double min_frequency = 0.9;
 constexpr double max_drift = 0.1;
 constexpr double max_gpu_clock_change = 0.02;

@@ -16,7 +16,8 @@ namespace assay {
 
 // Adds to fork.flags, each flag at most once (quality_flag of report/fork_time.hpp):
 //
-//   disturbed   other processes used more than 3 % of the worker's processors, see Disturbance
+//   disturbed   other processes used more than 3 % of the worker's processors, see Disturbance; mark_disturbances()
+//               takes off what is usual for the program
 //   stolen      the hypervisor took more than 3 % of them; also a warning
 //   throttled   in a sample of the timed blocks the GPU reported sw_thermal_slowdown, hw_thermal_slowdown,
 //               hw_slowdown or hw_power_brake_slowdown as the reason for its clocks
@@ -59,7 +60,7 @@ void note_standstills(Fork& fork, const RunWindow& window);
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window);
 
 // Whether the blocks cover too little, and are excused: other processes used more than 3 % of the worker's processors in
-// the window, so it also waited for a processor between two blocks. Such a fork must have the flag disturbed: it does not
+// the window, so it also waited for a processor between two blocks. Such a fork must have the flag uncovered: it does not
 // count. What the worker itself reports of others excuses nothing, and without the conductor's measurement nothing is
 // excused.
 bool waited_for_others(const Fork& fork, const RunWindow& window);

@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/run/cell_report.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/invariants.hpp"
 
 namespace assay {
 namespace {
@@ -16,82 +18,142 @@ namespace {
 constexpr std::array looks{6, 9, 13, 18, 25};
 constexpr double max_equal_ratio = 1.02;
 
-bool is_decided(const PairedRatio& ratio) {
-  if (!ratio.lower || !ratio.upper) return false;
-  return ratio.above_one() || ratio.below_one() ||
-         (*ratio.upper <= max_equal_ratio && *ratio.lower >= 1 / max_equal_ratio);
+bool is_within_equal(const PairedRatio& ratio) {
+  return ratio.lower && ratio.upper && *ratio.upper <= max_equal_ratio && *ratio.lower >= 1 / max_equal_ratio;
 }
 
-// The cells in undecided pairs of neighbors in rank.
-std::vector<std::size_t> undecided(const std::vector<std::size_t>& cells, const Report& report) {
-  std::vector<std::pair<double, std::size_t>> ranked;
-  for (const std::size_t cell : cells)
-    if (const auto time = ranked_time(report.cells[cell])) ranked.emplace_back(*time, cell);
-  std::sort(ranked.begin(), ranked.end());
-  std::set<std::size_t> open;
-  for (std::size_t i = 1; i < ranked.size(); ++i) {
-    const auto ratio = time_ratio(report.cells[ranked[i].second], report.cells[ranked[i - 1].second]);
-    if (ratio && is_decided(*ratio)) continue;
-    open.insert(ranked[i - 1].second);
-    open.insert(ranked[i].second);
-  }
-  return {open.begin(), open.end()};
+bool is_decided(const std::optional<PairedRatio>& ratio) {
+  return ratio && ratio->lower && (ratio->above_one() || ratio->below_one() || is_within_equal(*ratio));
+}
+
+// Whether only undisturbed rounds are missing for a rank.
+bool may_be_ranked(const CellReport& cell) {
+  const bool other_flags = std::ranges::any_of(cell.flags, [](const std::string& flag) {
+    return flag != quality_flag::disturbed && flag != quality_flag::quota;
+  });
+  return !other_flags && is_equal_to_oracle(cell);
+}
+
+bool is_too_disturbed(const SharedRounds& shared) {
+  constexpr int min_seen = 24;
+  return shared.all >= min_seen && 4 * shared.counting < shared.all;
 }
 
 }  // namespace
 
-Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings) : settings_(settings) {
+Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings, const Report& report)
+    : cells_(cells), settings_(settings) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].runnable()) continue;
     const std::string name = cells[i].group();
     auto group =
         std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) { return other.name == name; });
     if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{.name = name});
-    group->active.push_back(i);
-    group->target = settings.until == Until::clear ? looks.front() : settings.forks;
+    group->cells.push_back(i);
+  }
+  int first = 0;  // the same for all groups, so that rounds of one number are near each other
+  for (const CellReport& cell : report.cells)
+    for (const Fork& fork : cell.forks) first = std::max(first, fork.round + 1);
+  for (Group& group : groups_) {
+    group.next_round = first;
+    for (std::size_t i = 0; i < group.cells.size(); ++i) {
+      const std::size_t a = group.cells[i];
+      for (std::size_t j = 0; j <= i; ++j) {
+        const std::size_t b = group.cells[j];
+        group.pairs.push_back({.a = a, .b = b, .begun = shared_rounds(report.cells[a], report.cells[b]).all});
+      }
+    }
+    plan(group, report);
   }
 }
 
 std::vector<PlannedFork> Rounds::next(const Report& report) {
   std::vector<PlannedFork> forks;
   for (Group& group : groups_) {
-    extend(group, report);
-    if (group.begun >= group.target) continue;
+    plan(group, report);
+    if (group.active.empty()) continue;
     std::vector<std::size_t> order = group.active;
-    Philox(settings_.seed, fmt::format("order/{}/{}", group.name, group.begun)).shuffle(std::span(order));
-    for (const std::size_t cell : order) forks.push_back({cell, group.begun});
-    ++group.begun;
+    Philox(settings_.seed, fmt::format("order/{}/{}", group.name, group.next_round))
+        .shuffle(std::span(order));
+    for (const std::size_t cell : order) forks.push_back({cell, group.next_round});
+    ++group.next_round;
+    --group.left;
+    const std::set<std::size_t> running(group.active.begin(), group.active.end());
+    for (Pair& pair : group.pairs)
+      if (running.contains(pair.a) && running.contains(pair.b)) ++pair.begun;
   }
   given_.insert(given_.end(), forks.begin(), forks.end());
   return forks;
 }
 
-// Adds rounds if the begun ones are not enough.
-void Rounds::extend(Group& group, const Report& report) const {
-  if (group.begun < group.target || group.begun == 0) return;
-  std::vector<const CellReport*> cells;
-  for (const std::size_t cell : group.active) cells.push_back(&report.cells[cell]);
-  const int disturbed = uncounted_forks(cells);
-  if (settings_.until == Until::clear) return look(group, report, disturbed);
-  group.target = settings_.forks + std::min(disturbed, settings_.spare_rounds);
+void Rounds::plan(Group& group, const Report& report) {
+  std::set<std::size_t> active;
+  group.left = 0;
+  for (Pair& pair : group.pairs) {
+    const int left = rounds_left(pair, report);
+    group.left = std::max(group.left, left);
+    if (left > 0) active.insert({pair.a, pair.b});
+  }
+  group.active.assign(active.begin(), active.end());
 }
 
-void Rounds::look(Group& group, const Report& report, int disturbed) const {
-  const int counted = group.begun - disturbed;
-  if (group.looks < looks.size() && counted >= looks[group.looks]) {
-    ++group.looks;
-    group.active = undecided(group.active, report);
+// At least; 0: the pair needs no more.
+int Rounds::rounds_left(Pair& pair, const Report& report) const {
+  const CellReport &a = report.cells[pair.a], &b = report.cells[pair.b];
+  for (const std::size_t cell : {pair.a, pair.b})
+    if (!cells_[cell].runnable() || gives_up(report.cells[cell], cells_[cell])) return 0;
+  const SharedRounds shared = shared_rounds(a, b);
+  const int lost = shared.ok - shared.counting;
+  if (settings_.until == Until::forks) {
+    const int spare = shared.counting == 0 ? (settings_.spare_rounds + 2) / 3 : settings_.spare_rounds;
+    return std::max(0, settings_.forks + std::min(lost, spare) - pair.begun);
   }
-  const bool ended = group.active.empty() || group.looks == looks.size();
-  const int wanted = ended ? 0 : looks[group.looks] + std::min(disturbed, settings_.spare_rounds);
-  group.target = std::max(group.begun, wanted);
+  if (!may_be_ranked(a) || !may_be_ranked(b)) return std::max(0, looks.front() - pair.begun);
+  if (is_too_disturbed(shared)) return 0;
+  const bool single = pair.a == pair.b;
+  const auto ratio = single ? std::nullopt : time_ratio(a, b);
+  for (; pair.looks < looks.size() && shared.counting >= looks[pair.looks]; ++pair.looks)
+    pair.settled = single || is_decided(ratio);
+  if (pair.looks == looks.size() || (pair.settled && (single || is_decided(ratio)))) return 0;
+  // A fork that fails is not repeated.
+  return std::max(0, looks[pair.looks] + lost - pair.begun);
+}
+
+std::vector<GroupEnd> Rounds::ends(const Report& report, bool interrupted) const {
+  std::vector<GroupEnd> found;
+  if (settings_.until != Until::clear) return found;
+  for (const Group& group : groups_) {
+    bool equal = false, open = false, disturbed = false, undecided = false, any = false;
+    for (Pair pair : group.pairs) {
+      const CellReport &a = report.cells[pair.a], &b = report.cells[pair.b];
+      if (pair.a == pair.b || !may_be_ranked(a) || !may_be_ranked(b)) continue;
+      any = true;
+      const auto ratio = time_ratio(a, b);
+      if (is_decided(ratio)) {
+        equal = equal || (!ratio->above_one() && !ratio->below_one());
+        continue;
+      }
+      const SharedRounds shared = shared_rounds(a, b);
+      undecided = true;
+      open = open || rounds_left(pair, report) > 0;
+      disturbed = disturbed || 2 * shared.counting < shared.ok;
+    }
+    if (!any) continue;
+    const HowEnded how = !undecided    ? (equal ? HowEnded::equal : HowEnded::clear)
+                         : interrupted ? HowEnded::interrupted
+                         : disturbed   ? HowEnded::disturbed
+                         : open        ? HowEnded::time
+                                       : HowEnded::rounds;
+    found.push_back({group_title(report.cells[group.cells.front()].axes), how});
+  }
+  return found;
 }
 
 std::vector<PlannedFork> Rounds::foreseen() const {
   std::vector<PlannedFork> forks = given_;
   for (const Group& group : groups_)
-    for (int round = group.begun; round < group.target; ++round)
-      for (const std::size_t cell : group.active) forks.push_back({cell, round});
+    for (int i = 0; i < group.left; ++i)
+      for (const std::size_t cell : group.active) forks.push_back({cell, group.next_round + i});
   return forks;
 }
 

@@ -10,6 +10,7 @@
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/report/report.hpp"
+#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -18,14 +19,20 @@ struct PlannedFork {
   int round = 0;
 };
 
-// With `until` == forks each group gets `forks` rounds, and up to `spare_rounds` more to replace disturbed
-// rounds. With `until` == clear a group gets rounds until the order of its cells is clear. A cell drops out
-// when the pairs of neighbors in rank that contain it are decided: the interval of the ratio excludes 1, or
-// is within 2 % of 1. The pairs are judged after 6, 9, 13, 18 and 25 rounds that count, see time_ratio().
+// What counts is the number of rounds of each *pair* of cells of a group, in which both forks count and are of one
+// session: these are the values of their ratio. A cell runs in the next round if one of its pairs needs one.
+//
+// With `until` == forks each pair gets `forks` rounds, and one more for each round that does not count for it: up to
+// `spare_rounds`, or up to a third of them if none counts. With `until` == clear a pair gets rounds until it is settled:
+// the interval of the ratio excludes 1, or is within 2 % of 1. It is judged after 6, 9, 13, 18 and 25 rounds that count,
+// see time_ratio(); it is given up if fewer than a quarter of 24 rounds or more count.
+//
+// Forks of an earlier session (--resume) are kept. If a pair lacks rounds, both cells run in new ones.
 class Rounds {
  public:
-  // Ignores cells that cannot be run.
-  Rounds(const std::vector<Cell>& cells, const RunSettings& settings);
+  // `report` has a row for each cell, with the earlier measurements. Ignores cells that cannot be run. The cells must
+  // outlive it.
+  Rounds(const std::vector<Cell>& cells, const RunSettings& settings, const Report& report);
 
   // The forks of the next round of every group that continues; empty: all groups are done. `report` has a row
   // for each cell, with the existing measurements.
@@ -34,17 +41,28 @@ class Rounds {
   // All forks that are known now, including those that next() returned.
   std::vector<PlannedFork> foreseen() const;
 
+  // With `until` == clear: how each group with two cells or more ended. `interrupted`: by the user.
+  std::vector<GroupEnd> ends(const Report& report, bool interrupted) const;
+
  private:
+  struct Pair {
+    std::size_t a = 0, b = 0;  // one cell: a == b
+    int begun = 0;             // rounds of both
+    std::size_t looks = 0;
+    bool settled = false;  // at the last look
+  };
   struct Group {
     std::string name{};
-    std::vector<std::size_t> active{};
-    int begun = 0;   // rounds
-    int target = 0;  // planned rounds, as far as known
-    std::size_t looks = 0;
+    std::vector<std::size_t> cells{};
+    std::vector<Pair> pairs{};
+    int next_round = 0;
+    int left = 0;                       // rounds that are known to be needed
+    std::vector<std::size_t> active{};  // the cells of the next one
   };
-  void extend(Group& group, const Report& report) const;
-  void look(Group& group, const Report& report, int disturbed) const;
+  void plan(Group& group, const Report& report);
+  int rounds_left(Pair& pair, const Report& report) const;
 
+  const std::vector<Cell>& cells_;
   RunSettings settings_;
   std::vector<Group> groups_;
   std::vector<PlannedFork> given_;

@@ -159,7 +159,7 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
   const std::vector<Cell>& cells = measurement.cells();
   const RunSettings& settings = measurement.settings();
   const auto stopped = [&] { return interrupts.signal() != 0; };
-  Rounds rounds(cells, settings);
+  Rounds rounds(cells, settings, measurement.report());
   const auto wanted = [&](const PlannedFork& fork) { return measurement.wanted(fork); };
   int done = 0, planned = 0;
   const auto plan = [&] {
@@ -198,6 +198,7 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
     }
   }
   progress.clear();
+  if (!request.check_only) measurement.note_ends(rounds.ends(measurement.report(), stopped()));
   return {measurement.finish(stopped()), interrupts.signal()};
 }
 

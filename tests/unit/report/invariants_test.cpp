@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"bounds_below_six", [](Report& r) { step_time(r).n = 5; }, "below six they are null"},
         Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "is outside of its bounds"},
         Spoilt{"certain", [](Report& r) { step_time(r).confidence = 1; }, "is outside 0 to 1"},
-        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "n is 6, but 5 forks count"},
+        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed"}; }, "n is 6, but 5 forks count"},
         Spoilt{"negative_time", [](Report& r) { step_time(r).value = -1; }, "is negative"},
         Spoilt{"accuracy_metric_above_one", [](Report& r) { r.cells[0].metrics["test_accuracy"].value = 87.5; }, "is above 1"},
         Spoilt{"no_flag_on_dirty_cell",

@@ -245,6 +245,8 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.disturbance = {.processors = 1, .waited_ns = 0};
   EXPECT_EQ(to_json(report)["schema_minor"], 9);
   fork.adapter_digest = "ab";
+  EXPECT_EQ(to_json(report)["schema_minor"], 10);
+  fork.disturbance->seen_ns = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

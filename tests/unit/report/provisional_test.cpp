@@ -20,7 +20,7 @@ Report busy_report(int rounds, double waited_part) {
                   test::sample_cell("mxnet", "hybridize", 0.008, rounds)};
   for (CellReport& cell : report.cells) {
     for (Fork& fork : cell.forks) {
-      fork.flags = {quality_flag::disturbed, quality_flag::disturbed_round};
+      fork.flags = {quality_flag::disturbed};
       double seconds = 0;
       for (const Block* block : timed_blocks(fork)) seconds += block_seconds(*block);
       fork.disturbance = {.processors = 2,
@@ -97,7 +97,7 @@ TEST(Provisional, IsLeftOutWhereRoundsCountOrNothingWasDisturbed) {
   const Analysis ranked = analyze(report);
   EXPECT_EQ(ranked.groups.at(0).rounds, 2);
   EXPECT_FALSE(ranked.groups.at(0).provisional);
-  for (CellReport& cell : report.cells) cell.forks[2].flags = {quality_flag::disturbed_round};
+  for (CellReport& cell : report.cells) cell.forks[2].flags = {quality_flag::disturbed};
   const Analysis by_one = analyze(report);
   ASSERT_TRUE(by_one.groups.at(0).provisional) << "one round is no ranking";
   EXPECT_EQ(by_one.groups.at(0).provisional->disturbed, 5);
@@ -149,7 +149,7 @@ TEST(ForkTime, DoesNotCountAForkWithFewerThreads) {
   CellReport cell = test::sample_cell("mxnet", "hybridize", 0.01, 3);
   cell.forks[1].flags = {quality_flag::fewer_threads};
   EXPECT_EQ(counted_forks(cell).size(), 2U);
-  cell.forks[0].flags = cell.forks[2].flags = {quality_flag::disturbed_round};
+  cell.forks[0].flags = cell.forks[2].flags = {quality_flag::disturbed};
   EXPECT_EQ(counted_forks(cell).size(), 2U) << "two numbers of threads are not mixed";
   for (Fork& one : cell.forks) one.flags = {quality_flag::fewer_threads};
   EXPECT_EQ(counted_forks(cell).size(), 3U);

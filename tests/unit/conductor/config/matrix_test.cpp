@@ -836,12 +836,13 @@ TEST(RunSettings, QuickRunHasOneForkUnlessMoreAreRequested) {
   EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 0, "quick": true})"), 0);
 }
 
-TEST(RunSettings, SpareRoundsAreAThirdOfTheForks) {
+TEST(RunSettings, SpareRoundsAreAsManyAsTheForks) {
   const auto spare = [](const char* json) {
     return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).spare_rounds;
   };
   EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 1})"), 0);
-  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6})"), 2);
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 2})"), 0);
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6})"), 6);
   EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6, "spare-rounds": 0})"), 0);
   EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6, "quick": true})"), 0);
 }

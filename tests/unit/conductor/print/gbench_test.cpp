@@ -63,7 +63,7 @@ TEST(Gbench, lists_no_time_of_a_cell_that_is_not_ok_or_of_a_flagged_fork) {
   Report report = test::sample_report(3);
   report.cells[0].status = Status::wrong_result;
   report.cells[0].reason = "loss differs";
-  report.cells[1].forks[0].flags = {"disturbed_round"};
+  report.cells[1].forks[0].flags = {"disturbed"};
   const json rows = rows_of(json::parse(gbench_text(report)), "iteration");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0]["error_occurred"], true);

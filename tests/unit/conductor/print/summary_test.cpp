@@ -1,3 +1,4 @@
+#include "harness/conductor/print/entries.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 
 #include <cmath>
@@ -76,37 +77,74 @@ TEST(Summary, gives_a_reason_for_each_cell_that_is_not_ranked) {
           "numpy eager: wrong_result: check/gradient/conv1.weight is 3 times its bound; again: assay run"));
 }
 
-TEST(Summary, AnswersInASentenceAndSaysWhatMakesItSurer) {
-  const std::string three = text_of(test::sample_report(3)), six = text_of(test::sample_report(6));
-  EXPECT_THAT(three, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
-  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: use --forks 6, or --until clear."));
+TEST(Summary, AnswersInASentenceAndRanksOnlyBySixRounds) {
+  const Report few = test::sample_report(3);
+  const std::string three = text_of(few), six = text_of(test::sample_report(6));
+  EXPECT_THAT(three,
+              HasSubstr("Nothing is ranked: a rank needs 6 rounds that count, and some cells share only 3."));
+  EXPECT_THAT(
+      three,
+      HasSubstr("next to that of onednn graph: torch compile 4.00x. Use --forks 6, or --until clear."));
+  EXPECT_EQ(entry(summary(few).at(0), 0, "#"), "no column #");
   EXPECT_THAT(six, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
-  EXPECT_THAT(six, Not(HasSubstr("Intervals need")));
+  EXPECT_THAT(six, Not(HasSubstr("--forks")));
 }
 
-TEST(Summary, RanksNothingByOneRound) {
-  const Report report = test::sample_report(1);
-  EXPECT_EQ(entry(summary(report).at(0), 0, "#"), "no column #");
-  EXPECT_THAT(text_of(report), HasSubstr("Roughly, by one round: onednn graph is the fastest of 2"));
+TEST(Summary, SaysHowUntilClearEndedAndDoesNotAdviseIt) {
+  Report report = test::sample_report(3);
+  const std::string title = group_title(report.cells[0].axes);
+  const auto text = [&](const char* how) {
+    report.run["ended"] = {{{"group", title}, {"how", how}}};
+    return text_of(report);
+  };
+  EXPECT_THAT(text("disturbed"), HasSubstr("--until clear: the machine was too disturbed"));
+  EXPECT_THAT(text("time"), HasSubstr("use a longer --max-time"));
+  EXPECT_THAT(text("time"), Not(HasSubstr("or --until clear")));
+  report = test::sample_report(6);
+  EXPECT_THAT(text("clear"), HasSubstr("--until clear: the order is clear."));
+  EXPECT_THAT(text("equal"), HasSubstr("within 2 % of each other"));
+  EXPECT_THAT(text("rounds"), HasSubstr("25 rounds did not make the order clear"));
 }
 
 TEST(Summary, SaysThatCellsAreNotClearlyApart) {
-  Report report = test::sample_report(2);
+  Report report = test::sample_report(6);
   report.cells[1] = report.cells[0];
   report.cells[1].axes.backend = "torch";
   report.cells[1].id = cell_id(report.cells[1].axes);
   std::swap(report.cells[1].forks[0].blocks, report.cells[1].forks[1].blocks);
   const Table table = summary(report).at(0);
-  EXPECT_EQ(entry(table, 0, "#"), "1=");
-  EXPECT_EQ(entry(table, 1, "#"), "1=");
+  EXPECT_EQ(entry(table, 0, "#"), "1-2");
+  EXPECT_EQ(entry(table, 1, "#"), "1-2");
   EXPECT_THAT(text_of(report), HasSubstr("with no clear difference between them"));
+  EXPECT_THAT(text_of(report), HasSubstr("use --until clear, or more --forks"));
 }
 
 TEST(Summary, CountsTheForksBehindTheNumbers) {
   Report report = test::sample_report(3);
-  for (CellReport& cell : report.cells) cell.forks[1].flags = {"disturbed_round"};
+  report.cells[0].forks[1].flags = {"disturbed"};
   EXPECT_EQ(entry(summary(report).at(0), 0, "n"), "2 of 3");
-  EXPECT_THAT(text_of(report), HasSubstr("in round 2, so it does not count for any cell."));
+  EXPECT_EQ(entry(summary(report).at(0), 1, "n"), "3");
+  EXPECT_THAT(text_of(report), HasSubstr("Of 6 forks, during 1 other processes used the processors."));
+}
+
+TEST(Summary, SaysHowOftenFlagsFallOnEachBackend) {
+  EXPECT_THAT(text_of(test::sample_report(6)), Not(HasSubstr("Flags of forks")));
+  Report report = test::sample_report(12);
+  report.cells[0].forks[1].flags = {"disturbed"};
+  EXPECT_THAT(text_of(report),
+              HasSubstr("Flags of forks by backend: disturbed: onednn 1 of 12, torch 0 of 12. No backend"));
+  for (Fork& fork : report.cells[0].forks) fork.flags = {"placement"};
+  EXPECT_THAT(text_of(report), HasSubstr("warning: forks of onednn have the flag placement more often"));
+  EXPECT_THAT(text_of(report), HasSubstr("forks of torch have the flag placement less often"));
+}
+
+TEST(Summary, MarksARatioOfCellsThatShareNoRound) {
+  EXPECT_EQ(ratio_text({.value = 3, .least = 3, .greatest = 3}), "3.00x unpaired");
+  EXPECT_EQ(ratio_text({.value = 3, .least = 2, .greatest = 4, .n = 2}), "3.00x (2.00 to 4.00)");
+  Report report = test::sample_report(6);
+  for (Fork& fork : report.cells[1].forks) fork.session = 1;
+  EXPECT_THAT(text_of(report), HasSubstr("share no round of one session that counts"));
+  EXPECT_THAT(text_of(report), HasSubstr("torch compile 4.00x unpaired"));
 }
 
 TEST(Summary, ShowsDisturbedRoundsAsAProvisionalOrder) {
@@ -115,7 +153,7 @@ TEST(Summary, ShowsDisturbedRoundsAsAProvisionalOrder) {
   for (CellReport& cell : report.cells) {
     cell.flags = {"disturbed"};
     for (Fork& fork : cell.forks) {
-      fork.flags = {"disturbed", "disturbed_round"};
+      fork.flags = {"disturbed"};
       fork.disturbance = {.processors = 2, .window_ns = 1'000'000'000, .waited_ns = 0};
     }
   }
@@ -270,12 +308,12 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
 TEST(Summary, NamesAQuotaThatStoppedWorkers) {
   Report report = test::sample_report(2);
   report.cells[0].flags = {"cpu_quota"};
-  for (CellReport& cell : report.cells) cell.forks[1].flags = {"cpu_quota_round"};
+  report.cells[0].forks[1].flags = {"cpu_quota"};
   const std::string text = text_of(report);
   EXPECT_THAT(text,
               HasSubstr("the CPU quota of the control group stopped the threads of a worker: use at most"));
   EXPECT_THAT(text,
-              HasSubstr("stopped the threads of a worker in round 2, so it does not count for any cell"));
+              HasSubstr("during 1 the CPU quota of the control group stopped the threads of the worker"));
 }
 
 TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {

@@ -1,5 +1,7 @@
 #include "harness/conductor/process/worker_sampler.hpp"
 
+#include "harness/conductor/process/other_processes.hpp"
+
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +165,29 @@ TEST(ProcessorTime, OfATreeKeepsThatOfChildrenThatEnded) {
   worker.advance();  // it has waited for the child
   EXPECT_NEAR(1e-9 * static_cast<double>(*tree_processor_time_ns(worker.pid())), burnt_seconds,
               burnt_seconds / 3);
+}
+
+TEST(OtherProcesses, AreAllButTheWorkerAndItsChildren) {
+  ForkingWorker worker;
+  const auto before = times_of_others(worker.pid());
+  if (!before) GTEST_SKIP() << "a container that hides other processes";
+  EXPECT_TRUE(before->contains(::getpid()));
+  EXPECT_FALSE(before->contains(worker.pid()));
+  const double end = cpu_seconds() + 0.1;
+  while (cpu_seconds() < end) {
+  }
+  worker.advance();  // its child computes
+  const auto after = times_of_others(worker.pid());
+  ASSERT_TRUE(after);
+  EXPECT_GE(1e-9 * static_cast<double>(used_by_others(*before, *after)), 0.1) << "this process";
+  ProcessTimes own_before{{::getpid(), before->at(::getpid())}},
+      own_after{{::getpid(), after->at(::getpid())}};
+  EXPECT_LT(1e-9 * static_cast<double>(used_by_others(own_before, own_after)), 0.1 + burnt_seconds / 2);
+}
+
+TEST(OtherProcesses, UseWhatIsMoreThanBefore) {
+  EXPECT_EQ(used_by_others({{1, 100}, {2, 50}, {3, 70}}, {{1, 180}, {2, 40}, {4, 7}}), 87)
+      << "3 ended and 1 waited for it, 4 is new";
 }
 
 TEST(WorkerSampler, keeps_its_rate_if_only_a_few_ticks_passed) {

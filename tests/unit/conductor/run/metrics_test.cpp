@@ -70,12 +70,12 @@ TEST(Metrics, bounds_need_six_forks) {
   EXPECT_DOUBLE_EQ(*metric.confidence, 0.96875);
 }
 
-const std::vector<std::string> in_disturbed_round{quality_flag::disturbed, quality_flag::disturbed_round};
+const std::vector<std::string> was_disturbed{quality_flag::disturbed};
 
 TEST(Metrics, LeaveOutDisturbedRoundsOfTimesAlone) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 100)};
   for (Fork& fork : forks) fork.host_peak_rss = 1000 + fork.round;
-  forks[1].flags = in_disturbed_round;
+  forks[1].flags = was_disturbed;
   const CellReport made = cell(forks);
   EXPECT_TRUE(made.flags.empty());
   EXPECT_TRUE(made.metrics.at("step_time").n == 2);
@@ -86,7 +86,7 @@ TEST(Metrics, LeaveOutDisturbedRoundsOfTimesAlone) {
 
 TEST(Metrics, CountEveryForkWhereNoRoundWasUndisturbed) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
-  for (Fork& fork : forks) fork.flags = in_disturbed_round;
+  for (Fork& fork : forks) fork.flags = was_disturbed;
   const CellReport made = cell(forks);
   EXPECT_THAT(made.flags, ::testing::ElementsAre(quality_flag::disturbed));
   EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.080);
@@ -103,26 +103,20 @@ TEST(Metrics, FlagACellForWhatMoreThanHalfOfItsForksHave) {
   EXPECT_THAT(cell(forks).flags, ::testing::ElementsAre(quality_flag::throttled));
 }
 
-TEST(Metrics, LeaveOutRoundsInWhichAQuotaStoppedAWorker) {
-  CellReport fast = cell({steps_fork(0, 100), steps_fork(1, 110)}),
-             slow = cell({steps_fork(0, 900), steps_fork(1, 200)});
+TEST(Metrics, LeaveOutForksThatAQuotaStopped) {
+  CellReport slow = cell({steps_fork(0, 900), steps_fork(1, 200)});
   slow.forks[0].flags = {quality_flag::quota};
-  const std::vector<CellReport*> group{&fast, &slow};
-  EXPECT_TRUE(mark_disturbances(group));
-  EXPECT_FALSE(mark_disturbances(group)) << "nothing changes the second time";
-  EXPECT_FALSE(counts(fast.forks[0]));
-  EXPECT_TRUE(counts(fast.forks[1]));
+  EXPECT_FALSE(counts(slow.forks[0]));
+  EXPECT_TRUE(counts(slow.forks[1]));
   EXPECT_FALSE(is_disturbed(slow.forks[0])) << "no other process was there";
   EXPECT_TRUE(quality_flags(slow.forks).empty());
   slow.forks[1].flags = {quality_flag::quota};
-  mark_disturbances(group);
-  for (const CellReport* one : group)
-    EXPECT_THAT(quality_flags(one->forks), ::testing::ElementsAre(quality_flag::quota));
+  EXPECT_THAT(quality_flags(slow.forks), ::testing::ElementsAre(quality_flag::quota));
 }
 
 TEST(Metrics, a_fork_that_crashed_is_neither_clean_nor_counted) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
-  forks[1].flags = in_disturbed_round;
+  forks[1].flags = was_disturbed;
   forks[2].status = Status::crashed;
   EXPECT_EQ(cell(forks).metrics.at("step_time").n, 1);
 }

@@ -55,7 +55,7 @@ void disturb(Report& report, int rounds) {
   for (CellReport& cell : report.cells)
     for (Fork& fork : cell.forks) {
       if (fork.round >= rounds) continue;
-      fork.flags = {quality_flag::disturbed, quality_flag::disturbed_round};
+      fork.flags = {quality_flag::disturbed};
       fork.disturbance = {.processors = 2, .window_ns = 1'000'000'000, .others_ns = 620'000'000};
     }
 }
