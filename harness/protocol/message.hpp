@@ -68,10 +68,11 @@ inline Description describe(Of<Library>) {
             "`3.2.0`, with its build if it has one; else `build-id` and the linker's id of the file.")
           .optional(),
       field("path", &Library::path, "Path of the shared object; empty if linked statically.").optional(),
-      field("under_test", &Library::under_test,
-            "Set by the harness for its own files: the worker's program and what is in its backend's folder, and the "
-            "harness's libraries. `assay compare` judges these, so it does not hold a change of them against the "
-            "comparison.")
+      field(
+          "under_test", &Library::under_test,
+          "Set by the harness for its own files: the worker's program and what is in its backend's folder, and the "
+          "harness's libraries. `assay compare` judges these, so it does not hold a change of them against the "
+          "comparison.")
           .left_out_by_default());
 }
 

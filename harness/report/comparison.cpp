@@ -55,8 +55,8 @@ ByRound values_by_round(const CellReport& cell, std::string_view metric) {
 void keep_one_of_each_seed(ByRound& left, const ByRound& right, const CellReport& cell) {
   std::set<std::tuple<std::uint64_t, double, double>> seen;
   for (const Fork& fork : cell.forks) {
-    const auto a = left.find(fork.round);
-    const auto b = right.find(fork.round);
+    const auto a = left.find(round_of(fork));
+    const auto b = right.find(round_of(fork));
     if (a == left.end() || b == right.end()) continue;
     if (!seen.emplace(fork.seed, a->second, b->second).second) left.erase(a);
   }

@@ -224,9 +224,10 @@ std::vector<EnvironmentDifference> differences_of_cells(const Report& base, cons
 LibraryOrigin origin_of(const Json& library) {
   // What a C or C++ program and Python load besides the libraries that compute.
   static const std::set<std::string, std::less<>> of_the_system{
-      "libc",     "libm",      "libdl",   "libpthread", "librt",    "libutil",     "libresolv", "libcrypt", "libgcc_s",
-      "libstdc++", "libz",      "libzstd", "libbz2",     "liblzma",  "libcrypto",   "libssl",    "libffi",   "libuuid",
-      "libexpat", "libsqlite3", "libfmt",  "libjpeg",    "libhwloc", "libreadline", "libtinfo",  "libudev",  "libcap"};
+      "libc",      "libm",     "libdl",       "libpthread", "librt",    "libutil",    "libresolv",
+      "libcrypt",  "libgcc_s", "libstdc++",   "libz",       "libzstd",  "libbz2",     "liblzma",
+      "libcrypto", "libssl",   "libffi",      "libuuid",    "libexpat", "libsqlite3", "libfmt",
+      "libjpeg",   "libhwloc", "libreadline", "libtinfo",   "libudev",  "libcap"};
   const Json name = field_at(library, "/name"), under_test = field_at(library, "/under_test");
   const std::string text = name.is_string() ? name.get<std::string>() : std::string();
   const bool ours = under_test.is_boolean()
@@ -245,7 +246,8 @@ std::vector<std::string> compared_fields() {
 }
 
 std::optional<std::string> machine_fingerprint(const Json& environment) {
-  if (!field_at(environment, processor_model).is_string() || !field_at(environment, "/cpu/allowed").is_number())
+  if (!field_at(environment, processor_model).is_string() ||
+      !field_at(environment, "/cpu/allowed").is_number())
     return std::nullopt;
   Json key = Json::array();
   for (const ComparedField& field : compared_rows())
@@ -258,7 +260,8 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
   for (const ComparedField& field : compared_rows()) {
     const bool lacks = field.is_new && has(base, field) != has(current, field);
     const Json was = compared(base, field), is = compared(current, field);
-    const bool nobody_knows = std::string_view(field.pointer) == processor_model && was.is_null() && is.is_null();
+    const bool nobody_knows =
+        std::string_view(field.pointer) == processor_model && was.is_null() && is.is_null();
     if (was != is || nobody_knows)
       found.push_back({field.what, shown(was), shown(is), field.hard && !lacks, field.kind});
   }
@@ -309,8 +312,8 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
     return value.is_null() ? std::string("fresh") : shown(value);
   };
   if (style(base) != style(current))
-    found.push_back({"whether forks share a process", style(base), style(current), true,
-                     DifferenceKind::fork_style});
+    found.push_back(
+        {"whether forks share a process", style(base), style(current), true, DifferenceKind::fork_style});
   const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
   if (built(base) != built(current))
     found.push_back({"whether the sources had local changes", built(base), built(current), false});

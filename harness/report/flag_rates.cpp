@@ -71,8 +71,8 @@ std::optional<double> chance_of(const ByStratum& strata, const std::string& back
     chances.add(all.forks, own->second.forks, all.flagged);
   }
   if (chances.of.size() < 2) return std::nullopt;
-  constexpr double rounding = 1 + 1e-7;
-  const double limit = rounding * chances.of[static_cast<std::size_t>(flagged - chances.least)];
+  constexpr double or_as_likely = 1 + 1e-7;
+  const double limit = or_as_likely * chances.of[static_cast<std::size_t>(flagged - chances.least)];
   double sum = 0;
   for (const double chance : chances.of)
     if (chance <= limit) sum += chance;

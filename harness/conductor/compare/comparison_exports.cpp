@@ -86,14 +86,13 @@ Table environment_table(const Comparison& comparison) {
   table.title = "Differences between the environments";
   table.columns = {{"what"}, {"base"}, {"new"}, {"so"}};
   for (const EnvironmentDifference& one : comparison.environment)
-    table.rows.push_back(
-        {{one.what},
-         {one.base},
-         {one.current},
-         {!one.hard                               ? "a warning"
-          : comparison.overlooked.covers(one) ? "overlooked"
-                                              : "times are not comparable",
-          comparison.overlooked.covers(one) ? Tone::doubtful : Tone::bad}});
+    table.rows.push_back({{one.what},
+                          {one.base},
+                          {one.current},
+                          {!one.hard                           ? "a warning"
+                           : comparison.overlooked.covers(one) ? "overlooked"
+                                                               : "times are not comparable",
+                           comparison.overlooked.covers(one) ? Tone::doubtful : Tone::bad}});
   if (!comparison.comparable()) {
     std::set<std::string> words;
     for (const EnvironmentDifference& one : comparison.environment)

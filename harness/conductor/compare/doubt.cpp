@@ -144,8 +144,8 @@ Allowed Allowed::parse(const std::vector<std::string>& given) {
     const auto what = from_word<Overlooked>(word);
     if (!what) {
       const std::vector<std::string> known(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
-      throw ConfigError(fmt::format("[compare] --allow got '{}'{}: must be one of {}, or libraries:NAME", word,
-                                    suggestion(word, known), list_of_words<Overlooked>()));
+      throw ConfigError(fmt::format("[compare] --allow got '{}'{}: must be one of {}, or libraries:NAME",
+                                    word, suggestion(word, known), list_of_words<Overlooked>()));
     }
     allowed.whole_.insert(*what);
   }
@@ -165,13 +165,14 @@ void Allowed::require_known(const std::vector<const Report*>& reports) const {
     for (const CellReport& cell : report->cells) {
       known.insert(cell.axes.backend);
       for (const Json& library : cell.libraries)
-        if (const Json name = field_at(library, "/name"); name.is_string()) known.insert(name.get<std::string>());
+        if (const Json name = field_at(library, "/name"); name.is_string())
+          known.insert(name.get<std::string>());
     }
   for (const std::string& name : libraries_)
     if (!known.contains(name))
       throw ConfigError(fmt::format(
-          "[compare] --allow libraries:{}: no cell of the reports has a backend or library of that name{}", name,
-          suggestion(name, std::vector<std::string>(known.begin(), known.end()))));
+          "[compare] --allow libraries:{}: no cell of the reports has a backend or library of that name{}",
+          name, suggestion(name, std::vector<std::string>(known.begin(), known.end()))));
 }
 
 std::string allowing(const EnvironmentDifference& one) {

@@ -29,13 +29,17 @@ enum class Overlooked {
   environment,   // all differences of machines and libraries at once
 };
 template <>
-inline constexpr auto words<Overlooked> =
-    std::array{Word{Overlooked::processor, "processor"}, Word{Overlooked::speed, "speed"},
-               Word{Overlooked::cpus, "cpus"},           Word{Overlooked::gpu, "gpu"},
-               Word{Overlooked::driver, "driver"},       Word{Overlooked::libraries, "libraries"},
-               Word{Overlooked::settings, "settings"},   Word{Overlooked::quick, "quick"},
-               Word{Overlooked::flags, "flags"},         Word{Overlooked::inconclusive, "inconclusive"},
-               Word{Overlooked::environment, "environment"}};
+inline constexpr auto words<Overlooked> = std::array{Word{Overlooked::processor, "processor"},
+                                                     Word{Overlooked::speed, "speed"},
+                                                     Word{Overlooked::cpus, "cpus"},
+                                                     Word{Overlooked::gpu, "gpu"},
+                                                     Word{Overlooked::driver, "driver"},
+                                                     Word{Overlooked::libraries, "libraries"},
+                                                     Word{Overlooked::settings, "settings"},
+                                                     Word{Overlooked::quick, "quick"},
+                                                     Word{Overlooked::flags, "flags"},
+                                                     Word{Overlooked::inconclusive, "inconclusive"},
+                                                     Word{Overlooked::environment, "environment"}};
 
 // What the user overlooks.
 class Allowed {

@@ -71,9 +71,8 @@ void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDes
     if (library.path.empty()) continue;
     const fs::path path = real(library.path), inside = path.lexically_relative(folder);
     const bool in_folder = !folder.empty() && !inside.empty() && *inside.begin() != "..";
-    const bool installed = std::ranges::any_of(inside, [](const fs::path& part) {
-      return part == "site-packages" || part == "dist-packages";
-    });
+    const bool installed = std::ranges::any_of(
+        inside, [](const fs::path& part) { return part == "site-packages" || part == "dist-packages"; });
     library.under_test = (in_folder && !installed) || path.filename().string().starts_with("libassay_");
   }
 }

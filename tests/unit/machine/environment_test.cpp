@@ -27,10 +27,11 @@ class Machine : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("assay-machine-" + std::to_string(::getpid()));
-    write("proc/cpuinfo",
-          "processor\t: 0\nvendor_id\t: Somebody\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A processor\n"
-          "stepping\t: 1\nflags\t\t: sse4_2 avx2 fpu "
-          "hypervisor\n");
+    write(
+        "proc/cpuinfo",
+        "processor\t: 0\nvendor_id\t: Somebody\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A processor\n"
+        "stepping\t: 1\nflags\t\t: sse4_2 avx2 fpu "
+        "hypervisor\n");
     write("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:   8 kB\nSwapTotal:      4 kB\n");
     write("proc/loadavg", "1.50 0.75 0.25 1/2 3\n");
     write("etc/os-release", "NAME=Linux\nPRETTY_NAME=\"A Linux 1.0\"\n");

@@ -216,8 +216,11 @@ INSTANTIATE_TEST_SUITE_P(
                  fork(r).reason = "signal 11";
                },
                "is ok, but the fork of round 2 is crashed"},
-        Spoilt{"round_not_marked", [](Report& r) { fork(r).flags = {"disturbed"}; }, "but its rounds give [disturbed, disturbed_round]"},
-        Spoilt{"mark_of_no_round", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "the flags of round 2 are [disturbed_round], but its rounds give []"},
+        Spoilt{"disturbed_and_counted", [](Report& r) { fork(r).flags = {"disturbed"}; }, "metric step_time: n is 6, but 5 forks count"},
+        Spoilt{"flag_of_no_reading", [](Report& r) {
+                 fork(r).placement = {.before = {.slowdown = 1, .hop_ns = 50}, .after = {.slowdown = 1, .hop_ns = 50}};
+                 fork(r).flags = {"placement"};
+               }, "the flags of round 2 are [placement], but its rounds give []"},
         Spoilt{"ratio_of_other_errors",
                [](Report& r) { r.cells[0].equivalence.tensors[0].max_error = 4e-7; }, "the ratio is 0.25, but its errors and bounds give 10"},
         Spoilt{"faster_than_the_machine",

@@ -144,13 +144,14 @@ void add_compare(CLI::App& app, Context& context) {
           "--calibration", options->calibration,
           "File that assay calibrate wrote, or none [the calibration of the machine, if there is one]")
       ->type_name("FILE");
-  CLI::Option* allow = command
-                           ->add_option("--allow", options->allow,
-                                        fmt::format("Findings that do not fail the comparison: {}; libraries:NAME "
-                                                    "for those of one backend, or one library",
-                                                    list_of_words<Overlooked>()))
-                           ->delimiter(',')
-                           ->type_name("WHAT,...");
+  CLI::Option* allow =
+      command
+          ->add_option("--allow", options->allow,
+                       fmt::format("Findings that do not fail the comparison: {}; libraries:NAME "
+                                   "for those of one backend, or one library",
+                                   list_of_words<Overlooked>()))
+          ->delimiter(',')
+          ->type_name("WHAT,...");
   context.choices[allow].assign(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
   add_examples(*command, {"assay compare reports/mlp.json reports/new.json --threshold 10%"});
   command->callback(

@@ -78,7 +78,8 @@ TEST(MarkUnderTest, MarksTheFilesOfTheBackendAndOfTheHarness) {
   protocol::Hello made;
   made.libraries = libraries;
   take_hello(row, made);
-  EXPECT_EQ(std::ranges::count_if(row.libraries, [](const auto& one) { return one.contains("under_test"); }), 2);
+  EXPECT_EQ(std::ranges::count_if(row.libraries, [](const auto& one) { return one.contains("under_test"); }),
+            2);
 }
 
 TEST(CheckSummary, NamesWhatLimitsTheResult) {
