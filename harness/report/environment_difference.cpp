@@ -119,6 +119,12 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// Whether the machine names its processor. On Arm the kernel gives its number and no name.
+bool is_known(const Json& environment) {
+  return field_at(environment, processor_model).is_string() ||
+         field_at(environment, "/cpu/model_number").is_string();
+}
+
 bool has(const Json& environment, const ComparedField& field) {
   return environment.contains(Json::json_pointer(field.pointer));
 }
@@ -136,19 +142,20 @@ Json compared(const Json& environment, const ComparedField& field) {
   return value;
 }
 
-std::optional<double> number_at(const Json& document, const char* pointer) {
+std::optional<double> measured_number(const Json& document, const char* pointer) {
   const Json value = field_at(document, pointer);
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
 std::optional<EnvironmentDifference> speed_difference(const Json& base, const Json& current) {
-  const auto was = number_at(base, loop_seconds_at), is = number_at(current, loop_seconds_at);
-  if (!was || !is || !(*was > 0) || !(*is > 0)) return std::nullopt;
-  if (std::max(*was / *is, *is / *was) <= 1 + max_speed_difference) return std::nullopt;
-  const auto text = [](double seconds) { return fmt::format("{:.3g} us", 1e6 * seconds); };
+  const auto ratio = loop_ratio(base, current);
+  if (!ratio || std::max(*ratio, 1 / *ratio) <= 1 + max_speed_difference) return std::nullopt;
+  const auto text = [](const Json& machine) {
+    return fmt::format("{:.3g} us", 1e6 * measured_number(machine, loop_seconds_at).value_or(0));
+  };
   return EnvironmentDifference{.what = "the time of a fixed loop on its processor",
-                               .base = text(*was),
-                               .current = text(*is),
+                               .base = text(base),
+                               .current = text(current),
                                .hard = true,
                                .kind = DifferenceKind::speed};
 }
@@ -239,6 +246,12 @@ LibraryOrigin origin_of(const Json& library) {
              : LibraryOrigin::given;
 }
 
+std::optional<double> loop_ratio(const Json& base, const Json& current) {
+  const auto was = measured_number(base, loop_seconds_at), is = measured_number(current, loop_seconds_at);
+  if (!was || !is || !(*was > 0) || !(*is > 0)) return std::nullopt;
+  return *is / *was;
+}
+
 std::vector<std::string> compared_fields() {
   std::vector<std::string> pointers{loop_seconds_at};
   for (const ComparedField& field : compared_rows()) pointers.emplace_back(field.pointer);
@@ -246,9 +259,7 @@ std::vector<std::string> compared_fields() {
 }
 
 std::optional<std::string> machine_fingerprint(const Json& environment) {
-  if (!field_at(environment, processor_model).is_string() ||
-      !field_at(environment, "/cpu/allowed").is_number())
-    return std::nullopt;
+  if (!is_known(environment) || !field_at(environment, "/cpu/allowed").is_number()) return std::nullopt;
   Json key = Json::array();
   for (const ComparedField& field : compared_rows())
     if (field.hard) key.push_back(compared(environment, field));
@@ -261,7 +272,7 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
     const bool lacks = field.is_new && has(base, field) != has(current, field);
     const Json was = compared(base, field), is = compared(current, field);
     const bool nobody_knows =
-        std::string_view(field.pointer) == processor_model && was.is_null() && is.is_null();
+        std::string_view(field.pointer) == processor_model && !is_known(base) && !is_known(current);
     if (was != is || nobody_knows)
       found.push_back({field.what, shown(was), shown(is), field.hard && !lacks, field.kind});
   }

@@ -78,6 +78,8 @@ std::map<std::string, std::string> identity_of(const Report& report);
 // reports, baselines, calibrations, and of a report with the machine that resumes it.
 std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,
                                                        const nlohmann::json& current);
+// How many times as long a fixed loop takes on the second machine; nothing if one of them did not measure it.
+std::optional<double> loop_ratio(const nlohmann::json& base, const nlohmann::json& current);
 // The fields that machine_differences() looks at, as JSON pointers.
 std::vector<std::string> compared_fields();
 

@@ -74,6 +74,9 @@ int minor_of(const Report& report) {
   int minor =
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
   for (const CellReport& cell : report.cells)
+    for (const Json& library : cell.libraries)
+      if (library.is_object() && library.contains("under_test")) return 11;
+  for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
       const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };
       const auto waited = [](const auto& one) { return one.disturbance && one.disturbance->waited_ns; };

@@ -19,7 +19,7 @@ inline constexpr std::string_view first_report_schema = "assay-report/1";
 // merged report or published weights; 3 if its blocks have `enqueue_ns`; 4 if forks are `examined`; 5 if its blocks
 // have `minor_faults`, or forks `host_start_rss`; 6 if forks have a `placement`; 7 if forks have `ranks`; 8 if ranks
 // have an `exchange`, or forks `loopback_bytes`; 9 if a `disturbance` has `waited_ns`; 10 if forks have an
-// `adapter_digest`; 11 if a `disturbance` has `seen_ns`, or the run has `ended`.
+// `adapter_digest`; 11 if a `disturbance` has `seen_ns`, the run has `ended`, or a library is `under_test`.
 inline constexpr int report_schema_minor = 11;
 
 // The text of the file. A number that is not finite is null with a reason: in a metric as `reason`, in a

@@ -61,6 +61,7 @@ class RunTest : public ::testing::Test {
       "check": false, "blocks": 3, )" +
                               settings + "}"),
         "test.json");
+    made.environment = {{"cpu", {{"model", "a processor"}}}};
     made.out = folder_ / "report.json";
     return made;
   }

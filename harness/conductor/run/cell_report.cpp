@@ -73,7 +73,11 @@ void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDes
     const bool in_folder = !folder.empty() && !inside.empty() && *inside.begin() != "..";
     const bool installed = std::ranges::any_of(
         inside, [](const fs::path& part) { return part == "site-packages" || part == "dist-packages"; });
-    library.under_test = (in_folder && !installed) || path.filename().string().starts_with("libassay_");
+    const bool is_worker = std::ranges::any_of(backend.command, [&](const std::string& word) {
+      return word.starts_with('/') && real(word) == path;
+    });
+    library.under_test =
+        (in_folder && !installed) || is_worker || path.filename().string().starts_with("libassay_");
   }
 }
 

@@ -16,7 +16,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed);
 // again.
 void take_earlier(CellReport& row, const Report& earlier);
 // Marks the libraries that belong to the code under test: files in the folder of the backend (but not those of Python
-// packages that are installed there), and the harness's own libraries.
+// packages that are installed there), the programs that its command names, and the harness's own libraries.
 void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDescription& backend);
 // Sets the libraries of the row to those in the hello; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);

@@ -100,6 +100,10 @@ TEST(MachineDifferences, TwoUnknownProcessorsAreNotTheSame) {
   const auto found = machine_differences(unknown, unknown);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(found[0].hard);
+  Json on_arm = unknown;
+  on_arm["cpu"]["model_number"] = "0xd40";
+  EXPECT_THAT(machine_differences(on_arm, on_arm), IsEmpty()) << "Arm's kernel has a number and no name";
+  EXPECT_TRUE(machine_fingerprint(on_arm));
 }
 
 // Both call themselves "AMD EPYC", with 2 processors.

@@ -246,6 +246,9 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   EXPECT_EQ(to_json(report)["schema_minor"], 9);
   fork.adapter_digest = "ab";
   EXPECT_EQ(to_json(report)["schema_minor"], 10);
+  Report judged = report;
+  judged.cells[0].libraries[0]["under_test"] = true;
+  EXPECT_EQ(to_json(judged)["schema_minor"], report_schema_minor);
   fork.disturbance->seen_ns = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 

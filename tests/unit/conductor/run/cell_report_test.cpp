@@ -64,22 +64,24 @@ TEST(TakeHello, KeepsTheLibrariesOfAForkOnlyIfTheyDiffer) {
 TEST(MarkUnderTest, MarksTheFilesOfTheBackendAndOfTheHarness) {
   BackendDescription backend;
   backend.folder = "/somewhere/build/backends/mine";
+  backend.command = {"/somewhere/bin/elsewhere", "--serve"};
   std::vector<protocol::Library> libraries{
       {"worker", "1", "/somewhere/build/backends/mine/worker"},
       {"libassay_batch", "1", "/somewhere/build/libassay_batch.so"},
+      {"elsewhere", "1", "/somewhere/bin/elsewhere"},
       {"libtorch", "1", "/somewhere/build/backends/mine/venv/lib/python3.11/site-packages/torch/libtorch.so"},
       {"libother", "1", "/somewhere/build/backends/mine2/libother.so"},
       {"inside", "1", ""}};
   mark_under_test(libraries, backend);
   std::vector<bool> marked;
   for (const protocol::Library& library : libraries) marked.push_back(library.under_test);
-  EXPECT_THAT(marked, ElementsAre(true, true, false, false, false));
+  EXPECT_THAT(marked, ElementsAre(true, true, true, false, false, false));
   CellReport row;
   protocol::Hello made;
   made.libraries = libraries;
   take_hello(row, made);
   EXPECT_EQ(std::ranges::count_if(row.libraries, [](const auto& one) { return one.contains("under_test"); }),
-            2);
+            3);
 }
 
 TEST(CheckSummary, NamesWhatLimitsTheResult) {
