@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -29,6 +29,7 @@ from jax_network import Form, Network, Values
 from jax_op import JaxOp
 from jax_optimizer import MOMENTS, field, make_optimizer, with_fields
 from jax_ranks import Ranks
+from jax_scan import Scan
 from jax_settings import (
     CHANNELS_FIRST,
     as_array,
@@ -46,7 +47,8 @@ Step = Callable[..., Any]
 
 
 class JaxAdapter(Adapter):
-    """Modes: `eager`, op by op, and `jit`: the whole step, update included, compiled as one function."""
+    """Modes: `eager`, op by op; `jit`: the whole step, update included, compiled as one function; and `scan`:
+    several steps in one call."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -139,7 +141,11 @@ class JaxAdapter(Adapter):
         self._decoder: Decoder | None = None
         if program.decoding is not None:
             self._decoder = Decoder(program.decoding, network, self._of_inference, cell, self._device)
-        if cell.mode == "jit":
+        self._scan: Scan | None = None
+        if cell.mode == "scan":
+            slots = int(cell.request.get("loader", {}).get("resident_batches", 1))
+            self._scan = Scan(train_step, slots, self._device)
+        if cell.mode != "eager":
             self._step: Step = self._compiled(train_step)
             self._infer: Step = jax.jit(infer)
             self._dropped: Step = jax.jit(dropped)
@@ -182,9 +188,28 @@ class JaxAdapter(Adapter):
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = self._ranks.rows(self._batch(inputs)), self._ranks.rows(self._put(labels))
+        batch = self._ranks.rows(self._batch(inputs)), self._ranks.rows(self._put(labels))
+        if self._scan:
+            self._scan.stage(slot, *batch)
+        else:
+            self._slots[slot] = batch
+
+    @property
+    def takes_blocks(self) -> bool:
+        return self._scan is not None
+
+    def block(self, first_slot: int, rows: Sequence[tuple[float, int]]) -> None:
+        if self._scan is None:
+            return super().block(first_slot, rows)
+        if self._restarted:
+            self._start_at(rows[0][1])
+        state = self._parameters, self._states, self._optimizer_state, self._key
+        state, self._last = self._scan.run(state, self._masks, first_slot, [rate for rate, _ in rows])
+        self._parameters, self._states, self._optimizer_state, self._key = state
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
+        if self._scan:
+            return self.block(slot, [(learning_rate, step)])
         inputs, labels = self._slots[slot]
         if not self._train:
             self._last = self._infer(self._operands, self._states, inputs)
@@ -255,7 +280,8 @@ class JaxAdapter(Adapter):
         if self._key is None:
             return {}
         self._key, drawn = jax.random.split(self._key)
-        found = self._dropped(self._parameters, self._states, *self._slots[slot], drawn)
+        batch = self._scan.batch(slot) if self._scan else self._slots[slot]
+        found = self._dropped(self._parameters, self._states, *batch, drawn)
         # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: self._batch_to_ours(np.where(as_array(x) == 0, 255, as_array(y) != 0)).astype(
@@ -276,6 +302,8 @@ class JaxAdapter(Adapter):
     def settings(self) -> dict[str, str]:
         if self._decoder:
             return observed(self._decoder.token_function)
+        if self._scan:
+            return observed(self._scan.compiled)
         return observed(self._step if self._train else self._infer) | self._ranks.settings()
 
     def _compiled(self, step: Step) -> Step:

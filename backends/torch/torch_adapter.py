@@ -30,15 +30,16 @@ from torch_network import Network
 from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
 from torch_ranks import agreed, exchange_of, join_ranks, shared
-from torch_settings import as_array, autocast, configure, observed, refuse_cell
+from torch_settings import COMPILE, as_array, autocast, configure, format_of, observed, refuse_cell
 from torch_upload import Upload
 
 Tensors = dict[str, np.ndarray]
 
 
 class TorchAdapter(Adapter):
-    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`, and for task
-    infer `freeze`: compiled with the weights as constants."""
+    """Modes: `eager` (`cudnn-benchmark`: with cuDNN's search), `compile` for torch.compile of the forward and
+    backward pass, also with its modes, `cudagraph`, and for tasks infer and decode `freeze`: compiled with
+    the weights as constants."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -55,7 +56,7 @@ class TorchAdapter(Adapter):
         self._cell = cell
         self._device = torch.device(cell.device)
         self._memory_share = _limit_memory(cell, self._device)
-        self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
+        self._format = format_of(cell)
         casts = cell.precision == "bf16" and cell.task != "train"
         self._network = Network(program, cell.task, casts).to(self._device, memory_format=self._format)
         sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
@@ -78,14 +79,15 @@ class TorchAdapter(Adapter):
         self._forward: Callable[..., tuple[Tensor, ...]] = self._shared
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
-        if cell.mode in ("compile", "freeze"):
+        if cell.mode in COMPILE:
+            options = COMPILE[cell.mode]
             # PyTorch does not compile an LSTM: it runs as it is; the ops before and after are compiled.
             # As users compile: `fullgraph` and `dynamic=False` each add 10 us to a call. The setting
             # graph_breaks has what `fullgraph` would refuse.
-            self._forward = torch.compile(self._forward)
+            self._forward = torch.compile(self._forward, **options)
             self._drops = torch.compile(self._network.drops)
             if cell.task == "infer":  # a training run evaluates outside of the timed steps
-                self._infer = torch.compile(self._network.infer)
+                self._infer = torch.compile(self._network.infer, **options)
         self._decoder = Decoder(program.decoding, self._network, cell) if program.decoding else None
         self._train = cell.task == "train"
         self._inference = torch.inference_mode()

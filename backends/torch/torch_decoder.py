@@ -8,6 +8,7 @@ import torch
 from assay_worker import Cell, Decoding
 from torch import Tensor
 from torch_network import Network
+from torch_settings import COMPILE
 
 
 class Decoder:
@@ -20,9 +21,9 @@ class Decoder:
         self._position = torch.zeros(decoding.position.shape, dtype=torch.int64, device=device)
         self._prefill: Callable[..., Tensor] = network.prefill
         self._next_token: Callable[..., Tensor] = network.next_token
-        if cell.mode == "compile":
-            self._prefill = torch.compile(network.prefill)
-            self._next_token = torch.compile(network.next_token)
+        if cell.mode in COMPILE:
+            self._prefill = torch.compile(network.prefill, **COMPILE[cell.mode])
+            self._next_token = torch.compile(network.next_token, **COMPILE[cell.mode])
 
     def clear(self) -> None:
         for tensor in self._kept:

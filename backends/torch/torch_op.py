@@ -11,7 +11,7 @@ from assay_worker import Cell, Node, OpAdapter, Program
 from assay_worker.op_adapter import HOST
 from torch import Tensor
 from torch_network import translate, unbiased
-from torch_settings import as_array, autocast, observed, refuse_cell
+from torch_settings import COMPILE, as_array, autocast, format_of, observed, refuse_cell
 
 # The results or gradients of these ops are views in PyTorch: the work is left to their reader.
 VIEWS = {"concat", "reduce", "slice", "transpose"}
@@ -24,7 +24,7 @@ class TorchOp(OpAdapter):
         refuse_cell(cell, program)
         super().__init__(program, cell)
         self._device = torch.device(cell.device)
-        self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
+        self._format = format_of(cell)
         self._written_out = any(node.op in VIEWS for node in self.graph.nodes)
         self._plan = [
             (self._translate(node), list(node.inputs), str(node.outputs[0])) for node in self.graph.nodes
@@ -34,9 +34,9 @@ class TorchOp(OpAdapter):
         self._scales = unbiased(self.graph, shapes) if self.is_training else {}
         self._positions = [self.operands.index(name) for name in self.differentiated]
         self._forward: Callable[..., tuple[Tensor, ...]] = self._run
-        if cell.mode == "compile":
+        if cell.mode in COMPILE:
             # PyTorch does not compile an LSTM: it runs as it is.
-            self._forward = torch.compile(self._run)
+            self._forward = torch.compile(self._run, **COMPILE[cell.mode])
         # Each round draws other masks, as it has other operands.
         torch.manual_seed(cell.request.get("seed", 1))
 

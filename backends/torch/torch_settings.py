@@ -11,6 +11,22 @@ import torch
 from assay_worker import Cell, Program, Unavailable, refuse, variables
 from torch import Tensor
 
+# The arguments of torch.compile in each mode that compiles.
+COMPILE: dict[str, dict[str, str]] = {
+    "compile": {},
+    "compile-max-autotune": {"mode": "max-autotune"},
+    "compile-reduce-overhead": {"mode": "reduce-overhead"},
+    "freeze": {},
+}
+
+
+def format_of(cell: Cell) -> torch.memory_format:
+    """The layout of images. `native` is that of users: on a GPU, tensor cores work on channels last."""
+    with_tensor_cores = cell.device == "cuda" and cell.precision != "fp32"
+    if cell.layout == "channels_last" or (cell.layout == "native" and with_tensor_cores):
+        return torch.channels_last
+    return torch.contiguous_format
+
 
 def refuse_cell(cell: Cell, program: Program) -> None:
     """Raise Unsupported if PyTorch can never run the cell, Unavailable if the device is missing here."""
@@ -26,8 +42,10 @@ def configure(cell: Cell) -> None:
     tf32 = cell.precision == "tf32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
-    # In fp32 the fastest engine can be one whose gradients are 1e-4 off, so PyTorch's default stays.
-    torch.backends.cudnn.benchmark = cell.precision != "fp32" and not cell.deterministic
+    # In fp32 the fastest engine can be one whose gradients are 1e-4 off, so PyTorch's default stays, unless
+    # the mode asks for the search.
+    searches = cell.precision != "fp32" or cell.mode == "cudnn-benchmark"
+    torch.backends.cudnn.benchmark = searches and not cell.deterministic
     torch.use_deterministic_algorithms(cell.deterministic)
     if cell.mode == "freeze":
         from torch._inductor import config
@@ -51,6 +69,7 @@ def observed(cell: Cell) -> dict[str, str]:
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "onednn": str(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled),
         "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "cuda_build": torch.version.cuda or "none",  # such a wheel is larger, also where no GPU is used
         "denormals": "kept" if float(torch.tensor(1e-40) * 1) else "flushed",
         "python": platform.python_version(),
         **variables("TORCH", "OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "LD_PRELOAD"),
@@ -58,7 +77,8 @@ def observed(cell: Cell) -> dict[str, str]:
     }
     if cell.device == "cuda":
         found["cudnn_benchmark"] = str(torch.backends.cudnn.benchmark)
-    if cell.mode in ("compile", "freeze"):
+        found["memory_format"] = str(format_of(cell)).removeprefix("torch.")
+    if cell.mode in COMPILE:
         from torch._dynamo.utils import counters
 
         # More than one per function means that it compiled again.

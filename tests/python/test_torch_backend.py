@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import BY_NAME, assert_computes_with_changed_weights
+from framework import BY_NAME, ask_numpy, assert_computes_with_changed_weights, assert_same
 
 TORCH = BY_NAME["torch"]
 pytestmark = TORCH.skip
@@ -21,11 +21,18 @@ def test_hello_tells_onednn_and_the_threads(make_cell: Any) -> None:
     assert hello["settings"]["threads"] == "2"
 
 
-def test_a_captured_step_needs_a_gpu(make_cell: Any) -> None:
-    heard = TORCH.hear(make_cell("mlp", mode="cudagraph"), "compile", "quit")
+@pytest.mark.parametrize("mode", ["cudagraph", "compile-reduce-overhead", "cudnn-benchmark"])
+def test_some_modes_need_a_gpu(make_cell: Any, mode: str) -> None:
+    heard = TORCH.hear(make_cell("mlp", mode=mode), "compile", "quit")
     assert [event["event"] for event in heard] == ["hello", "error", "bye"]
     assert heard[1]["kind"] == "unsupported"
     assert "CUDA device" in heard[1]["reason"]
+
+
+@pytest.mark.parametrize("task", ["train", "infer"])
+def test_max_autotune_computes_what_numpy_does(make_cell: Any, task: str) -> None:
+    folder = make_cell("mlp", mode="compile-max-autotune", task=task)
+    assert_same(TORCH.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,26 @@ def stubbed() -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def test_layout_and_search_on_a_gpu_are_those_of_users(stubbed: dict[str, Any]) -> None:
+    for cell in stubbed["settings"]:
+        with_tensor_cores = cell["device"] == "cuda" and cell["precision"] != "fp32"
+        expected = {"native": with_tensor_cores, "channels_last": True, "channels_first": False}
+        assert cell["last"] == expected[cell["layout"]], cell
+        assert cell["searches"] == (cell["precision"] != "fp32" or cell["mode"] == "cudnn-benchmark"), cell
+
+
+def test_modes_that_compile_are_options_of_torch_compile(stubbed: dict[str, Any]) -> None:
+    modes = {mode: options.get("mode") for mode, options in stubbed["compile"].items()}
+    assert modes == {
+        "compile": None,
+        "compile-max-autotune": "max-autotune",
+        "compile-reduce-overhead": "reduce-overhead",
+        "freeze": None,
+    }
+    described = json.loads((TORCH.worker.parent / "backend.json").read_text())
+    assert described["compiles"] == [*modes]
 
 
 def test_a_bare_exchange_has_the_buckets_of_pytorch(stubbed: dict[str, Any]) -> None:

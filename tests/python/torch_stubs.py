@@ -7,6 +7,7 @@ Started by torch's interpreter with the folder of the backend: test_torch_backen
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -21,7 +22,11 @@ import torch
 import torch.distributed as dist
 import torch_capture
 import torch_ranks
+import torch_settings
 import torch_upload
+from assay_worker import Cell
+
+MODES = ("eager", "cudnn-benchmark")
 
 
 def capture() -> dict[str, Any]:
@@ -78,4 +83,20 @@ def buckets() -> dict[str, list[int]]:
     return {"theirs": theirs, "ours": torch_ranks.bucket_sizes(sizes)}
 
 
-print(json.dumps({"capture": capture(), "upload": upload(), "buckets": buckets()}))
+def settings() -> list[dict[str, Any]]:
+    """The layout of images and cuDNN's search, by device, precision, layout and mode."""
+    found = []
+    for device, precision, layout, mode in itertools.product(
+        ("cpu", "cuda"), ("fp32", "tf32", "bf16"), ("native", "channels_last", "channels_first"), MODES
+    ):
+        axes = {"device": device, "precision": precision, "layout": layout, "mode": mode}
+        cell = Cell(Path(), axes | {"threads": 1})
+        with mock.patch.object(torch, "set_num_interop_threads"):  # can be set once
+            torch_settings.configure(cell)
+        last = torch_settings.format_of(cell) == torch.channels_last
+        found.append(axes | {"last": last, "searches": torch.backends.cudnn.benchmark})
+    return found
+
+
+parts = {"capture": capture(), "upload": upload(), "buckets": buckets(), "settings": settings()}
+print(json.dumps(parts | {"compile": torch_settings.COMPILE}))

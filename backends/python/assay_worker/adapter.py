@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,18 @@ class Adapter(ABC):
     @abstractmethod
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         """Enqueue one training step, or one inference, on that batch; it may return before it is done."""
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether block() is called in place of step() for the steps of a block on resident batches."""
+        return False
+
+    def block(self, first_slot: int, rows: Sequence[tuple[float, int]]) -> None:
+        """Enqueue the training steps of a block, on the slots from the first on in turn.
+
+        A row has the learning rate and the number of a step.
+        """
+        raise NotImplementedError("step() is called instead")
 
     def prefill(self, slot: int) -> None:
         """Task decode: begin the samples of a staged batch again, and enqueue their prompts.

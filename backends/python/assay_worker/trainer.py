@@ -70,7 +70,9 @@ def _pass(adapter: Adapter, samples: Samples, epoch: int) -> Iterator[Any]:
 def _train(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     session, rows = loop.session, loop.rows(block)
     step = adapter.step
-    if resident:
+    if resident and adapter.takes_blocks:
+        adapter.block(block.first_step % resident, rows)
+    elif resident:
         slot = block.first_step % resident
         for learning_rate, number in rows:
             step(slot, learning_rate, number)

@@ -48,6 +48,7 @@ struct Refusal {
   std::vector<DeviceKind> devices{};
   std::vector<std::string> modes{};
   std::vector<PrecisionKind> precisions{};
+  std::vector<std::string> layouts{};
   std::vector<LoaderKind> loaders{};
   std::vector<std::string> recompute{};
   std::vector<std::string> optimizers{};
@@ -66,6 +67,7 @@ inline Description describe(Of<Refusal>) {
       field("devices", &Refusal::devices, "The device is one of these.").not_empty().optional(),
       field("modes", &Refusal::modes, "The mode is one of these.").not_empty().optional(),
       field("precisions", &Refusal::precisions, "The precision is one of these.").not_empty().optional(),
+      field("layouts", &Refusal::layouts, "The layout is one of these.").not_empty().optional(),
       field("loaders", &Refusal::loaders, "The loader is one of these.").not_empty().optional(),
       field("recompute", &Refusal::recompute, "The recomputation is one of these.").not_empty().optional(),
       field("optimizers", &Refusal::optimizers, "The optimizer is one of these.").not_empty().optional(),

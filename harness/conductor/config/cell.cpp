@@ -155,7 +155,8 @@ const Refusal* Cell::refusal(const Program& program) const {
   const auto holds = [&](const Refusal& rule) {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
-           is_among(axes.loader, rule.loaders) && is_among(axes.text("recompute"), rule.recompute) &&
+           is_among(axes.layout, rule.layouts) && is_among(axes.loader, rule.loaders) &&
+           is_among(axes.text("recompute"), rule.recompute) &&
            is_among(program.optimizer.kind, rule.optimizers) && has_op(graph, rule.ops) &&
            is_as_asked(rule.single_ops, program.is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&

@@ -93,7 +93,8 @@ struct Cell {
   Status status = Status::ok;
   std::string reason;
   ReasonCode reason_code = ReasonCode::absent;
-  bool refused_for_mode = false;  // the backend does not run such a cell in this mode
+  // The backend does not run such a cell in this mode, or in this layout.
+  bool refused_for_mode = false, refused_for_layout = false;
 
   NetworkCell& network() { return std::get<NetworkCell>(subject); }
   const NetworkCell& network() const { return std::get<NetworkCell>(subject); }

@@ -113,6 +113,7 @@ class Expander {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
             Cell cell = make(workload, *backend, execution.mode, point, values, row);
             if (takes_every_mode(modes) && cell.refused_for_mode) continue;
+            if (!execution.layout.empty() && cell.refused_for_layout) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
                   resolved(published, workload, *backend, execution.mode, point, values, row));
@@ -471,6 +472,7 @@ class Expander {
     if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
       end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
       cell.refused_for_mode = !rule->modes.empty();
+      cell.refused_for_layout = !rule->layouts.empty();
     }
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
         !cell.network().sparse_embedding) {

@@ -62,7 +62,7 @@ struct Expansion {
 // Multiplies out every row, in the order of the config. If no mode is given, a backend gets its recommended
 // mode (every mode if it recommends none). `all` means every mode. `best` means every mode but the bare one,
 // in every layout, as candidates (run/best_mode.hpp). `all` and `best` skip modes in which the backend
-// rejects the cell (Cell::refusal). A mode that this backend does not have, but another backend of the row
+// rejects the cell (Cell::refusal), and `best` such layouts. A mode that this backend does not have, but another backend of the row
 // has, makes no cell. A device, task, precision, layout or loader that the backend does not have makes a cell
 // that is `unsupported`; a backend that is not set up makes one that is `unavailable`. Throws ConfigError for
 // an unknown workload, backend, mode or data set (with the nearest known name), a graph that cannot be built,

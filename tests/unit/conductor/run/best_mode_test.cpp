@@ -93,6 +93,17 @@ TEST_F(BestModeTest, CandidatesAreTheModesAndLayoutsOfEachBackend) {
               ElementsAre("lenet5 framework eager native", "lenet5 framework compile native"));
 }
 
+TEST_F(BestModeTest, ALayoutThatTheBackendRefusesIsNotACandidate) {
+  registry_.backends[1].refuses = {{.layouts = {"channels_last"}, .reason = "not on this device"}};
+  EXPECT_THAT(settings(cells(config(lenet5))),
+              ElementsAre("lenet5 engine graph native", "lenet5 engine plain native",
+                          "lenet5 framework eager native", "lenet5 framework compile native"));
+  const std::vector<Cell> asked = cells(config(R"({"workload": "lenet5", "dataset": "synthetic",
+      "backend": "framework", "mode": "eager", "layout": "channels_last"})"));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_FALSE(asked[0].runnable()) << "one that was asked for has a row";
+}
+
 TEST_F(BestModeTest, BestStandsAlone) {
   EXPECT_THROW(cells(config(R"({"workload": "mlp", "mode": ["best", "eager"]})")), ConfigError);
 }
