@@ -94,7 +94,7 @@ TEST_F(BestModeTest, CandidatesAreTheModesAndLayoutsOfEachBackend) {
 }
 
 TEST_F(BestModeTest, ALayoutThatTheBackendRefusesIsNotACandidate) {
-  registry_.backends[1].refuses = {{.layouts = {"channels_last"}, .reason = "not on this device"}};
+  registry_.backends[1].refusals = {{.layouts = {"channels_last"}, .reason = "not on this device"}};
   EXPECT_THAT(settings(cells(config(lenet5))),
               ElementsAre("lenet5 engine graph native", "lenet5 engine plain native",
                           "lenet5 framework eager native", "lenet5 framework compile native"));
