@@ -21,9 +21,9 @@ constexpr std::size_t max_warnings = 4;  // kinds of them per cell
 std::string flags_text(const std::vector<std::string>& flags) {
   const auto words = [](const std::string& flag) -> std::string {
     if (flag == quality_flag::disturbed)
-      return "in every round other processes used the processors, or the hypervisor took or moved them";
+      return "in every fork other processes used the processors, or the host moved them";
     if (flag == quality_flag::quota)
-      return "in every round the CPU quota of the control group stopped the threads of a worker: use at most as many "
+      return "in every fork the CPU quota of the control group stopped the threads of a worker: use at most as many "
              "--threads as the quota has processors, or raise it";
     if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
     if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
@@ -99,12 +99,12 @@ std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& gro
 std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::quota))
-      return "Nothing is ranked: in every round the CPU quota of the control group stopped the threads of a worker. Use "
+      return "Nothing is ranked: in every fork the CPU quota of the control group stopped the threads of a worker. Use "
              "at most as many --threads as the quota has processors, or raise it, and run again.";
   for (const std::size_t i : group.cells)
     if (contains(all.report_cell(i).flags, quality_flag::disturbed))
-      return "Nothing is ranked: in every round other processes used the processors, or the hypervisor took or "
-             "moved them. Stop other processes, or use a quieter machine, and run again.";
+      return "Nothing is ranked: in every fork other processes used the processors, or the host moved them. "
+             "Stop other processes, or use a quieter machine, and run again.";
   return group.provisional ? "Nothing is ranked." : "";
 }
 

@@ -58,16 +58,16 @@ void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& 
     }
   std::vector<std::string> said;
   const auto say = [&](int number, std::string_view what) {
-    if (number > 0) said.push_back(fmt::format("during {} {}", number, what));
+    if (number > 0) said.push_back(fmt::format("during {} of {} forks {}", number, forks, what));
   };
   say(disturbed, "other processes used the processors");
   say(misplaced, "the host had the processors on one core, or further apart than at other times");
   say(frozen, "the program stood still");
   say(stopped, "the CPU quota of the control group stopped the threads of the worker (use fewer --threads)");
-  if (!said.empty())
-    table.notes.push_back(fmt::format(
-        "Of {} forks, {}. These forks do not count, nor do their rounds for a ratio to their cell.", forks,
-        fmt::join(said, "; ")));
+  if (said.empty()) return;
+  said.front().front() = 'D';
+  table.notes.push_back(fmt::format(
+      "{}. These forks do not count, nor do their rounds for a ratio to their cell.", fmt::join(said, "; ")));
 }
 
 // Whether its forks have the flag more often than those of all backends together.

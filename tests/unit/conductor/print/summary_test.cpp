@@ -124,7 +124,7 @@ TEST(Summary, CountsTheForksBehindTheNumbers) {
   report.cells[0].forks[1].flags = {"disturbed"};
   EXPECT_EQ(entry(summary(report).at(0), 0, "n"), "2 of 3");
   EXPECT_EQ(entry(summary(report).at(0), 1, "n"), "3");
-  EXPECT_THAT(text_of(report), HasSubstr("Of 6 forks, during 1 other processes used the processors."));
+  EXPECT_THAT(text_of(report), HasSubstr("During 1 of 6 forks other processes used the processors. These"));
 }
 
 TEST(Summary, SaysHowOftenFlagsFallOnEachBackend) {
@@ -313,7 +313,7 @@ TEST(Summary, NamesAQuotaThatStoppedWorkers) {
   EXPECT_THAT(text,
               HasSubstr("the CPU quota of the control group stopped the threads of a worker: use at most"));
   EXPECT_THAT(text,
-              HasSubstr("during 1 the CPU quota of the control group stopped the threads of the worker"));
+              HasSubstr("During 1 of 4 forks the CPU quota of the control group stopped the threads of the worker"));
 }
 
 TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
