@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metric_table.hpp"
@@ -18,11 +19,11 @@ namespace assay {
 namespace {
 
 // Relative. Another compiler may round a sum otherwise; a text in a report has all digits of a number.
-constexpr double rounding = 1e-9;
+constexpr double derived_rounding = 1e-9;
 
 bool is_same(const std::optional<double>& a, const std::optional<double>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
-  return *a == *b || std::abs(*a - *b) <= rounding * std::max(std::abs(*a), std::abs(*b));
+  return *a == *b || std::abs(*a - *b) <= derived_rounding * std::max(std::abs(*a), std::abs(*b));
 }
 
 std::string text_of(const std::optional<double>& number) {
@@ -41,8 +42,8 @@ void judge_kind(Violations& violations, const std::string& name, const Metric& m
 
 void judge_numbers(Violations& violations, const std::string& name, const Metric& metric,
                    const Metric& derived, bool older) {
-  // Earlier rules may have taken other forks, or had a value where there is none today.
-  if (older && (metric.n != derived.n || !metric.value || !derived.value)) return;
+  // Earlier rules had a value where there is none today, and took the start from the forks that count.
+  if (older && (!metric.value || !derived.value || name == "host_start_rss")) return;
   const auto compare = [&](const char* what, const std::optional<double>& stored,
                            const std::optional<double>& again) {
     if (older && !again) return;
@@ -89,6 +90,23 @@ void judge_status(Violations& violations, const CellReport& cell) {
           fmt::format("is ok, but the fork of round {} is {}", fork.round, to_string(fork.status)));
 }
 
+void judge_metrics(Violations& violations, const CellReport& cell, bool older) {
+  const Metrics derived = metrics_of(cell);
+  for (const auto& [name, metric] : cell.metrics) {
+    if (!find_metric(name)) continue;  // of another release
+    judge_kind(violations, name, metric, described_metric(name));
+    if (const auto again = derived.find(name); again != derived.end())
+      judge_numbers(violations, name, metric, again->second, older);
+  }
+}
+
+void judge_flags(Violations& violations, const CellReport& cell) {
+  const std::vector<std::string> flags = quality_flags(cell.forks);
+  if (cell.flags != flags)
+    violations.add(fmt::format("its flags are [{}], but its forks give [{}]", fmt::join(cell.flags, ", "),
+                               fmt::join(flags, ", ")));
+}
+
 // What mark_disturbances() reads of a fork.
 Fork marks_of(const Fork& fork) {
   Fork out;
@@ -104,24 +122,28 @@ Fork marks_of(const Fork& fork) {
 
 }  // namespace
 
-void judge_metrics(Violations& violations, const CellReport& cell, bool older) {
-  const Metrics derived = metrics_of(cell);
-  for (const auto& [name, metric] : cell.metrics) {
-    if (!find_metric(name)) continue;  // of another release
-    judge_kind(violations, name, metric, described_metric(name));
-    if (const auto again = derived.find(name); again != derived.end())
-      judge_numbers(violations, name, metric, again->second, older);
+void judge_rules_3(Violations& violations, CellReport& cell) {
+  std::vector<std::vector<std::string>> stored;
+  for (Fork& fork : cell.forks) {
+    stored.push_back(fork.flags);
+    const bool disturbed = contains(fork.flags, "disturbed_round"), stopped = contains(fork.flags, "cpu_quota_round");
+    std::erase_if(fork.flags, [](const std::string& flag) {
+      return flag == quality_flag::disturbed || flag == quality_flag::frozen || flag == quality_flag::quota ||
+             flag.ends_with("_round");
+    });
+    if (disturbed) fork.flags.emplace_back(quality_flag::disturbed);
+    if (stopped) fork.flags.emplace_back(quality_flag::quota);
   }
+  judge_metrics(violations, cell, true);
+  judge_flags(violations, cell);
+  for (std::size_t i = 0; i < stored.size(); ++i) cell.forks[i].flags = std::move(stored[i]);
 }
 
 void judge_derived(Violations& violations, const CellReport& cell) {
   judge_metrics(violations, cell, false);
   judge_plan(violations, cell);
   judge_status(violations, cell);
-  const std::vector<std::string> flags = quality_flags(cell.forks);
-  if (cell.flags != flags)
-    violations.add(fmt::format("its flags are [{}], but its forks give [{}]", fmt::join(cell.flags, ", "),
-                               fmt::join(flags, ", ")));
+  judge_flags(violations, cell);
 }
 
 void judge_marks(Violations& violations, const Report& report) {

@@ -43,9 +43,9 @@ void judge_fork(Violations& violations, const Fork& fork);
 void judge_cell(Violations& violations, const CellReport& cell);
 void judge_metric(Violations& violations, const std::string& name, const Metric& metric);
 void judge_equivalence(Violations& violations, const CellReport& cell);
-// Compares every metric with what the forks give. `older`: the report has earlier rules, so only numbers that both have
-// over equally many forks must agree.
-void judge_metrics(Violations& violations, const CellReport& cell, bool older);
+// Compares the numbers and the flags of a cell with what its forks give by rules 3, by which a round that was disturbed
+// for one cell counted for none. Values that have another meaning today are left out. Leaves the cell as it was.
+void judge_rules_3(Violations& violations, CellReport& cell);
 // Compares the metrics, the flags and the status with what the forks give, by the rules of this program.
 void judge_derived(Violations& violations, const CellReport& cell);
 // Compares the flags of forks that follow from other forks of their round.

@@ -33,14 +33,12 @@ std::string_view schema_of(const Json& document, std::string_view where) {
   return {};
 }
 
-// What a report with earlier rules says is derived again and used no more, but it should be what was measured. The rules
-// before these had flags of another meaning.
-constexpr int first_comparable_rules = 3;
-void judge_earlier_rules(const Report& report, std::vector<std::string>& found) {
-  if (report.rules < first_comparable_rules || report.rules >= derivation_rules) return;
-  for (const CellReport& cell : report.cells) {
+// What a report with earlier rules says is derived again and used no more, but it should be what was measured.
+void judge_earlier_rules(Report& report, std::vector<std::string>& found) {
+  if (report.rules != 3) return;
+  for (CellReport& cell : report.cells) {
     Violations violations(cell.id.substr(0, 200));
-    judge_metrics(violations, cell, true);
+    judge_rules_3(violations, cell);
     found.insert(found.end(), violations.found().begin(), violations.found().end());
   }
 }

@@ -347,6 +347,12 @@ TEST(ReportJson, FindsFalseNumbersOfEarlierRulesBeforeItDerivesThem) {
               ElementsAre(HasSubstr("the unit is ms")));
   EXPECT_THAT(found([](Report& r) { r.cells[0].metrics["step_time"].upper = 0.00206; }),
               ElementsAre(HasSubstr("metric step_time: upper is 0.00206")));
+  EXPECT_THAT(found([](Report& r) { r.cells[0].metrics["step_time"].n = 7; }),
+              ElementsAre(HasSubstr("metric step_time: n is 7")));
+  EXPECT_THAT(found([](Report& r) { r.cells[0].flags = {"disturbed"}; }),
+              ElementsAre(HasSubstr("its flags are [disturbed], but its forks give []")));
+  EXPECT_THAT(found([](Report& r) { r.cells[0].forks[2].flags = {"disturbed", "disturbed_round"}; }),
+              testing::Contains(HasSubstr("metric step_time: n is 6, but 5 forks count")));
 }
 
 TEST(ReportJson, says_that_other_rules_made_its_metrics) {
