@@ -11,6 +11,7 @@ from assay_worker import Cell, OpAdapter, Program
 from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
 from mxnet_arrays import to_mxnet, to_numpy
+from mxnet_functions import Block, Bound
 from mxnet_network import apply, translate
 from mxnet_settings import MODES, observed, refuse_cell, use_device
 
@@ -38,7 +39,10 @@ class OpBlock(gluon.HybridBlock):
 
 
 class MxnetOp(OpAdapter):
-    """Running statistics are MXNet's auxiliary states: it updates them in place."""
+    """Running statistics are MXNet's auxiliary states: it updates them in place.
+
+    In modes `function` and `layer` a step is one call of a function or a block, which has its operands.
+    """
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)
@@ -52,6 +56,7 @@ class MxnetOp(OpAdapter):
         else:
             # Called directly and not as a block: an operand may be a list.
             self._run = lambda *operands: block.hybrid_forward(nd, *operands)
+        self._is_call = cell.mode in ("function", "layer")
         self._positions = [self.operands.index(name) for name in self.differentiated]
 
     def place(self, name: str, array: np.ndarray) -> nd.NDArray:
@@ -60,11 +65,19 @@ class MxnetOp(OpAdapter):
             held.attach_grad()
         return held
 
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        super().stage(slot, inputs, labels)
+        if self._is_call:
+            operands, cotangents = self._slots[slot]
+            self._slots[slot] = [self._bound(dict(zip(self.operands, operands, strict=True)))], cotangents
+
     def fetch(self, name: str, tensor: nd.NDArray) -> np.ndarray:
         # MXNet has no scalars.
         return to_numpy(tensor).reshape(self.graph.values[name].shape)
 
     def compute(self, given: list[Any], cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
+        if self._is_call:
+            return self._call(given[0], cotangents)
         operands, masks = given[: len(self.operands)], given[len(self.operands) :]
         fed = [*operands, *self.states.values(), *(mask for mask in masks if mask is not None)]
         if not self.is_training:
@@ -74,6 +87,18 @@ class MxnetOp(OpAdapter):
             results = self._run(*fed)
         autograd.backward(results, cotangents)
         return [*results, *(operands[position].grad for position in self._positions)]
+
+    def _bound(self, held: dict[str, Any]) -> Bound | Block:
+        (node,) = self.graph.nodes
+        return Block(node, self.graph.values, held) if self.cell.mode == "layer" else Bound(node, held)
+
+    def _call(self, run: Bound | Block, cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
+        if not self.is_training:
+            return run()
+        with autograd.record():
+            results = run()
+        autograd.backward(results, cotangents)
+        return [*results, *(run.gradient(name) for name in self.differentiated)]
 
     def supply_masks(self, masks: Tensors) -> None:
         super().supply_masks(masks)

@@ -16,6 +16,8 @@ PLAIN = {"static_alloc": False, "static_shape": False}  # the defaults of hybrid
 # The arguments of hybridize() in each mode; empty: imperative.
 MODES: dict[str, dict[str, Any]] = {
     "eager": {},
+    "function": {},
+    "layer": {},
     "two-contexts": {},
     "hybridize": STATIC,
     "hybridize-plain": PLAIN,

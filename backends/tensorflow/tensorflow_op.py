@@ -1,6 +1,7 @@
 """A single op of TensorFlow: only forward, or forward and the gradients of its operands by a GradientTape.
 
-If a Keras layer has its own variables, the operands replace them in a keras.StatelessScope.
+If a Keras layer has its own variables, the operands replace them in a keras.StatelessScope. Mode `layer` has
+a layer for each slot, which is called as users call it; `function` and `tensordot` call a function of tf.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from assay_worker import (
     images_to_theirs,
 )
 from keras import layers
+from tensorflow_functions import OF_MODE, TYPES, Bound, Layer
 from tensorflow_network import IMAGE_OPS, Builder, Dropout
 from tensorflow_settings import MODES, observed, refuse_cell
-
-TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
 
 
 class TensorflowOp(OpAdapter):
@@ -36,25 +36,38 @@ class TensorflowOp(OpAdapter):
         self._builder = Builder(self.graph, self._images, cell.request.get("seed", 1))
         self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
         self._build()
+        # One call of a function or layer, which is all that a step does.
+        self._is_call = cell.mode == "layer" or cell.mode in OF_MODE
+        # The operands that are in the layout of TensorFlow's weights.
+        self._weights = set(self._builder.kept)
         self._positions = [self.operands.index(name) for name in self.differentiated]
         self._step = MODES[cell.mode](self._both_ways if self.is_training else self._forward)
         self._last: Sequence[tf.Tensor] = ()
 
     def place(self, name: str, array: np.ndarray) -> tf.Tensor:
-        if name in self._builder.kept:
+        if name in self._weights:
             array = self._builder.layout.to_theirs(name, array)
         elif self._images:
             array = images_to_theirs(array)
         # Always a copy: the buffer belongs to the batch library.
         return tf.constant(np.ascontiguousarray(array).reshape(array.shape))
 
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        super().stage(slot, inputs, labels)
+        if self._is_call:
+            operands, cotangents = self._slots[slot]
+            self._slots[slot] = [self._bound(dict(zip(self.operands, operands, strict=True)))], cotangents
+
     def fetch(self, name: str, tensor: tf.Tensor) -> np.ndarray:
         found = tf.cast(tensor, tf.float32).numpy()
-        if name in self._builder.kept:
+        if name in self._weights:
             return self._builder.layout.to_ours(name, found)
         return images_to_ours(found) if self._images else found
 
     def compute(self, given: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
+        if self._is_call:
+            self._last = self._call(given[0], cotangents)
+            return self._last
         backward = (cotangents,) if self.is_training else ()
         self._last, self.states = self._step(self.states, given, *backward)
         return self._last
@@ -83,6 +96,21 @@ class TensorflowOp(OpAdapter):
             fed = [values[name] for name in node.inputs if name in values and name not in kept]
             values[node.outputs[0]] = run(*fed)
         self._builder.finish()
+
+    def _bound(self, held: dict[str, Any]) -> Bound | Layer:
+        if self.cell.mode == "layer":
+            return Layer(self.graph, self._images, held)
+        return Bound(self.cell.mode, self.graph.nodes[0], held)
+
+    def _call(self, run: Bound | Layer, cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
+        if not self.is_training:
+            return [run()]
+        sources = [run.sources[name] for name in self.differentiated]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(sources)
+            result = run()
+        found = tape.gradient(result, sources, tf.cast(cotangents[0], result.dtype))
+        return [result, *(tf.convert_to_tensor(gradient) for gradient in found)]
 
     def _forward(
         self, states: dict[str, tf.Tensor], operands: list[Any]

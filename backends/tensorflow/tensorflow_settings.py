@@ -28,10 +28,17 @@ def with_xla(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
 # Autoclustering was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. From
 # `fit` on, this applies only to logits: those modes run their steps in another way.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "eager": lambda function: function,
+    "eager": as_it_is,
+    "function": as_it_is,
+    "tensordot": as_it_is,
+    "layer": as_it_is,
     "graph": tf.function,
     "xla": with_xla,
     "autocluster": tf.function,

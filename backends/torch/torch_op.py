@@ -10,6 +10,7 @@ import torch
 from assay_worker import Cell, Node, OpAdapter, Program
 from assay_worker.op_adapter import HOST
 from torch import Tensor
+from torch_layers import Layer
 from torch_network import translate, unbiased
 from torch_settings import COMPILE, as_array, autocast, format_of, observed, refuse_cell
 
@@ -18,7 +19,10 @@ VIEWS = {"concat", "reduce", "slice", "transpose"}
 
 
 class TorchOp(OpAdapter):
-    """Operands are in slots as tensors; running statistics are updated in place."""
+    """Operands are in slots as tensors; running statistics are updated in place.
+
+    In mode `layer` each slot has a module of torch.nn with these operands.
+    """
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)
@@ -53,10 +57,19 @@ class TorchOp(OpAdapter):
             return held.mul_(self._scales[name])
         return held.requires_grad_(name in self.differentiated)
 
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        super().stage(slot, inputs, labels)
+        if self.cell.mode == "layer":
+            operands, cotangents = self._slots[slot]
+            held = dict(zip(self.operands, operands, strict=True))
+            self._slots[slot] = [Layer(self.graph.nodes[0], self.graph.values, held)], cotangents
+
     def fetch(self, name: str, tensor: Tensor) -> np.ndarray:
         return as_array(tensor / self._scales[name] if name in self._scales else tensor)
 
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Tensor]:
+        if self.cell.mode == "layer":
+            return self._call(given[0], cotangents)
         if not self.is_training:
             with torch.inference_mode(), autocast(self.cell):
                 return self._forward(*given)
@@ -65,6 +78,15 @@ class TorchOp(OpAdapter):
         differentiated = [given[position] for position in self._positions]
         gradients = torch.autograd.grad(results, differentiated, cotangents)
         return [*results, *(self._written(gradient) for gradient in gradients)]
+
+    def _call(self, layer: Layer, cotangents: list[Tensor]) -> Sequence[Tensor]:
+        if not self.is_training:
+            with torch.inference_mode(), autocast(self.cell):
+                return [layer()]
+        with autocast(self.cell):
+            result = layer()
+        differentiated = [layer.tensors[name] for name in self.differentiated]
+        return [result, *torch.autograd.grad([result], differentiated, cotangents)]
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":

@@ -36,6 +36,8 @@ class Framework:
     compiled_ops: frozenset[str] = frozenset()
     # Modes whose variables the framework reads when it is imported.
     imported_modes: frozenset[str] = frozenset()
+    # Modes of single ops only: as one function, or as one layer.
+    op_modes: tuple[str, ...] = ()
 
     @property
     def python(self) -> Path:
@@ -147,15 +149,29 @@ def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> 
 
 
 FRAMEWORKS = [
-    Framework("torch", "PyTorch", "compile", compiled_ops=frozenset({"linear", "reduce", "embedding"})),
+    Framework(
+        "torch",
+        "PyTorch",
+        "compile",
+        compiled_ops=frozenset({"linear", "reduce", "embedding"}),
+        op_modes=("layer",),
+    ),
     Framework("jax", "XLA", "jit"),
     Framework(
         "tensorflow",
         "TensorFlow",
         "graph",
         imported_modes=frozenset({"autocluster", "fit-autocluster"}),
+        op_modes=("function", "tensordot", "layer"),
     ),
-    Framework("mxnet", "MXNet", "hybridize", precisions=("fp32",), rmsprop_epsilon=1e-8),
+    Framework(
+        "mxnet",
+        "MXNet",
+        "hybridize",
+        precisions=("fp32",),
+        rmsprop_epsilon=1e-8,
+        op_modes=("function", "layer"),
+    ),
 ]
 BY_NAME = {framework.name: framework for framework in FRAMEWORKS}
 EACH = [pytest.param(framework, marks=framework.skip, id=framework.name) for framework in FRAMEWORKS]

@@ -456,6 +456,13 @@ def lay_out(folder: Path, case: Case, mode: str, task: str, precision: str = "fp
     return folder
 
 
+def refused_ops(framework: Framework, mode: str) -> set[str]:
+    """The single ops that a mode does not run, by the backend's description."""
+    described = json.loads((framework.worker.parent / "backend.json").read_text())
+    rules = [rule for rule in described["refuses"] if mode in rule.get("modes", ()) and "ops" in rule]
+    return {op for rule in rules if rule.get("single_ops") for op in rule["ops"]}
+
+
 Answers = dict[tuple[int, str], tuple[str, Tensors]]
 ALL = [*CASES, TABLE, *DECODING]
 # Not every framework has task decode.
@@ -469,9 +476,10 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     root = tmp_path_factory.mktemp(framework.name)
     cells = {
         (number, mode): lay_out(root / f"{mode}{number}", case, mode, "train" if case.operands else "infer")
-        for mode in ("eager", framework.compiled)
+        for mode in ("eager", framework.compiled, *framework.op_modes)
         for number, case in enumerate(ALL)
-        if mode == "eager" or not framework.compiled_ops or case.op in framework.compiled_ops
+        if mode != framework.compiled or not framework.compiled_ops or case.op in framework.compiled_ops
+        if case.op not in refused_ops(framework, mode)
         if case.op not in OPTIONAL or case.op in ops_of(framework.worker.parent)
     }
     return dict(zip(cells, run_ops(framework, list(cells.values())), strict=True))

@@ -36,7 +36,7 @@ class OpAdapter(Adapter):
         self.is_training = cell.task == "train"
         self.graph = graph = program.graph(cell.task)
         self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
-        if self._host and cell.mode != "eager":
+        if self._host and cell.mode not in ("eager", "function"):
             raise Unsupported(
                 f"[{graph.name}] an array or a list cannot become a tensor in compiled code: --mode eager"
             )

@@ -1,0 +1,77 @@
+"""The modules of torch.nn for single ops, as users construct and call them (mode `layer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assay_worker import Node, Value, required
+from torch import Tensor, nn
+
+# The operands of a node that are values of the program, in order; None for an absent operand.
+Operands = list[Value | None]
+Make = Callable[..., nn.Module]
+
+
+def convolution(operands: Operands, stride: int, padding: int) -> nn.Module:
+    channels, inputs, *kernel = required(operands[1]).shape
+    return nn.Conv2d(
+        inputs, channels, tuple(kernel), stride, padding, bias=operands[2] is not None, device="meta"
+    )
+
+
+def embedding(operands: Operands, sparse_gradient: bool = False) -> nn.Module:
+    return nn.Embedding(*required(operands[1]).shape, sparse=sparse_gradient, device="meta")
+
+
+def layer_norm(operands: Operands, epsilon: float) -> nn.Module:
+    return nn.LayerNorm(required(operands[1]).shape, epsilon, device="meta")
+
+
+def linear(operands: Operands) -> nn.Module:
+    units, inputs = required(operands[1]).shape
+    return nn.Linear(inputs, units, bias=operands[2] is not None, device="meta")
+
+
+def plain(make: Callable[..., nn.Module], *given: Any) -> Make:
+    """A module without parameters, with the op's attributes as arguments."""
+    return lambda operands, **attributes: make(*given, **attributes)
+
+
+LAYERS: dict[str, Make] = {
+    "average_pool": lambda operands, kernel, stride, padding: nn.AvgPool2d(kernel, stride, padding),
+    "convolution": convolution,
+    "embedding": embedding,
+    "flatten": plain(nn.Flatten),
+    "gelu": plain(nn.GELU),
+    "layer_norm": layer_norm,
+    "linear": linear,
+    "max_pool": lambda operands, kernel, stride, padding: nn.MaxPool2d(kernel, stride, padding),
+    "relu": plain(nn.ReLU),
+    "sigmoid": plain(nn.Sigmoid),
+    "silu": plain(nn.SiLU),
+    "softmax": plain(nn.Softmax, -1),
+    "softplus": plain(nn.Softplus),
+    "softsign": plain(nn.Softsign),
+    "tanh": plain(nn.Tanh),
+}
+
+
+class Layer:
+    """A module with the operands of one slot: its parameters are some of them."""
+
+    def __init__(self, node: Node, values: dict[str, Value], held: dict[str, Tensor]) -> None:
+        operands = [values.get(name) if name else None for name in node.inputs]
+        self.module = LAYERS[node.op](operands, **node.attributes)
+        self.tensors = dict(held)  # by the names of the operands
+        kept = [] if next(self.module.parameters(), None) is None else node.inputs[1:]
+        for attribute, name in zip(("weight", "bias"), kept, strict=False):
+            if name is not None:
+                parameter = nn.Parameter(held[name].detach(), held[name].requires_grad)
+                setattr(self.module, attribute, parameter)
+                self.tensors[name] = parameter
+        self.fed = [held[name] for name in node.inputs if name is not None and name not in kept]
+
+    def __call__(self) -> Tensor:
+        found: Tensor = self.module(*self.fed)
+        return found
