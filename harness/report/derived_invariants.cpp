@@ -126,7 +126,8 @@ void judge_rules_3(Violations& violations, CellReport& cell) {
   std::vector<std::vector<std::string>> stored;
   for (Fork& fork : cell.forks) {
     stored.push_back(fork.flags);
-    const bool disturbed = contains(fork.flags, "disturbed_round"), stopped = contains(fork.flags, "cpu_quota_round");
+    const bool disturbed = contains(fork.flags, "disturbed_round"),
+               stopped = contains(fork.flags, "cpu_quota_round");
     std::erase_if(fork.flags, [](const std::string& flag) {
       return flag == quality_flag::disturbed || flag == quality_flag::frozen || flag == quality_flag::quota ||
              flag.ends_with("_round");

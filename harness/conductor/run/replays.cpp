@@ -23,20 +23,23 @@
 #include "harness/protocol/request.hpp"
 
 namespace assay {
+
+// Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
+struct Replays::Player {
+  const BackendDescription* backend = nullptr;
+  PrecisionKind precision = PrecisionKind::fp32;
+};
+
 namespace {
 
+using Player = Replays::Player;
 namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-constexpr double run_seconds = 0.5;  // of the steps of one replay
-constexpr double start_seconds = 60;
-
-// Who replays: an engine next to the oracle, never the cell's own backend; else the oracle itself.
-struct Player {
-  const BackendDescription* backend = nullptr;
-  PrecisionKind precision = PrecisionKind::fp32;
-};
+constexpr double steps_seconds = 0.5, evaluation_seconds = 2;  // of the player, at most
+constexpr double start_seconds = 60, run_seconds = 60;         // a player that needs longer has failed
+constexpr double evaluation_per_step = 0.5;                    // of the time for one batch
 
 Cell played_by(Cell cell, const Player& player) {
   cell.backend = player.backend;
@@ -103,14 +106,14 @@ void write_folder(const fs::path& folder, const Cell& cell, const Program& progr
     write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}}, std::vector<double>{0, 1});
 }
 
-// The measurements of the player, of the blocks that ended in time. Throws Error if it failed.
+// The measurements of the player. Throws Error if it failed.
 ClockFile played(const fs::path& folder, const Cell& cell, const Player& player, const ForkContext& context) {
   using std::chrono::duration;
   const auto within = [](double seconds) {
     return Deadline{
         std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration<double>(seconds)),
-        ReasonCode::max_time_spent};
+        ReasonCode::time_limit};
   };
   const ForkFolders own(context.scratch, "replay", context.keep_folders);
   ConversationPlan plan =
@@ -124,11 +127,10 @@ ClockFile played(const fs::path& folder, const Cell& cell, const Player& player,
   ConversationResult result =
       worker.converse({Command{Verb::compile}}, Afterwards::stay, within(start_seconds));
   if (result.ok()) result = worker.converse({Command{Verb::run}}, Afterwards::quit, within(run_seconds));
-  const fs::path clock = folder / "results/clock.json";
-  if (!result.ok() && (result.reason_code != ReasonCode::max_time_spent || !fs::exists(clock)))
+  if (!result.ok())
     throw Error(fmt::format("[replay] the backend '{}' did not replay the run: {}", player.backend->name,
                             result.reason));
-  return read_clock_file(clock);
+  return read_clock_file(folder / "results/clock.json");
 }
 
 // Blocks of one step each, so that each has a loss.
@@ -167,12 +169,29 @@ std::string program_key(const Cell& cell, const Program& program, const Player& 
 
 }  // namespace
 
+double Replays::pace(const std::string& program_key, const Cell& cell, const Program& program,
+                     const Player& player, std::uint64_t seed, const ForkContext& context) {
+  const auto [found, is_new] = pace_.try_emplace(program_key, 0);
+  if (is_new) {
+    const fs::path folder = folder_ / "pace";
+    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(2)}, context);
+    for (const Block& block : played(folder, cell, player, context).blocks)
+      found->second = 1e-9 * static_cast<double>(block.end_ns - block.begin_ns);  // the first one warms up
+    fs::remove_all(folder);
+  }
+  return found->second;
+}
+
 std::vector<double> Replays::first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
                                           std::int64_t steps, const ForkContext& context) {
   const Player player = player_of(cell, program, context);
   if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return {};
-  const std::string key = fmt::format("{} {}", program_key(cell, program, player), seed);
+  const std::string of_program = program_key(cell, program, player);
+  const std::string key = fmt::format("{} {}", of_program, seed);
   const std::lock_guard lock(mutex_);
+  const double affordable = steps_seconds / pace(of_program, cell, program, player, seed, context);
+  if (affordable < 2) return {};
+  if (affordable < static_cast<double>(steps)) steps = static_cast<std::int64_t>(affordable);
   if (kept_.key == key && kept_.asked >= steps) return kept_.losses;
   const fs::path folder = folder_ / "replay";
   write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(steps)}, context);
@@ -190,7 +209,8 @@ std::vector<double> Replays::spread(const Cell& cell, const Program& program, st
   std::vector<double>& spread = spread_[program_key(cell, program, player)];
   if (spread.size() < losses.size()) {
     const fs::path folder = folder_ / "replay";
-    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(steps)}, context);
+    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(std::ssize(losses))},
+                 context);
     nudge_parameters(folder / "parameters.safetensors");
     const std::vector<double> other = losses_of(played(folder, cell, player, context));
     fs::remove_all(folder);
@@ -202,22 +222,28 @@ std::vector<double> Replays::spread(const Cell& cell, const Program& program, st
 }
 
 Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                                       const fs::path& state, const std::vector<std::string>& splits,
+                                       const fs::path& state, std::optional<std::int64_t> slot,
+                                       const std::vector<Evaluation>& evaluations,
                                        const ForkContext& context) {
   const Player player = player_of(cell, program, context);
   FromState answers;
   if (player.backend == nullptr) return answers;
   const std::lock_guard lock(mutex_);
+  const double step = pace(program_key(cell, program, player), cell, program, player, seed, context);
   const fs::path folder = folder_ / "state";
-  const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
-  if (resident) {
+  if (slot && static_cast<double>(*slot + 1) * step <= steps_seconds) {
     write_folder(folder, cell, program, player,
-                 {.seed = seed,
-                  .clock = single_steps(cell.measure.resident_batches),
-                  .state = state,
-                  .zero_rate = true},
+                 {.seed = seed, .clock = single_steps(*slot + 1), .state = state, .zero_rate = true},
                  context);
-    answers.losses = losses_of(played(folder, cell, player, context));
+    const std::vector<double> losses = losses_of(played(folder, cell, player, context));
+    if (std::ssize(losses) > *slot) answers.loss = losses[static_cast<std::size_t>(*slot)];
+  }
+  double seconds = 0;
+  std::vector<std::string> splits;
+  for (const Evaluation& evaluation : evaluations) {
+    seconds += evaluation_per_step * step * static_cast<double>(evaluation.samples) /
+               static_cast<double>(cell.axes.batch);
+    if (seconds <= evaluation_seconds) splits.emplace_back(to_string(evaluation.split));
   }
   if (!splits.empty()) {
     write_folder(

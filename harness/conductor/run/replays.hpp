@@ -23,6 +23,8 @@ struct ForkContext;
 // Several threads may use it at a time.
 class Replays {
  public:
+  struct Player;
+
   // folder: for cell folders; created on first use.
   explicit Replays(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
@@ -39,15 +41,19 @@ class Replays {
 
   // What a backend of ours computes from a state (parameters, running statistics, moments).
   struct FromState {
-    std::vector<double> losses{};           // of a step on each resident batch
-    std::vector<Evaluation> evaluations{};  // of the asked splits
+    std::optional<double> loss{};           // of a step on the resident batch of `slot`
+    std::vector<Evaluation> evaluations{};  // again
   };
-  // Empty answers if no backend can.
+  // `evaluations`: those that the worker made in this state. Leaves out what no backend can, or what takes too long.
   FromState from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                       const std::filesystem::path& state, const std::vector<std::string>& splits,
-                       const ForkContext& context);
+                       const std::filesystem::path& state, std::optional<std::int64_t> slot,
+                       const std::vector<Evaluation>& evaluations, const ForkContext& context);
 
  private:
+  // Seconds of one step of the player.
+  double pace(const std::string& program_key, const Cell& cell, const Program& program, const Player& player,
+              std::uint64_t seed, const ForkContext& context);
+
   struct Kept {
     std::string key;
     std::int64_t asked = 0;
@@ -58,6 +64,7 @@ class Replays {
   std::mutex mutex_;
   Kept kept_;                                          // the last: the backends of a round follow each other
   std::map<std::string, std::vector<double>> spread_;  // by program
+  std::map<std::string, double> pace_;                 // by program
 };
 
 }  // namespace assay

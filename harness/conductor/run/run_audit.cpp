@@ -23,8 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t max_handed_bytes = std::int64_t{256} << 20;
-constexpr double max_evaluation_seconds =
-    2;  // of the splits that are evaluated again, by the worker's own time
 
 bool draws_masks(const Program& program) { return !program.training.with_role(Role::mask).empty(); }
 
@@ -57,17 +55,12 @@ std::string contradiction_in_state(const fs::path& file, const Program& program,
   }
 }
 
-// The evaluations after the last epoch that together took no longer than `max_evaluation_seconds`, the shortest first.
-std::vector<Evaluation> judged_evaluations(const Fork& fork) {
+// The evaluations after the last epoch, the smallest first.
+std::vector<Evaluation> last_evaluations(const Fork& fork) {
   std::vector<Evaluation> last;
   for (const Evaluation& evaluation : fork.evaluations)
     if (evaluation.epoch == fork.evaluations.back().epoch) last.push_back(evaluation);
-  std::ranges::sort(last, {}, &Evaluation::seconds);
-  double seconds = 0;
-  std::erase_if(last, [&](const Evaluation& evaluation) {
-    seconds += evaluation.seconds;
-    return seconds > max_evaluation_seconds && &evaluation != last.data();
-  });
+  std::ranges::sort(last, {}, &Evaluation::samples);
   return last;
 }
 
@@ -106,21 +99,17 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, 
 void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
                     const fs::path& folder, const ForkContext& context) {
   const bool narrow = is_narrow(precision_of(cell.axes.precision));
-  const std::vector<Evaluation> evaluations = judged_evaluations(fork);
-  std::vector<std::string> splits;
-  for (const Evaluation& evaluation : evaluations) splits.emplace_back(to_string(evaluation.split));
-  const bool continues = fs::exists(folder / "check/continuation.json") && !draws_masks(program);
-  if (splits.empty() && !continues) return;
+  const std::vector<Evaluation> evaluations = last_evaluations(fork);
+  std::optional<std::int64_t> slot;
+  if (fs::exists(folder / "check/continuation.json") && !draws_masks(program) &&
+      cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0)
+    slot = read_exam_batches(folder / "check/batches.json").slots.front();
+  if (evaluations.empty() && !slot) return;
   const Replays::FromState computed =
-      context.replays->from_state(cell, program, fork.seed, handed_state(folder), splits, context);
-  if (continues && !computed.losses.empty()) {
-    const auto slot =
-        static_cast<std::size_t>(read_exam_batches(folder / "check/batches.json").slots.front());
-    if (slot < computed.losses.size()) {
-      const double loss = computed.losses[slot];
-      audit.next_loss = {"continuation/loss", 0, loss, (narrow ? 0.02 : 2e-4) * std::max(loss, 0.1)};
-    }
-  }
+      context.replays->from_state(cell, program, fork.seed, handed_state(folder), slot, evaluations, context);
+  if (computed.loss)
+    audit.next_loss = {"continuation/loss", 0, *computed.loss,
+                       (narrow ? 0.02 : 2e-4) * std::max(*computed.loss, 0.1)};
   for (const Evaluation& here : evaluations) {
     const auto found = std::ranges::find(computed.evaluations, here.split, &Evaluation::split);
     if (found == computed.evaluations.end()) continue;

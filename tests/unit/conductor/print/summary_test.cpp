@@ -312,8 +312,9 @@ TEST(Summary, NamesAQuotaThatStoppedWorkers) {
   const std::string text = text_of(report);
   EXPECT_THAT(text,
               HasSubstr("the CPU quota of the control group stopped the threads of a worker: use at most"));
-  EXPECT_THAT(text,
-              HasSubstr("During 1 of 4 forks the CPU quota of the control group stopped the threads of the worker"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("During 1 of 4 forks the CPU quota of the control group stopped the threads of the worker"));
 }
 
 TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
