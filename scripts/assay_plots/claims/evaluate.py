@@ -20,7 +20,7 @@ from assay_plots.claims.judge import (
     judge,
     together,
 )
-from assay_plots.claims.trust import ONE_PROCESS, doubt_of_pair, marks_of
+from assay_plots.claims.trust import ONE_PROCESS, ONE_SEED, doubt_of_pair, marks_of
 from assay_plots.over_axis import WITHOUT
 from assay_plots.report import Cell, Item, Study
 
@@ -191,13 +191,14 @@ def _verdict_of(
         return Verdict(UNDECIDED, f"{claim.metric} was not measured")
     assert claim.rule is not None
     found = judge(claim.rule, entry.value if entry else None, measured, claim.exact)
-    if found.word not in DECIDED:
-        return found
     metrics = [study.metrics[name] for name in (claim.metric, claim.over) if name]
-    for metric in metrics:
-        if doubt := doubt_of_pair(pair.cell, pair.other, metric, claim.exact):
-            seen = f"; in this one: {found.word}" if doubt == ONE_PROCESS else ""
-            return Verdict(UNDECIDED, doubt + seen)
+    doubts = [doubt_of_pair(pair.cell, pair.other, metric, claim.exact) for metric in metrics]
+    doubt = next(filter(None, doubts), "")
+    if found.word not in DECIDED:
+        return Verdict(UNDECIDED, ONE_SEED) if doubt == ONE_SEED else found
+    if doubt:
+        seen = f"; in this one: {found.word}" if doubt == ONE_PROCESS else ""
+        return Verdict(UNDECIDED, doubt + seen)
     marks = [found.reason, f"of {claim.subject}" if claim.subject else ""]
     marks += marks_of(study.reports[pair.cell.report].run)
     return Verdict(found.word, "; ".join(mark for mark in marks if mark), _where(pair.cell, pair.other))

@@ -90,7 +90,7 @@ def _origin(study_of: StudyOf, study: Study) -> str:
         lines.append(f"    {command_of(study_of, sample, report.run)}")
         cells = [cell for cell in study.all_cells if cell.report == i]
         forks = [fork for cell in cells for fork in cell.forks]
-        checked = [cell.equivalence.worst for cell in cells if cell.equivalence.checked]
+        checked = [cell.equivalence.worst for cell in cells if cell.equivalence.passed]
         rows.append(
             (
                 Path(sample).name.partition(".")[0],

@@ -9,6 +9,7 @@ from assay_plots.report import Cell, Item
 
 ONE_PROCESS = "over the rounds of one process (resident), which says nothing of another process"
 
+ONE_SEED = "every fork has the same seed: repeats of it show nothing of other seeds"
 OF_A_SEED = ("_accuracy", "_loss")  # metrics that follow from the seed
 
 
@@ -43,7 +44,7 @@ def doubt_of_pair(cell: Cell, other: Cell | None, metric: Item, exact: bool) -> 
         return ""
     forks = [fork for side in sides for fork in side.counted_forks()]
     if metric.name.endswith(OF_A_SEED) and len({fork.seed for fork in forks}) == 1:
-        return "every fork has the same seed: repeats of it show nothing of other seeds"
+        return ONE_SEED
     sessions = {fork.session for fork in forks}
     if len(sessions) > 1:
         return f"its forks are of {len(sessions)} sessions, which may be days apart"
