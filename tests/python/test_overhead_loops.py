@@ -9,12 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from assay_judge.cells import MODES, OPERATORS, STUDY_MODES, cells_of
 from framework import EACH, ENVIRONMENTS, Framework
 from program import PROGRAM
 from worker_under_test import ROOT
@@ -25,6 +27,7 @@ sys.path.insert(0, str(LOOPS))
 import clock  # noqa: E402
 from clock import Loop, images_of, measure, reject_losses  # noqa: E402
 from networks import NETWORKS  # noqa: E402
+from operators import operands_of  # noqa: E402
 
 
 class Counting(Loop):
@@ -144,6 +147,48 @@ def told_by(python: Path, *command: object) -> Any:
     done = subprocess.run(words, env=one, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1].removeprefix("loop: "))
+
+
+@pytest.mark.parametrize("framework", EACH)
+def test_loops_of_a_framework_agree_in_every_mode(framework: Framework) -> None:
+    """All modes of a network take the same steps, and all modes of an operator give numpy's result."""
+    name = framework.name
+    asked = [MODES[name][0], *STUDY_MODES.get(name, ())] if name in STUDY_MODES else []
+    calls = [f"{cell.network}:{cell.mode}" for cell in cells_of([name], [*OPERATORS])]
+    calls = [call for call in calls if not call.endswith(":compile")]
+    script = ROOT / "tests/python/run_loops.py"
+    told = told_by(framework.python, script, name, LOOPS, ",".join(asked), ",".join(calls))
+    assert set(told["parameters"].values()) <= {PARAMETERS_OF_LENET5}
+    losses = told["losses"]
+    # These have initial values or batches of their own.
+    alone = {mode: losses.pop(mode) for mode in ("v1-graph", "fit-generator") if mode in losses}
+    for mode, found in losses.items():
+        assert found == pytest.approx(losses[asked[0]], rel=1e-4), mode
+    for mode, found in alone.items():
+        assert all(1 < loss < 4 for loss in found), f"{mode}: of ten classes, at its start"
+    assert set(told["results"]) == set(calls)
+    for call, found in told["results"].items():
+        expected = sum_of_operator(call.split(":")[0])
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-3), call
+
+
+PARAMETERS_OF_LENET5 = 60170
+
+
+def sum_of_operator(name: str) -> float:
+    """The sum of the result, by numpy."""
+    x, *others = operands_of(name)
+    results: dict[str, Callable[[], Any]] = {
+        "op/sigmoid": lambda: 1 / (1 + np.exp(-x)),
+        "op/relu": lambda: np.maximum(x, 0),
+        "op/tanh": lambda: np.tanh(x),
+        "op/softplus": lambda: np.logaddexp(0, x),
+        "op/softsign": lambda: x / (1 + np.abs(x)),
+        "op/dot": lambda: x @ others[0],
+        "op/gemm": lambda: x @ others[0].T,
+        "op/normalise": lambda: x / np.linalg.norm(x),
+    }
+    return float(np.sum(results.get(name, lambda: x)()))
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

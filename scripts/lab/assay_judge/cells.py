@@ -13,7 +13,29 @@ MODES: dict[str, tuple[str, ...]] = {
     "mxnet": ("eager", "hybridize"),
 }
 INFERENCE_MODES = {"torch": ("freeze",), "mxnet": ("mkldnn",)}
-OTHER_MODES = {"tensorflow": ("xla",)}  # judged only on request
+OTHER_MODES = {"tensorflow": ("xla", "autocluster", "fit-xla")}  # judged only on request
+# Judged on LOADED, which they train in the studies.
+STUDY_MODES = {
+    "tensorflow": ("fit", "fit-generator", "fit-autocluster", "fit-eager", "v1-graph"),
+    "mxnet": ("hybridize-plain", "two-contexts"),
+}
+ONLY_NATIVE = ("fit-generator",)
+# Single operators, with the size of both sides; judged only on request.
+OPERATORS = {
+    **dict.fromkeys(("op/sigmoid", "op/relu", "op/tanh", "op/softplus", "op/softsign"), "500"),
+    **{"op/dot": "1000", "op/gemm": "m50", "op/flatten_matrix": "m50", "op/normalise": "m50"},
+    **{"op/from_array": "20000", "op/from_list": "5000"},
+}
+OPERATOR_MODES: dict[str, tuple[str, ...]] = {
+    "torch": ("eager", "compile", "layer"),
+    "tensorflow": ("eager", "function", "tensordot", "layer"),
+    "jax": ("eager", "jit"),
+    "mxnet": ("eager", "function", "layer"),
+}
+LAYERS = ("op/sigmoid", "op/relu", "op/tanh", "op/softplus", "op/softsign", "op/gemm")
+PRODUCTS = ("op/dot", "op/gemm")
+CREATION = ("op/from_array", "op/from_list")
+CREATES = ("torch", "tensorflow", "mxnet")
 PUBLISHED = ("mlp", "lenet5", "cnn", "resnet56", "lstm")
 OTHER_NETWORKS = (
     *("cifar10-cnn", "resnet50", "alexnet", "overfeat", "vgg_a", "googlenet"),
@@ -40,17 +62,31 @@ class Cell:
         return "/".join((self.framework, self.mode, self.task, self.network, self.loader))
 
 
-def modes_of(framework: str, task: str, wanted: Collection[str]) -> list[str]:
+def modes_of(framework: str, task: str, network: str, wanted: Collection[str]) -> list[str]:
     """Return the requested modes that the framework has; all except OTHER_MODES if none is named."""
+    if network in OPERATORS:
+        known = OPERATOR_MODES[framework] if task == "infer" else ()
+        return [mode for mode in known if takes(framework, mode, network) and (not wanted or mode in wanted)]
     known = MODES[framework]
     if task == "infer":
         known += INFERENCE_MODES.get(framework, ())
+    elif network == LOADED or wanted:
+        known += STUDY_MODES.get(framework, ())
     if not wanted:
         return [*known]
     return [mode for mode in (*known, *OTHER_MODES.get(framework, ())) if mode in wanted]
 
 
-def loaders_of(framework: str, task: str, network: str) -> list[str]:
+def takes(framework: str, mode: str, operator: str) -> bool:
+    """Whether the framework has this operator in this mode."""
+    if operator in CREATION and (framework not in CREATES or mode not in ("eager", "function")):
+        return False
+    return (mode != "layer" or operator in LAYERS) and (mode != "tensordot" or operator in PRODUCTS)
+
+
+def loaders_of(framework: str, mode: str, task: str, network: str) -> list[str]:
+    if mode in ONLY_NATIVE:
+        return ["native"]
     if task == "infer" or network != LOADED:
         return ["resident"]
     return [loader for loader in LOADERS if loader != "native" or framework not in WITHOUT_A_LOADER]
@@ -68,7 +104,7 @@ def cells_of(
         for framework in frameworks
         for network in networks
         for task in tasks
-        for mode in modes_of(framework, task, modes)
-        for loader in loaders_of(framework, task, network)
+        for mode in modes_of(framework, task, network, modes)
+        for loader in loaders_of(framework, mode, task, network)
         if loader in loaders
     ]

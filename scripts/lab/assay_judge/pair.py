@@ -15,7 +15,7 @@ from typing import Any
 
 from report_rows import rows
 
-from assay_judge.cells import Cell
+from assay_judge.cells import OPERATORS, Cell
 from assay_judge.processes import Running
 from assay_judge.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
 
@@ -106,8 +106,12 @@ def order_of(number: int) -> tuple[str, str]:
 
 def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Path) -> list[object]:
     command: list[object] = [assay, "run", "--workload", cell.network, "--backend", cell.framework]
-    command += ["--mode", cell.mode, "--task", cell.task, "--loader", cell.loader]
-    command += ["--dataset", "synthetic", "--forks", 1, "--spare-rounds", 0, "--check=false"]
+    command += ["--mode", cell.mode, "--task", cell.task]
+    if cell.network in OPERATORS:
+        command += ["--size", OPERATORS[cell.network], "--cache", "warm", "--roofline", "false"]
+    else:
+        command += ["--loader", cell.loader, "--dataset", "synthetic"]
+    command += ["--forks", 1, "--spare-rounds", 0, "--check=false"]
     command += ["--blocks", conditions.blocks, "--block-seconds", f"{conditions.block_seconds:.6g}"]
     command += ["--warm-up-steps", conditions.warm_up_steps, "--warm-up-seconds", WARM_UP_SECONDS]
     if cell.task == "train":

@@ -33,6 +33,10 @@ KNOWN = (
         Setting(name, "glibc keeps blocks of", "up to 32 MiB", "what it freed", "as after loading data")
         for name in ("jax", "mxnet", "tensorflow", "torch")
     ),
+    *(
+        Setting(name, "parameters of a bf16 inference", "cast once", "cast in each call", "as our engine")
+        for name in ("tensorflow", "torch")
+    ),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import comb
-from statistics import median
 
 TOLERANCE, CONFIDENCE = 0.02, 0.95
 
@@ -28,13 +27,15 @@ def interval(ratios: list[float]) -> tuple[float, float, float] | None:
 
 
 def verdict(ratios: list[float]) -> Verdict:
-    """Compare the interval of adapter / loop with 1 +- 2 %; if they overlap, the median decides."""
     bounds = interval(ratios)
-    if bounds is None:
-        return Verdict.TOO_FEW
-    lower, upper, _ = bounds
+    return Verdict.TOO_FEW if bounds is None else verdict_of(*bounds[:2])
+
+
+def verdict_of(lower: float, upper: float) -> Verdict:
+    """Compare the interval of adapter / loop with 0.98 to 1.02: within only if all of it is in there."""
     if lower > 1 + TOLERANCE:
         return Verdict.SLOWER
     if upper < 1 - TOLERANCE:
         return Verdict.FASTER
-    return Verdict.WITHIN if abs(median(ratios) - 1) <= TOLERANCE else Verdict.UNDECIDED
+    is_inside = lower >= 1 - TOLERANCE and upper <= 1 + TOLERANCE
+    return Verdict.WITHIN if is_inside else Verdict.UNDECIDED

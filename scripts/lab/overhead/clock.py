@@ -1,6 +1,6 @@
 """The clock and the options of every loop: blocks of steps; a block ends when the loss is read.
 
-    <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
+    <framework>_loop.py --network NAME|op/NAME --mode MODE [--task train|infer] [--loader resident|native]
                         [--batch N] [--seconds S] [--block-seconds S] [--warm-up-steps N]
                         [--device cpu|cuda] [--precision fp32|tf32|bf16]
     <framework>_loop.py --count
@@ -18,13 +18,14 @@ import math
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import numpy as np
 from networks import NETWORKS, Network
+from operators import OPERATORS
 
 WARM_UP_SECONDS = 0.5
 LONG_ENOUGH = 0.05  # seconds of a block for which reading the loss does not matter
@@ -70,8 +71,32 @@ class Framework(ABC):
         """Train through the framework's own loader on bytes (N, H, W) and their labels."""
 
     @abstractmethod
+    def operator(self, name: str, mode: str) -> Loop:
+        """Call one operator again and again; run() returns the sum of its result."""
+
+    @abstractmethod
     def count(self, name: str, network: Network) -> int:
         """Return the number of parameters that the network trains."""
+
+
+class Calls(Loop):
+    """One operator, which has no parameters."""
+
+    def __init__(self, call: Callable[[], Any], total: Callable[[Any], float]) -> None:
+        """total: wait for a result, and add up its elements."""
+        self.call, self.total = call, total
+
+    def run(self, steps: int) -> float:
+        call = self.call
+        for _ in range(steps):
+            result = call()
+        return self.total(result)
+
+    def parameters(self) -> int:
+        return 0
+
+    def settings(self) -> dict[str, str]:
+        return {}
 
 
 class Stop:
@@ -165,11 +190,19 @@ def reject_losses(losses: Sequence[float], steps: int, network: Network, task: s
         raise ArithmeticError(f"the loss does not fall: {losses}; the network does not train")
 
 
+def measure_operator(framework: Framework, given: argparse.Namespace) -> dict[str, Any]:
+    loop = framework.operator(given.network, given.mode)
+    found = measure(loop, given.seconds, given.block_seconds, max(1, given.warm_up_steps))
+    batch, *shape = OPERATORS[given.network].shapes[0]
+    facts = {"version": framework.version, "batch": batch, "shape": shape, "parameters": 0, "settings": {}}
+    return found | facts
+
+
 def main(framework: Framework) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--network", choices=NETWORKS)
+    parser.add_argument("--network", choices=[*NETWORKS, *OPERATORS])
     parser.add_argument("--mode", choices=framework.modes)
     parser.add_argument("--task", choices=("train", "infer"), default="train")
     parser.add_argument("--loader", choices=("resident", "native"), default="resident")
@@ -188,6 +221,10 @@ def main(framework: Framework) -> None:
         return
     if given.network is None or given.mode is None:
         parser.error("--network and --mode are needed")
+    if given.network in OPERATORS:
+        found = measure_operator(framework, given)
+        print("loop: " + json.dumps(found), flush=True)
+        return
     network = NETWORKS[given.network]
     framework.device, framework.precision = given.device, given.precision
     if given.batch:

@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from clock import Batch, Framework, Loop, main
+from clock import Batch, Calls, Framework, Loop, main
 from jax import Array
 from jax_networks import Parameters, apply, init
 from networks import Network
+from operators import operands_of
 
 COMPILE: dict[str, Callable[..., Any]] = {"eager": lambda function: function, "jit": jax.jit}
 
@@ -116,6 +117,21 @@ class Inference(JaxLoop):
         return float(logits.sum())
 
 
+OPERATORS: dict[str, Callable[..., Array]] = {
+    "op/sigmoid": jax.nn.sigmoid,
+    "op/relu": jax.nn.relu,
+    "op/tanh": jnp.tanh,
+    "op/softplus": jax.nn.softplus,
+    "op/softsign": jax.nn.soft_sign,
+    "op/dot": jnp.dot,
+    "op/gemm": jnp.matmul,
+    "op/flatten_matrix": jnp.ravel,
+    "op/normalise": lambda x: x / jnp.maximum(jnp.linalg.norm(x), 1e-12),
+    "op/from_array": jnp.array,
+    "op/from_list": jnp.array,
+}
+
+
 class Jax(Framework):
     version = jax.__version__
     modes = ("eager", "jit")
@@ -137,6 +153,14 @@ class Jax(Framework):
                     yield images[chosen, :, :, None].astype(np.float32) / 255, labels[chosen]
 
         return Training(name, network, mode, batches())
+
+    def operator(self, name: str, mode: str) -> Loop:
+        given = operands_of(name)
+        if name == "op/gemm":
+            given[1] = given[1].T  # (in, out)
+        held = given if name.startswith("op/from_") else [jnp.array(operand) for operand in given]
+        function = COMPILE[mode](OPERATORS[name])
+        return Calls(lambda: function(*held), lambda result: float(result.sum()))
 
     def count(self, name: str, network: Network) -> int:
         height_last = (*network.shape[1:], network.shape[0]) if len(network.shape) == 3 else network.shape

@@ -24,9 +24,14 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.gluon.data.vision.transforms import ToTensor
 from mxnet_networks import build
+from mxnet_operators import operator
 
 STATIC = {"static_alloc": True, "static_shape": True}  # as in GluonCV's training scripts
-HYBRIDIZE: dict[str, dict[str, Any]] = {"hybridize": STATIC, "mkldnn": STATIC | {"backend": "MKLDNN"}}
+HYBRIDIZE: dict[str, dict[str, Any]] = {
+    "hybridize": STATIC,
+    "hybridize-plain": {},
+    "mkldnn": STATIC | {"backend": "MKLDNN"},
+}
 
 
 class AdamW(mx.optimizer.Optimizer):
@@ -106,6 +111,30 @@ class Training(MxnetLoop):
         return float(loss.mean().asscalar())
 
 
+class TwoContexts(MxnetLoop):
+    """Half of each batch on either context, as in Gluon's tutorial on several devices."""
+
+    def __init__(self, name: str, network: Network, mode: str, batches: Iterator[list[nd.NDArray]]) -> None:
+        self.contexts = [mx.cpu(0), mx.cpu(1)]
+        self.net = build(name, network)
+        self.net.initialize(mx.init.Xavier(), ctx=self.contexts)
+        self.batch, self.batches = network.batch, batches
+        self.loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
+        self.trainer = trainer_of(network, self.net)
+
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
+            halves = gluon.utils.split_and_load(inputs, self.contexts)
+            of_halves = gluon.utils.split_and_load(labels, self.contexts)
+            with autograd.record():
+                losses = [self.loss_fn(self.net(x), y) for x, y in zip(halves, of_halves, strict=True)]
+            for loss in losses:
+                loss.backward()
+            self.trainer.step(self.batch)
+        nd.waitall()
+        return sum(float(loss.mean().asscalar()) for loss in losses) / len(losses)
+
+
 class Inference(MxnetLoop):
     def run(self, steps: int) -> float:
         for inputs, _ in islice(self.batches, steps):
@@ -116,11 +145,11 @@ class Inference(MxnetLoop):
 
 class Mxnet(Framework):
     version = mx.__version__
-    modes = ("eager", "hybridize", "mkldnn")
+    modes = ("eager", *HYBRIDIZE, "two-contexts", "function", "layer")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
         held = [[nd.array(x), nd.array(y)] for x, y in batches]
-        kind = Inference if task == "infer" else Training
+        kind = Inference if task == "infer" else TwoContexts if mode == "two-contexts" else Training
         return kind(name, network, mode, cycle(held))
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
@@ -133,7 +162,11 @@ class Mxnet(Framework):
             while True:
                 yield from loader
 
-        return Training(name, network, mode, batches())
+        kind = TwoContexts if mode == "two-contexts" else Training
+        return kind(name, network, mode, batches())
+
+    def operator(self, name: str, mode: str) -> Loop:
+        return operator(name, mode)
 
     def count(self, name: str, network: Network) -> int:
         net = build(name, network)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from itertools import cycle, islice
+
+if {"autocluster", "fit-autocluster"} & {*sys.argv}:  # read on import
+    os.environ.setdefault("TF_XLA_FLAGS", "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit")
 
 import keras
 import numpy as np
 import tensorflow as tf
 from clock import Batch, Framework, Loop, main
 from networks import Network
+from tensorflow_fits import FITS, Fit
 from tensorflow_networks import build
+from tensorflow_operators import operator
+from tensorflow_sessions import Session
 
 COMPILE = {
     "eager": lambda function: function,
     "graph": tf.function,
+    "autocluster": tf.function,
     "xla": tf.function(jit_compile=True),
 }
 
@@ -102,20 +110,42 @@ class Inference(TensorflowLoop):
         return float(logits.sum())
 
 
+def generated(images: np.ndarray, labels: np.ndarray, batch: int) -> Iterator[Batch]:
+    """A generator as users write it for fit: it makes each batch sample by sample in Python."""
+    random = np.random.default_rng(1)
+    while True:
+        order = random.permutation(len(images))
+        for begin in range(0, len(images) - batch + 1, batch):
+            rows = order[begin : begin + batch]
+            made = [images[row][..., np.newaxis].astype(np.float32) / 255 for row in rows]
+            yield np.stack(made), labels[rows]
+
+
 class TensorFlow(Framework):
     version = tf.__version__
-    modes = ("eager", "graph", "xla")
+    modes = (*COMPILE, *FITS, "v1-graph", "function", "tensordot", "layer")
     precisions = ("fp32", "bf16")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
         keras.mixed_precision.set_global_policy("mixed_bfloat16" if self.precision == "bf16" else "float32")
+        if mode == "v1-graph":
+            return Session(name, network, cycle([(images_last(x), y) for x, y in batches]))
         model = build(name, network)
+        if mode in FITS:
+            images, labels = (np.stack(parts) for parts in zip(*batches, strict=True))
+            stacked = np.stack([images_last(x) for x in images]), labels
+            data = tf.data.Dataset.from_tensor_slices(stacked).repeat().prefetch(tf.data.AUTOTUNE)
+            return Fit(model, optimizer_of(network), mode, data)
         held = cycle([(tf.constant(images_last(x)), tf.constant(y)) for x, y in batches])
         if task == "infer":
             return Inference(model, mode, held)
         return Training(model, network, mode, held)
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        if mode == "fit-generator":
+            made = generated(images, labels, network.batch)
+            return Fit(build(name, network), optimizer_of(network), mode, made)
+
         def scaled(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return tf.cast(image[..., tf.newaxis], tf.float32) / 255, label
 
@@ -123,11 +153,20 @@ class TensorFlow(Framework):
         data = data.batch(network.batch, drop_remainder=True).map(scaled, tf.data.AUTOTUNE)
         data = data.prefetch(tf.data.AUTOTUNE)
 
+        if mode in FITS:
+            return Fit(build(name, network), optimizer_of(network), mode, data.repeat())
+
         def batches() -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
             while True:
                 yield from data
 
+        if mode == "v1-graph":
+            fed = ((inputs.numpy(), of.numpy()) for inputs, of in batches())
+            return Session(name, network, fed)
         return Training(build(name, network), network, mode, batches())
+
+    def operator(self, name: str, mode: str) -> Loop:
+        return operator(name, mode)
 
     def count(self, name: str, network: Network) -> int:
         return trained(build(name, network))

@@ -8,8 +8,9 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 import torch.nn.functional as F
-from clock import Batch, Framework, Loop, main
+from clock import Batch, Calls, Framework, Loop, main
 from networks import Network
+from operators import operands_of
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from torch_networks import build
@@ -157,9 +158,38 @@ class Pictures(Dataset):
         return image.to(torch.float32).div(255), int(self.labels[index])
 
 
+FUNCTIONS = {
+    "op/sigmoid": torch.sigmoid,
+    "op/relu": F.relu,
+    "op/tanh": torch.tanh,
+    "op/softplus": F.softplus,
+    "op/softsign": F.softsign,
+    "op/dot": torch.dot,
+    "op/gemm": F.linear,
+    "op/flatten_matrix": torch.flatten,
+    "op/normalise": lambda x: x / torch.linalg.vector_norm(x).clamp_min(1e-12),
+    "op/from_array": torch.tensor,
+    "op/from_list": torch.tensor,
+}
+LAYERS = {
+    "op/sigmoid": nn.Sigmoid,
+    "op/relu": nn.ReLU,
+    "op/tanh": nn.Tanh,
+    "op/softplus": nn.Softplus,
+    "op/softsign": nn.Softsign,
+    "op/gemm": lambda: nn.Linear(50, 50, bias=False),
+}
+
+
+class Operator(Calls):
+    def run(self, steps: int) -> float:
+        with torch.inference_mode():
+            return super().run(steps)
+
+
 class Torch(Framework):
     version = torch.__version__
-    modes = ("eager", "compile", "freeze", "cudagraph")
+    modes = ("eager", "compile", "freeze", "cudagraph", "layer")
     devices = ("cpu", "cuda")
     precisions = ("fp32", "tf32", "bf16")
 
@@ -184,6 +214,17 @@ class Torch(Framework):
                 yield from loader
 
         return Training(build(name, network), network, mode, batches())
+
+    def operator(self, name: str, mode: str) -> Loop:
+        given = operands_of(name)
+        held = given if name.startswith("op/from_") else [torch.tensor(operand) for operand in given]
+        if mode == "layer":
+            layer = LAYERS[name]()
+            if held[1:]:
+                layer.weight = nn.Parameter(held[1])
+            return Operator(lambda: layer(held[0]), lambda result: float(result.sum()))
+        function = torch.compile(FUNCTIONS[name]) if mode == "compile" else FUNCTIONS[name]
+        return Operator(lambda: function(*held), lambda result: float(result.sum()))
 
     def count(self, name: str, network: Network) -> int:
         with torch.device("meta"):
