@@ -48,7 +48,8 @@ class Scan:
                 return (state[0], state[1], state[2], state[3]), loss
 
             start = (parameters, states, moments, key), jnp.zeros((), jnp.float32)
-            return lax.fori_loop(0, count, step, start)
+            found: tuple[State, Array] = lax.fori_loop(0, count, step, start)
+            return found
 
         self.compiled = jax.jit(steps, donate_argnums=(0, 1, 2, 3))
 
