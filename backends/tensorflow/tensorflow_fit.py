@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 import keras
@@ -17,32 +18,38 @@ Batch = tuple[np.ndarray, np.ndarray]
 
 
 class BlockClock(keras.callbacks.Callback):
-    """Sets the inputs of each step, ends blocks, evaluates between them, and stops after the last one.
+    """Sets the inputs of each step, ends blocks, evaluates between them, and stops before a step too many.
 
-    Keras calls it in the training thread: in another, as with `async_safe`, a block would end too late.
+    It has no method for the end of a batch: with one, Keras would read the loss of every step in the training
+    thread, which it leaves to another thread for users without one.
     """
 
     def __init__(self, loop: Loop, fetch: Fetch | None, prepare: Prepare, tell: Tell) -> None:
         super().__init__()
         self._loop, self._fetch, self._prepare, self._tell = loop, fetch, prepare, tell
+        self._began = False
         self._row = (
             loop.begin_step()
         )  # the clock runs: users also wait for the work of fit before the first step
 
-    def on_train_batch_begin(self, batch: int, logs: dict[str, tf.Tensor] | None = None) -> None:
-        if self._row is not None:
-            self._prepare(*self._row)
-            if self._fetch is not None:
-                self._fetch()
+    def on_train_batch_begin(self, batch: int, logs: dict[str, float] | None = None) -> None:
+        if self._began:
+            self._end_step()
+        if self._row is None:
+            self.model.stop_training = True
+            raise StopIteration  # as at the end of a data set
+        self._began = True
+        self._prepare(*self._row)
+        if self._fetch is not None:
+            self._fetch()
         if self._loop.last_of_block:
             self.model.reset_metrics()  # Keras reports the mean since the last reset
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, tf.Tensor] | None = None) -> None:
-        self._tell((logs or {})["loss"])
+    def _end_step(self) -> None:
+        if self._loop.last_of_block:
+            self._tell(self.model.get_metrics_result()["loss"])
         self._loop.end_step()
         self._row = self._loop.begin_step()
-        if self._row is None:
-            self.model.stop_training = True
 
 
 class OneStep(keras.callbacks.Callback):
@@ -69,13 +76,15 @@ def fit_all(
 ) -> None:
     """Fit on endless data until the loop has no more steps; `fetch` is called before each step."""
     clock = BlockClock(loop, fetch, prepare, tell)
-    model.fit(data, steps_per_epoch=sys.maxsize, verbose=0, callbacks=[clock])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your input ran out of data")  # it did not: see BlockClock
+        model.fit(data, steps_per_epoch=sys.maxsize, verbose=0, callbacks=[clock])
 
 
 def resident(slots: list[tuple[tf.Tensor, tf.Tensor]]) -> tf.data.Dataset:
-    """Return the staged batches in turn."""
+    """Return the staged batches in turn, made ahead of time as in Keras's guides."""
     stacked = tuple(tf.stack(parts) for parts in zip(*slots, strict=True))
-    return tf.data.Dataset.from_tensor_slices(stacked).repeat()
+    return tf.data.Dataset.from_tensor_slices(stacked).repeat().prefetch(tf.data.AUTOTUNE)
 
 
 def generated(samples: Samples, batch: int, order: np.random.Generator) -> Iterator[Batch]:

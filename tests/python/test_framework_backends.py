@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from pathlib import Path
@@ -231,3 +232,12 @@ def test_other_loops_take_the_steps_of_the_other_modes(
     loader = {"loader": {"kind": "native"}} if mode == "fit-generator" else {}
     folder = make_cell(network, optimizer, mode=mode, **loader)
     assert_same(tensorflow.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
+
+
+def test_fit_calls_nothing_at_the_end_of_a_batch() -> None:
+    """With such a method in any callback, Keras reads every loss in the thread that trains."""
+    tree = ast.parse((ROOT / "backends/tensorflow/tensorflow_fit.py").read_text())
+    (clock,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "BlockClock"]
+    methods = {node.name for node in clock.body if isinstance(node, ast.FunctionDef)}
+    assert "on_train_batch_begin" in methods
+    assert not methods & {"on_train_batch_end", "on_batch_end"}
