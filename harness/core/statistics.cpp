@@ -152,24 +152,6 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Multiplies the polynomial by (1 - x^up) / (1 - x^down); exact if the quotient is a polynomial.
-void multiply_by_ratio(std::vector<double>& counts, std::size_t up, std::size_t down) {
-  for (std::size_t i = counts.size(); i-- > up;) counts[i] -= counts[i - up];
-  for (std::size_t i = down; i < counts.size(); ++i) counts[i] += counts[i - down];
-}
-
-// P(U = u) for u = 0 .. m n: the Gaussian binomial coefficient over C(m + n, m). Built factor by factor, each
-// divided by the ratio of binomials, so that nothing overflows.
-std::vector<double> mann_whitney(std::size_t m, std::size_t n) {
-  std::vector<double> probability(m * n + 1, 0.0);
-  probability[0] = 1;
-  for (std::size_t i = 1; i <= m; ++i) {
-    multiply_by_ratio(probability, n + i, i);
-    for (double& p : probability) p *= static_cast<double>(i) / static_cast<double>(n + i);
-  }
-  return probability;
-}
-
 // P(W = w) for w = 0 .. n (n + 1) / 2.
 std::vector<double> signed_rank(std::size_t n) {
   std::vector<double> probability(n * (n + 1) / 2 + 1, 0.0);
@@ -208,13 +190,6 @@ Cut normal_cut(double mean, double variance, double tail) {
 
 constexpr double max_exact_steps = 1e8;  // a fraction of a second
 
-Cut mann_whitney_cut(std::size_t m, std::size_t n, double tail) {
-  const auto least = static_cast<double>(std::min(m, n)), most = static_cast<double>(std::max(m, n));
-  if (least * least * most <= max_exact_steps)
-    return exact_cut(mann_whitney(std::min(m, n), std::max(m, n)), tail);
-  return normal_cut(least * most / 2, least * most * (least + most + 1) / 12, tail);
-}
-
 Cut signed_rank_cut(std::size_t count, double tail) {
   const auto n = static_cast<double>(count);
   if (n * n * n / 2 <= max_exact_steps) return exact_cut(signed_rank(count), tail);
@@ -232,16 +207,6 @@ Shift between_ranks(std::vector<double> values, const Cut& cut) {
 
 }  // namespace
 
-Shift unpaired_shift(std::span<const double> a, std::span<const double> b, double confidence) {
-  require(!a.empty() && !b.empty(), "[shift] a sample is empty");
-  require(confidence > 0 && confidence < 1, "[shift] the confidence is not between 0 and 1");
-  std::vector<double> differences;
-  differences.reserve(a.size() * b.size());
-  for (const double x : a)
-    for (const double y : b) differences.push_back(y - x);
-  return between_ranks(std::move(differences), mann_whitney_cut(a.size(), b.size(), tail_of(confidence)));
-}
-
 Shift paired_shift(std::span<const double> differences, double confidence) {
   require(!differences.empty(), "[shift] got no pairs");
   require(confidence > 0 && confidence < 1, "[shift] the confidence is not between 0 and 1");
@@ -251,12 +216,6 @@ Shift paired_shift(std::span<const double> differences, double confidence) {
     for (std::size_t j = i; j < differences.size(); ++j)
       averages.push_back(0.5 * (differences[i] + differences[j]));
   return between_ranks(std::move(averages), signed_rank_cut(differences.size(), tail_of(confidence)));
-}
-
-double attainable_unpaired(int m, int n) {
-  double arrangements = 1;
-  for (int i = 1; i <= m; ++i) arrangements *= static_cast<double>(n + i) / i;
-  return 1 - 2 / arrangements;
 }
 
 double attainable_paired(int n) { return 1 - 2 / std::exp2(n); }

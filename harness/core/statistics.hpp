@@ -1,4 +1,4 @@
-// Statistics of a sample, and the shift between two samples.
+// Statistics of a sample, and the shift of paired samples.
 #pragma once
 
 #include <optional>
@@ -37,26 +37,20 @@ double student_t_quantile(double p, int degrees);
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b);
 
-// The shift from one sample to another: Hodges-Lehmann estimates with distribution-free intervals (Hodges & Lehmann
-// 1963; the ranks from the null distributions of Mann & Whitney 1947 and Wilcoxon 1945). They are exact up to 464 values
-// per side, or 584 pairs. Above that, the normal distribution replaces the null distribution, which takes too long.
+// A shift: the Hodges-Lehmann estimate with a distribution-free interval (Hodges & Lehmann 1963; the ranks from the null
+// distribution of Wilcoxon 1945). It is exact up to 584 pairs. Above that, the normal distribution replaces the null
+// distribution, which takes too long.
 struct Shift {
   double estimate = 0;
   std::optional<Interval> interval;  // nothing if there are too few values for the confidence
 };
 
-// b minus a, for independent samples: the median of all differences b[j] - a[i], and the differences of rank
-// k + 1 from either end with the largest k for which P(U <= k) <= (1 - confidence) / 2. Throws
-// std::invalid_argument if a sample is empty or confidence is not in (0, 1).
-Shift unpaired_shift(std::span<const double> a, std::span<const double> b, double confidence);
-
-// For the differences of pairs: the median of the Walsh averages (d[i] + d[j]) / 2, i <= j, and its interval,
-// in the same way from the signed-rank distribution.
+// For the differences of pairs: the median of the Walsh averages (d[i] + d[j]) / 2, i <= j, and those of rank k + 1 from
+// either end with the largest k for which P(W <= k) <= (1 - confidence) / 2. Throws std::invalid_argument if there is no
+// pair, or if confidence is not in (0, 1).
 Shift paired_shift(std::span<const double> differences, double confidence);
 
-// The highest confidence that an interval of this number of values can attain: 1 - 2 / C(m + n, m), and 1 - 2
-// / 2^n.
-double attainable_unpaired(int m, int n);
+// The highest confidence that an interval of this number of pairs can attain: 1 - 2 / 2^n.
 double attainable_paired(int n);
 
 }  // namespace assay

@@ -242,10 +242,10 @@ TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
                        folder.path())
         .err;
   };
-  EXPECT_THAT(said("3"),
-              HasSubstr("3 forks are too few for a verdict of `assay compare` on 1 cell: 95% confidence "
-                        "needs at least 4 (--forks 4)"));
-  EXPECT_THAT(said("4"), Not(HasSubstr("too few for a verdict")));
+  EXPECT_THAT(said("2"),
+              HasSubstr("2 forks per cell are too few for a verdict of `assay compare`: it needs at least 3, "
+                        "and 6 are usual (--forks 6)"));
+  EXPECT_THAT(said("3"), Not(HasSubstr("too few for a verdict")));
 }
 
 TEST(CliRun, checks_times_and_shows_a_single_op) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
@@ -42,51 +41,116 @@ def write(path: Path, cells: list[list[list[int]]]) -> Path:
     return path
 
 
-def u_distribution(m: int, n: int) -> np.ndarray:
-    """P(U = u) by scipy: through p values of samples without ties that have each u."""
-    return np.array([1.0]) if m * n == 0 else _counts(m, n) / math.comb(m + n, n)
+PRIOR, PRIOR_DEGREES = 0.02, 4
+OF_LOCATION = math.pi / 3  # the variance of a median of Walsh averages, over that of a mean
 
 
-def _counts(m: int, n: int) -> np.ndarray:
-    counts = np.zeros(m * n + 1)
-    for ranks in itertools.combinations(range(m + n), m):
-        counts[sum(ranks) - m * (m - 1) // 2] += 1
-    return counts
+def location(run: np.ndarray) -> float:
+    """Hodges and Lehmann: the median of the Walsh averages."""
+    return float(np.median([(run[i] + run[j]) / 2 for i in range(len(run)) for j in range(i, len(run))]))
 
 
-def hodges_lehmann(a: np.ndarray, b: np.ndarray, confidence: float) -> tuple[float, float, float, float]:
-    """The estimate and the exact interval, by counting every arrangement of the ranks."""
-    differences = np.sort(np.subtract.outer(b, a).ravel())
-    cumulated = np.cumsum(u_distribution(len(a), len(b)))
-    cut = int(np.searchsorted(cumulated, (1 - confidence) / 2 + 1e-12, side="right"))
-    assert cut > 0
-    attained = 1 - 2 * cumulated[cut - 1]
-    return float(np.median(differences)), differences[cut - 1], differences[-cut], float(attained)
+def between(sessions: list[np.ndarray]) -> tuple[float, float]:
+    """The variance between runs of different sessions, and its degrees of freedom."""
+    if len(sessions) == 1:
+        return float(np.var(sessions[0], ddof=1)), len(sessions[0]) - 1
+    k, n = len(sessions), sum(len(one) for one in sessions)
+    of_sessions = np.var([one.mean() for one in sessions], ddof=1)
+    if n == k:
+        return float(of_sessions), k - 1
+    of_runs = sum(np.var(one) * len(one) for one in sessions) / (n - k)
+    rest = (1 - np.mean([1 / len(one) for one in sessions])) * of_runs
+    total = of_sessions + rest
+    return float(total), float(total**2 / (of_sessions**2 / (k - 1) + rest**2 / (n - k)))
 
 
-@pytest.mark.parametrize(("m", "n"), [(5, 5), (6, 8), (8, 8), (7, 9)])
-def test_compare_gives_the_hodges_lehmann_estimate_and_its_exact_interval(
-    tmp_path: Path, m: int, n: int
+def within(runs: list[np.ndarray]) -> tuple[float, int]:
+    degrees = sum(len(run) - 1 for run in runs)
+    return sum(run.var() * len(run) for run in runs) / degrees, degrees
+
+
+def with_prior(cells: list[tuple[float, float, float]], independent: float) -> tuple[float, float]:
+    """The variance between runs of a cell, and its degrees of freedom.
+
+    Of each cell: the variance of its runs, the part of it that forks explain, and its degrees of freedom.
+    """
+    shares = [d * (PRIOR**2 / (PRIOR**2 + explained)) ** 2 * independent for _, explained, d in cells]
+    degrees = sum(shares)
+    excess = sum(
+        share * (total - explained) for share, (total, explained, _) in zip(shares, cells, strict=True)
+    )
+    weight = PRIOR_DEGREES + degrees
+    variance = (PRIOR_DEGREES * PRIOR**2 + max(0.0, excess)) / weight
+    seen = sum(share * total for share, (total, _, _) in zip(shares, cells, strict=True))
+    noise = max(seen / degrees, variance) / variance if degrees else 1
+    return variance, max(PRIOR_DEGREES, weight**2 / (PRIOR_DEGREES + degrees * noise**2))
+
+
+def interval(
+    of_runs: tuple[float, float], of_forks: tuple[float, float], shares: tuple[float, float], p: float
+) -> tuple[float, float, float]:
+    """Half width, standard error, and degrees of freedom by Satterthwaite."""
+    parts = (of_runs[0] * shares[0], OF_LOCATION * of_forks[0] * shares[1])
+    error = math.sqrt(sum(parts))
+    degrees = int(error**4 / (parts[0] ** 2 / of_runs[1] + parts[1] ** 2 / of_forks[1]))
+    return float(stats.t.ppf(p, degrees)) * error, error, degrees
+
+
+@pytest.mark.parametrize(("baselines", "count"), [(1, 1), (4, 1), (4, 3), (1, 6), (5, 7)])
+def test_compare_agrees_with_a_second_implementation_of_its_model(
+    tmp_path: Path, baselines: int, count: int
 ) -> None:
-    base, new = forks(m, 2e-3, 0.03, 1), forks(n, 2.2e-3, 0.03, 2)
-    comparison = told(
-        "compare", write(tmp_path / "a.json", [base]), write(tmp_path / "b.json", [new]), "--format", "json",
-        "--confidence", "95%", "--calibration", "none", codes=(0, 3),
-    )  # fmt: skip
-    (cell,) = comparison["cells"]
-    estimate, lower, upper, attained = hodges_lehmann(logs(base), logs(new), 0.95)
-    assert cell["ratio"] == pytest.approx(math.exp(estimate), rel=1e-12)
-    assert (cell["lower"], cell["upper"]) == pytest.approx((math.exp(lower), math.exp(upper)), rel=1e-12)
-    assert cell["confidence"] == pytest.approx(attained, abs=1e-12)
-    # The interval and scipy's exact test say the same: a shift at its bound is just not refused.
-    for shift, refused in (
-        (lower - 1e-6, True),
-        (lower + 1e-6, False),
-        (upper - 1e-6, False),
-        (upper + 1e-6, True),
-    ):
-        p = stats.mannwhitneyu(logs(new) - shift, logs(base), method="exact").pvalue
-        assert (p <= 0.05) == refused
+    lot = random.Random(baselines * 100 + count)
+    runs = []
+    for _ in range(baselines + 1):
+        common = lot.lognormvariate(0, 0.03)
+        runs.append(
+            [
+                forks(
+                    lot.choice([5, 6, 7]),
+                    2e-3 * common * lot.lognormvariate(0, 0.02),
+                    0.02,
+                    lot.randrange(9999),
+                )
+                for _ in range(count)
+            ]
+        )
+    files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
+    comparison = told("compare", *files, "--format", "json", "--calibration", "none", "--allow", "unchecked",
+                      codes=(0, 3, 6))  # fmt: skip
+    values = [[logs(cell) for cell in run] for run in runs]
+    places = np.array([[location(cell) for cell in run] for run in values])
+    base = places[:-1].copy()
+    shared = count >= 5
+    if shared:
+        base -= np.median(base - base.mean(axis=0), axis=1)[:, None]
+    of_forks = [within([run[c] for run in values]) for c in range(count)]
+    cells = []
+    for c in range(count if baselines > 1 else 0):
+        total, degrees = between([base[r, c : c + 1] for r in range(baselines)])
+        lengths = [len(run[c]) for run in values[:-1]]
+        cells.append(
+            (total, OF_LOCATION * of_forks[c][0] * float(np.mean([1 / n for n in lengths])), degrees)
+        )
+    of_runs = with_prior(cells, (count - 1) / count if shared else 1 / count)
+    differences = places[-1] - base.mean(axis=0)
+    shift = float(np.median(differences)) if shared else 0
+    p = 0.5 + 0.5 * (1 - 0.05 / count)
+    found = {cell["id"]: cell for cell in comparison["cells"]}
+    for c, row in enumerate(report_of(runs[0])["cells"]):
+        cell = found[row["id"]]
+        inverse = sum(1 / len(run[c]) for run in values[:-1])
+        shares = 1 + 1 / baselines, 1 / len(values[-1][c]) + inverse / baselines**2
+        half, error, freedom = interval(of_runs, of_forks[c], shares, p)
+        estimate = differences[c] - shift
+        assert math.log(cell["ratio"]) == pytest.approx(estimate, abs=1e-9)
+        assert math.log(cell["lower"]) == pytest.approx(estimate - half, abs=1e-8)
+        assert math.log(cell["upper"]) == pytest.approx(estimate + half, abs=1e-8)
+        visible = max(math.log(1.05), half) + stats.t.ppf(0.8, freedom) * error
+        assert cell["detectable"] == pytest.approx(math.expm1(visible), rel=1e-7)
+    assert (comparison["shift"] is not None) == shared
+    if shared:
+        assert comparison["shift"]["ratio"] == pytest.approx(math.exp(shift), rel=1e-9)
 
 
 def test_the_confidence_is_shared_among_the_cells(tmp_path: Path) -> None:
@@ -96,37 +160,7 @@ def test_the_confidence_is_shared_among_the_cells(tmp_path: Path) -> None:
     assert comparison["cell_confidence"] == pytest.approx(1 - 0.05 / 5, abs=1e-12)
 
 
-def variances(runs: list[np.ndarray]) -> tuple[float, float]:
-    """Within and between runs of equal length, from scipy's F."""
-    within = float(np.mean([run.var(ddof=1) for run in runs]))
-    f = stats.f_oneway(*runs).statistic
-    return within, max(0.0, within * (f - 1) / len(runs[0]))
-
-
-def test_calibrate_gives_the_variances_of_a_one_way_analysis(tmp_path: Path) -> None:
-    lot = random.Random(5)
-    runs = [
-        [forks(6, 2e-3 * lot.lognormvariate(0, 0.05 * c), 0.02, 10 * r + c) for c in range(2)]
-        for r in range(6)
-    ]
-    files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
-    calibration = told("calibrate", "--from", *files, "--out", "-")
-    for c, cell in enumerate(calibration["cells"]):
-        within, between = variances([logs(run[c]) for run in runs])
-        assert cell["within_runs"] == pytest.approx(math.sqrt(within), rel=1e-9)
-        assert cell["between_runs"] == pytest.approx(math.sqrt(between), rel=1e-9, abs=1e-12)
-        p = 0.5 + 0.5 * (1 - 0.05 / len(calibration["cells"]))
-        for count, change in cell["visible"].items():
-            of_forks = math.pi / 3 * within / int(count)
-            half = math.hypot(
-                stats.norm.ppf(p) * math.sqrt(2 * of_forks), stats.t.ppf(p, 5) * math.sqrt(2 * between)
-            )
-            error = math.sqrt(2 * (of_forks + between))
-            seen = max(math.log(1.05), half) + stats.norm.ppf(0.8) * error
-            assert change == pytest.approx(math.expm1(seen), rel=1e-9)
-
-
-def test_sessions_that_differ_widen_what_two_runs_differ_by(tmp_path: Path) -> None:
+def test_calibrate_agrees_with_a_second_implementation_of_its_model(tmp_path: Path) -> None:
     lot = random.Random(8)
     lengths = [[6, 6, 6], [5, 6], [6, 4, 6, 6]]  # forks of the runs of each session
     sessions = []
@@ -143,68 +177,18 @@ def test_sessions_that_differ_widen_what_two_runs_differ_by(tmp_path: Path) -> N
     (cell,) = json.loads(place.read_text())["cells"]
     values = [[logs(run) for run in runs] for runs in sessions]
     every = [run for runs in values for run in runs]
-    within = sum(run.var() * len(run) for run in every) / sum(len(run) - 1 for run in every)
-    means = [[run.mean() for run in runs] for runs in values]
-    k, n = len(means), len(every)
-    of_sessions = np.var([np.mean(one) for one in means], ddof=1)
-    of_runs = sum(np.var(one) * len(one) for one in means) / (n - k)
-    rest = (1 - np.mean([1 / len(one) for one in means])) * of_runs
-    # of_sessions + rest is expected to be the variance of sessions, of runs, and of the mean of a run.
-    between = of_sessions + rest - within * np.mean([1 / len(run) for run in every])
-    degrees = (of_sessions + rest) ** 2 / (of_sessions**2 / (k - 1) + rest**2 / (n - k))
+    of_forks = within(every)
+    total, degrees = between([np.array([location(run) for run in runs]) for runs in values])
+    explained = OF_LOCATION * of_forks[0] * float(np.mean([1 / len(run) for run in every]))
+    of_runs = with_prior([(total, explained, degrees)], 1)
     assert (cell["sessions"], cell["runs"], cell["forks"]) == (3, 9, 4)
-    assert cell["within_runs"] == pytest.approx(math.sqrt(within), rel=1e-9)
-    assert between > 0
-    assert cell["between_runs"] == pytest.approx(math.sqrt(between), rel=1e-9)
-    assert cell["degrees"] == int(degrees)
-    comparison = told(
-        "compare", tmp_path / "0-0.json", tmp_path / "2-0.json", "--calibration", place, "--format", "json",
-        codes=(0, 3, 6),
-    )  # fmt: skip
-    estimate, lower, _, _ = hodges_lehmann(logs(sessions[0][0]), logs(sessions[2][0]), 0.95)
-    floor = stats.t.ppf(0.975, int(degrees)) * math.sqrt(2 * between)
-    expected = math.exp(estimate - math.hypot(estimate - lower, floor))
-    assert comparison["cells"][0]["lower"] == pytest.approx(expected, rel=1e-9)
-
-
-def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_path: Path) -> None:
-    lot = random.Random(6)
-    runs = [forks(8, 2e-3 * lot.lognormvariate(0, 0.1), 0.005, r) for r in range(6)]
-    files = [write(tmp_path / f"{r}.json", [run]) for r, run in enumerate(runs)]
-    (cell,) = told("calibrate", "--from", *files, "--out", "-")["cells"]
-    alarms, changes = 0, []
-    for one, other in itertools.combinations(runs, 2):
-        estimate, lower, upper, _ = hodges_lehmann(logs(one), logs(other), 0.95)
-        alarms += (lower > 0 and estimate >= math.log(1.05)) or (upper < 0 and estimate <= -math.log(1.05))
-        changes.append(abs(estimate))
-    q1, q3 = np.quantile(changes, [0.25, 0.75])
-    assert (cell["comparisons"], cell["alarms"]) == (15, alarms)
-    assert alarms > 0
-    assert cell["floor"] == pytest.approx(math.expm1(q3 + 3 * (q3 - q1)), rel=1e-9)
-
-
-def test_a_known_spread_between_runs_widens_the_interval(tmp_path: Path) -> None:
-    lot = random.Random(7)
-    runs = [[forks(6, 2e-3 * lot.lognormvariate(0, 0.04), 0.02, r)] for r in range(5)]
-    files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
-    calibrated = assay("calibrate", "--from", *files, "--out", tmp_path / "c.json")
-    assert calibrated.returncode == 0, calibrated.stderr
-    between = json.loads((tmp_path / "c.json").read_text())["cells"][0]["between_runs"]
-    assert between > 0
-    (cell,) = told(
-        "compare",
-        files[0],
-        files[1],
-        "--calibration",
-        tmp_path / "c.json",
-        "--format",
-        "json",
-        codes=(0, 3, 6),
-    )["cells"]
-    estimate, lower, upper, _ = hodges_lehmann(logs(runs[0][0]), logs(runs[1][0]), 0.95)
-    floor = stats.t.ppf(0.975, 4) * math.sqrt(2) * between
-    assert cell["lower"] == pytest.approx(math.exp(estimate - math.hypot(estimate - lower, floor)), rel=1e-9)
-    assert cell["upper"] == pytest.approx(math.exp(estimate + math.hypot(upper - estimate, floor)), rel=1e-9)
+    assert cell["within_runs"] == pytest.approx(math.sqrt(of_forks[0]), rel=1e-9)
+    assert cell["between_runs"] == pytest.approx(math.sqrt(of_runs[0]), rel=1e-7)
+    for number, change in cell["visible"].items():
+        n = int(number)
+        half, error, freedom = interval(of_runs, (of_forks[0], 6 * (n - 1)), (1.2, 1.2 / n), 0.975)
+        visible = max(math.log(1.05), half) + stats.t.ppf(0.8, freedom) * error
+        assert change == pytest.approx(math.expm1(visible), rel=1e-6)
 
 
 SHORT = (

@@ -130,12 +130,6 @@ double spread_of(const CellReport& cell) {
   return std::sqrt(squares / (n - 1));
 }
 
-double middle_of(const CellReport& cell) {
-  std::vector<double> times;
-  for (const Fork& fork : cell.forks) times.push_back(log_time(fork));
-  return median(times);
-}
-
 }  // namespace
 
 int Recording::rounds() const {
@@ -152,24 +146,6 @@ std::vector<double> Recording::spreads() const {
     found.push_back(median(of_sessions));
   }
   return found;
-}
-
-Recording scaled(const Recording& recording, double spread) {
-  Recording made = recording;
-  for (Session& session : made.sessions)
-    for (CellReport& cell : session.cells) {
-      const double factor = spread / spread_of(cell), middle = middle_of(cell);
-      for (Fork& fork : cell.forks) {
-        std::int64_t now = 0;
-        for (Block& block : fork.blocks) {
-          const double length = std::exp(middle + factor * (std::log(block_seconds(block)) - middle));
-          block.begin_ns = now;
-          now += std::llround(1e9 * length);
-          block.end_ns = now;
-        }
-      }
-    }
-  return made;
 }
 
 std::vector<Recording> read_noise(const std::filesystem::path& file) {

@@ -28,11 +28,6 @@ struct Recording {
   std::vector<double> spreads() const;
 };
 
-// The same shape, order and disturbances, with every deviation of ln(time) of a cell from its median over the
-// session made smaller or larger so that its spread in that session is `spread`: the noise of a calmer
-// machine of this kind. The differences between sessions are unchanged.
-Recording scaled(const Recording& recording, double spread);
-
 // Reads a file that scripts/lab/record-noise wrote. Throws JsonError.
 std::vector<Recording> read_noise(const std::filesystem::path& file);
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -19,7 +18,7 @@ namespace {
 Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
   Report report;
   report.run = nlohmann::json::object();
-  report.environment = nlohmann::json::object();
+  report.environment = {{"cpu", {{"model", "that of the recording"}, {"allowed", 1}}}};
   for (const CellReport& recorded : session.cells) {
     CellReport& cell = report.cells.emplace_back(recorded);
     const auto first = recorded.forks.begin() + static_cast<std::ptrdiff_t>(from);
@@ -43,12 +42,19 @@ int spare_rounds(const Report& report, int most) {
   return spare;
 }
 
-std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_t to, const Design& design) {
-  std::vector<Report> runs;
-  for (;;) {
+std::size_t rounds_in(const Session& session) { return session.cells.front().forks.size(); }
+
+// Adds the runs of a session.
+void add_runs(std::vector<Report>& runs, const Session& session, const Design& design) {
+  const std::size_t to = rounds_in(session);
+  if (to < 2 * static_cast<std::size_t>(design.forks)) {
+    runs.push_back(report_of(session, 0, to));
+    return;
+  }
+  for (std::size_t from = 0;;) {
     auto rounds = static_cast<std::size_t>(design.forks);
     for (;;) {
-      if (from + rounds > to) return runs;
+      if (from + rounds > to) return;
       Report run = report_of(session, from, rounds);
       const auto wanted = static_cast<std::size_t>(design.forks + spare_rounds(run, design.spare_rounds));
       if (rounds < wanted) {
@@ -62,8 +68,6 @@ std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_
   }
 }
 
-std::size_t rounds_in(const Session& session) { return session.cells.front().forks.size(); }
-
 double time_of(const Fork& fork) { return fork_time(fork).value().step_seconds; }
 
 void slow_down(Fork& fork, double effect) {
@@ -73,76 +77,41 @@ void slow_down(Fork& fork, double effect) {
   }
 }
 
-// P(Binomial(n, p) <= k).
-double binomial(int k, int n, double p) {
-  double term = std::pow(1 - p, n), sum = 0;
-  for (int i = 0; i <= k; ++i) {
-    sum += term;
-    term *= (n - i) / (i + 1.0) * p / (1 - p);
-  }
-  return sum;
-}
-
 }  // namespace
 
-std::vector<Split> splits(const Recording& recording, const Design& design) {
-  Split split;
-  if (recording.sessions.size() == 1) {
-    const Session& only = recording.sessions.front();
-    const std::size_t middle = rounds_in(only) / 2;
-    split.calibrating = {runs_of(only, 0, middle, design)};
-    split.judged = {runs_of(only, middle, rounds_in(only), design)};
-  } else {
-    const std::size_t half = recording.sessions.size() / 2;
-    for (std::size_t i = 0; i < recording.sessions.size(); ++i) {
-      const Session& session = recording.sessions[i];
-      (i < half ? split.calibrating : split.judged)
-          .push_back(runs_of(session, 0, rounds_in(session), design));
-    }
-  }
-  return {split, {split.judged, split.calibrating}};
+std::vector<Report> runs_of(const Recording& recording, const Design& design) {
+  std::vector<Report> runs;
+  for (const Session& session : recording.sessions) add_runs(runs, session, design);
+  return runs;
 }
 
-std::vector<TwoRuns> pairs(const Runs& runs) {
-  std::vector<const Report*> all;
-  for (const auto& session : runs)
-    for (const Report& run : session) all.push_back(&run);
-  std::vector<TwoRuns> found;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t j = i + 1; j < all.size(); ++j) found.push_back({*all[i], *all[j]});
+std::vector<Contest> contests(const std::vector<Report>& runs, int baselines) {
+  std::vector<Contest> found;
+  const auto count = static_cast<std::size_t>(baselines);
+  for (std::size_t i = 0; i + count < runs.size(); ++i) {
+    Contest& contest = found.emplace_back();
+    for (std::size_t b = 0; b < count; ++b) contest.bases.push_back(&runs[i + b]);
+    contest.current = &runs[i + count];
+  }
   return found;
 }
 
-Report slowed(const Report& run, double effect) {
+Report slowed(const Report& run, double effect, std::size_t cell) {
   Report made = run;
-  for (CellReport& cell : made.cells)
-    for (Fork& fork : cell.forks) slow_down(fork, effect);
+  for (std::size_t c = 0; c < made.cells.size(); ++c)
+    if (cell >= made.cells.size() || c == cell)
+      for (Fork& fork : made.cells[c].forks) slow_down(fork, effect);
   return made;
 }
 
-std::optional<Calibration> calibration_by(const Runs& runs, const Design& design) {
-  CalibrationSettings settings;
-  settings.threshold = design.threshold;
-  settings.confidence = design.confidence;
-  std::optional<Calibration> made;
-  for (const std::vector<Report>& session : runs) {
-    const std::span<const Report> first(session.data(),
-                                        std::min(session.size(), static_cast<std::size_t>(design.runs)));
-    if (made && !first.empty())
-      made = appended(*made, first, settings);
-    else if (first.size() > 1)
-      made = calibrate(first, settings);
-  }
-  return made;
-}
-
-Comparison compared(const Report& base, const Report& current, const Design& design,
-                    const std::optional<Calibration>& calibration) {
+Comparison compared(const Contest& contest, const Design& design, const std::vector<std::size_t>& cells) {
   CompareSettings settings;
   settings.threshold = design.threshold;
   settings.confidence = design.confidence;
-  if (calibration) settings.between_runs = calibration->between_runs();
-  return compare(base, current, settings);
+  settings.overlooked = {Overlooked::unchecked};
+  for (const std::size_t cell : cells)
+    settings.filter += (settings.filter.empty() ? "" : ",") + contest.current->cells[cell].id;
+  return compare(contest.bases, *contest.current, settings);
 }
 
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot) {
@@ -164,16 +133,6 @@ SequentialResult by_ab(const Session& session, const Design& design, double effe
     result.rounds.push_back(trial.rounds());
   }
   return result;
-}
-
-double upper_share(int events, int of, double confidence) {
-  if (events >= of) return 1;
-  double low = 0, high = 1;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = 0.5 * (low + high);
-    (binomial(events, of, middle) > 1 - confidence ? low : high) = middle;
-  }
-  return high;
 }
 
 }  // namespace assay::simulation

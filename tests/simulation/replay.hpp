@@ -1,8 +1,7 @@
-// Recorded forks replayed as the runs that a gate compares, by the program's own compare(), calibrate() and
-// Trial.
+// Recorded forks replayed as the runs that a gate compares, by the program's own compare() and Trial.
 #pragma once
 
-#include <optional>
+#include <cstddef>
 #include <vector>
 
 #include "harness/conductor/compare/calibration.hpp"
@@ -18,43 +17,31 @@ namespace assay::simulation {
 
 // The program's defaults.
 struct Design {
-  int forks = settings_of({}).forks;                // a side
+  int forks = settings_of({}).forks;                // of a run
   int spare_rounds = settings_of({}).spare_rounds;  // that replace disturbed ones
-  int runs = usual_runs;                            // of a session of `assay calibrate`
+  int baselines = usual_runs;
   double threshold = usual_threshold;
   double confidence = usual_confidence;  // of all cells together
 };
 
-// The runs of each session, in the order of time: `forks` consecutive rounds of all cells, and more if some
-// were disturbed. No two runs share a round.
-using Runs = std::vector<std::vector<Report>>;
+// The runs of a recording in the order of time: `forks` consecutive rounds of all cells, and more if some were disturbed.
+// A session with fewer than twice as many rounds is one run. No two runs share a round.
+std::vector<Report> runs_of(const Recording& recording, const Design& design);
 
-// A recording in two parts that share no round: whole sessions, or the halves of its only one. Rounds at the
-// end of a part that are not a whole run are in neither.
-struct Split {
-  Runs calibrating, judged;
+// Consecutive runs: `baselines` of them, and the one after them.
+struct Contest {
+  std::vector<const Report*> bases;
+  const Report* current = nullptr;
 };
-// In both directions: each part calibrates once, and is judged once.
-std::vector<Split> splits(const Recording& recording, const Design& design);
+// They point into `runs`.
+std::vector<Contest> contests(const std::vector<Report>& runs, int baselines);
+std::vector<Contest> contests(std::vector<Report>&& runs, int baselines) = delete;
 
-// Every two runs, the earlier one first. They point into `runs`.
-struct TwoRuns {
-  const Report& base;
-  const Report& current;
-};
-std::vector<TwoRuns> pairs(const Runs& runs);
-std::vector<TwoRuns> pairs(Runs&& runs) = delete;
+// The run with the times of one cell `effect` longer; of all cells if `cell` is not one of them.
+Report slowed(const Report& run, double effect, std::size_t cell = std::size_t(-1));
 
-// The run with all its times `effect` longer.
-Report slowed(const Report& run, double effect);
-
-// The result of `assay calibrate`, once per session with --append, for the first runs of the sessions;
-// nullopt if there are too few.
-std::optional<Calibration> calibration_by(const Runs& runs, const Design& design);
-
-// `assay compare` of two runs. Each cell that was recorded is judged once.
-Comparison compared(const Report& base, const Report& current, const Design& design,
-                    const std::optional<Calibration>& calibration = {});
+// `assay compare` of the cells with these indices; empty: of all cells. Each cell that was recorded is judged once.
+Comparison compared(const Contest& contest, const Design& design, const std::vector<std::size_t>& cells = {});
 
 // `assay ab` of all cells of a session: a round takes two consecutive forks of each cell, and at random the
 // first or the second is B's, which is `effect` slower. It begins at a random round that leaves room for all
@@ -64,9 +51,5 @@ struct SequentialResult {
   std::vector<int> rounds;  // of each
 };
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot);
-
-// Clopper & Pearson (1934): the largest share of recordings that is consistent with `events` in `of` at that
-// confidence; one-sided.
-double upper_share(int events, int of, double confidence);
 
 }  // namespace assay::simulation

@@ -16,6 +16,7 @@
 #include "harness/report/analysis.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/fork_time.hpp"
+#include "tests/simulation/made_runs.hpp"
 #include "tests/simulation/replay.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -30,8 +31,6 @@ const std::vector<Recording>& noise() {
   return all;
 }
 
-bool has_slower(const Comparison& comparison) { return comparison.count(Verdict::slower) > 0; }
-
 TEST(Simulation, has_noise_of_every_kind_that_was_recorded_on_purpose) {
   std::set<std::string> kinds;
   for (const Recording& recording : noise()) {
@@ -42,19 +41,62 @@ TEST(Simulation, has_noise_of_every_kind_that_was_recorded_on_purpose) {
     EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 
-TEST(Simulation, a_calibrated_gate_has_few_alarms) {
+// What the gate promises, with 2 % between forks, 1 % between runs and five baselines.
+class Promise : public ::testing::TestWithParam<int> {
+ protected:
+  static constexpr int comparisons = 200;
+  MadeDesign design_{.cells = GetParam()};
+};
+
+TEST_P(Promise, UnchangedCodeIsGreen) {
+  const Outcomes found = outcomes_of(design_, comparisons, 1);
+  EXPECT_GE(100 * found.green, 95 * comparisons);
+  EXPECT_LT(100 * found.slower, 5 * comparisons);
+}
+
+TEST_P(Promise, TenPercentInOneCellAreFound) {
+  design_.change = 0.10;
+  EXPECT_GE(100 * outcomes_of(design_, comparisons, 2).found, 80 * comparisons);
+}
+
+TEST_P(Promise, OneBaselineGivesFewAlarms) {
+  design_.baselines = 1;
+  EXPECT_LT(100 * outcomes_of(design_, comparisons, 3).slower, 5 * comparisons);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, Promise, ::testing::Values(1, 5, 12, 20, 50));
+
+TEST(Simulation, AShiftOfAllCellsIsNoRegressionOfEach) {
+  MadeDesign design{.cells = 12, .noise = {.common = 0.03}};
+  EXPECT_LT(100 * outcomes_of(design, 200, 4).slower, 5 * 200);
+  design.all = 0.20;
+  const Outcomes slower = outcomes_of(design, 200, 5);
+  EXPECT_GE(100 * slower.undecided, 90 * 200) << "it is not green either";
+}
+
+TEST(Simulation, HeavyTailsGiveFewAlarms) {
+  for (const int cells : {1, 12}) {
+    const MadeDesign design{.cells = cells, .noise = {.heavy = true}};
+    EXPECT_LT(100 * outcomes_of(design, 200, 6).slower, 5 * 200) << cells;
+  }
+}
+
+TEST(Simulation, TheQuietRecordingHasFewAlarmsAndShowsAChange) {
   const Design design;
-  int alarms = 0, all = 0;
-  for (const Recording& recording : noise())
-    for (const Split& split : splits(recording, design)) {
-      const auto calibration = calibration_by(split.calibrating, design);
-      ASSERT_TRUE(calibration) << recording.name;
-      for (const TwoRuns& two : pairs(split.judged)) {
-        ++all;
-        alarms += has_slower(compared(two.base, two.current, design, calibration));
-      }
+  for (const Recording& recording : noise()) {
+    if (recording.name != "quiet") continue;
+    const std::vector<Report> runs = runs_of(recording, design);
+    int alarms = 0, found = 0, all = 0;
+    for (const Contest& contest : contests(runs, design.baselines)) {
+      ++all;
+      alarms += compared(contest, design).count(Verdict::slower) > 0;
+      const Report slower = slowed(*contest.current, 0.30, 0);
+      found += compared({contest.bases, &slower}, design).count(Verdict::slower) > 0;
     }
-  EXPECT_LE(alarms, all / 50);
+    ASSERT_GE(all, 3) << recording.name;
+    EXPECT_LE(alarms, all / 10) << recording.name;
+    EXPECT_GE(2 * found, all) << recording.name;
+  }
 }
 
 TEST(Simulation, ab_cries_no_wolf_on_any_recording) {
@@ -68,28 +110,6 @@ TEST(Simulation, ab_cries_no_wolf_on_any_recording) {
       }
   }
   EXPECT_LE(alarms, all / 1000) << "fewer than one comparison of 20 cells in fifty";
-}
-
-TEST(Simulation, a_large_change_is_found_where_forks_are_steady) {
-  Design design;
-  design.forks = 12;
-  Design finer = design;
-  finer.threshold = 0.02;
-  for (const Recording& recorded : noise()) {
-    if (recorded.kind != "quiet") continue;
-    const Recording recording = scaled(recorded, 0.02);
-    for (const double spread : recording.spreads()) EXPECT_NEAR(spread, 0.02, 1e-4);
-    int ten = 0, five = 0, cells = 0;
-    for (const Split& split : splits(recording, design))
-      for (const TwoRuns& two : pairs(split.judged)) {
-        cells += static_cast<int>(recording.cells());
-        ten += compared(two.base, slowed(two.current, 0.10), design).count(Verdict::slower);
-        five += compared(two.base, slowed(two.current, 0.05), finer).count(Verdict::slower);
-      }
-    EXPECT_GE(cells, 40) << recording.name;
-    EXPECT_GE(100 * ten, 95 * cells) << recording.name;
-    EXPECT_GE(100 * five, 80 * cells) << recording.name;
-  }
 }
 
 // Times by session, round and cell, in seconds. Cells differ in the backend: they are one group.
@@ -128,61 +148,56 @@ double numbered(int session, int round, int cell) {
 }
 
 // Nanoseconds of every fork, which numbered() makes unique.
-std::multiset<std::int64_t> forks_in(const Runs& runs) {
+std::multiset<std::int64_t> forks_in(const std::vector<Report>& runs) {
   std::multiset<std::int64_t> found;
-  for (const auto& session : runs)
-    for (const Report& run : session)
-      for (const CellReport& cell : run.cells)
-        for (const Fork& fork : cell.forks) found.insert(fork.blocks.front().end_ns);
+  for (const Report& run : runs)
+    for (const CellReport& cell : run.cells)
+      for (const Fork& fork : cell.forks) found.insert(fork.blocks.front().end_ns);
   return found;
 }
 
 TEST(Replay, IsMadeAsTheProgramMeasures) {
   const Design design;
-  EXPECT_EQ(design.forks, 6) << "the tables of docs/explanation/statistics.md are to be made again";
-  EXPECT_EQ(design.runs, 5);
+  EXPECT_EQ(design.forks, 6) << "the tables of docs/measurements/gate.md are to be made again";
+  EXPECT_EQ(design.baselines, 5);
   EXPECT_EQ(design.confidence, 0.95);
   EXPECT_EQ(design.threshold, 0.05);
 }
 
-TEST(Replay, NeverCalibratesOnWhatItJudges) {
+TEST(Replay, UsesEachForkInOneRun) {
   for (const int sessions : {1, 2, 5}) {
-    const Recording recording = made(sessions, 31, 3, numbered);
-    const auto both = splits(recording, {});
-    ASSERT_EQ(both.size(), 2U);
-    for (const Split& split : both) {
-      const auto calibrating = forks_in(split.calibrating), judged = forks_in(split.judged);
-      ASSERT_FALSE(calibrating.empty() || judged.empty());
-      for (const std::int64_t fork : judged) {
-        EXPECT_EQ(judged.count(fork), 1U) << "no fork is in two runs";
-        EXPECT_FALSE(calibrating.contains(fork));
-      }
-    }
-    EXPECT_EQ(forks_in(both[0].calibrating), forks_in(both[1].judged));
-    const auto sessions_judged = both[0].judged.size() + both[0].calibrating.size();
-    EXPECT_EQ(sessions_judged, sessions == 1 ? 2U : static_cast<std::size_t>(sessions));
+    const auto runs = runs_of(made(sessions, 31, 3, numbered), {});
+    EXPECT_EQ(runs.size(), 5U * static_cast<std::size_t>(sessions));
+    const auto forks = forks_in(runs);
+    for (const std::int64_t fork : forks) EXPECT_EQ(forks.count(fork), 1U);
   }
+  EXPECT_EQ(runs_of(made(8, 7, 3, numbered), {}).size(), 8U) << "a short session is one run";
 }
 
-TEST(Replay, JudgesEachRecordedCellOnce) {
-  const Recording recording = made(1, 24, 7, numbered);
-  const std::vector<Split> both = splits(recording, {});
-  const auto two = pairs(both.front().judged);
-  ASSERT_EQ(two.size(), 1U) << "two runs of six rounds are in twelve";
-  const Comparison comparison = compared(two[0].base, two[0].current, {});
-  EXPECT_EQ(comparison.judged, 7);
-  EXPECT_EQ(comparison.cells.size(), 7U);
-  EXPECT_DOUBLE_EQ(comparison.cell_confidence, 1 - 0.05 / 7);
-  for (const Recording& one : noise())
-    for (const Split& split : splits(one, {}))
-      for (const TwoRuns& runs : pairs(split.judged))
-        ASSERT_EQ(compared(runs.base, runs.current, {}).judged, static_cast<int>(one.cells())) << one.name;
+TEST(Replay, ComparesARunWithThoseBeforeIt) {
+  const auto runs = runs_of(made(8, 6, 7, numbered), {});
+  const auto found = contests(runs, 5);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[1].bases.front(), &runs[1]);
+  EXPECT_EQ(found[1].current, &runs[6]);
+  const Comparison all = compared(found[0], {});
+  EXPECT_EQ(all.judged, 7);
+  EXPECT_EQ(all.baselines, 5);
+  EXPECT_DOUBLE_EQ(all.cell_confidence, 1 - 0.05 / 7);
+  EXPECT_EQ(compared(found[0], {}, {2}).judged, 1);
+}
+
+TEST(Replay, SlowsOneCellOrAll) {
+  const auto runs = runs_of(made(2, 6, 3, [](int, int round, int) { return 1e-3 + 1e-6 * round; }), {});
+  const Report one = slowed(runs[1], 0.5, 1), all = slowed(runs[1], 0.5);
+  EXPECT_EQ(compared({{&runs[0]}, &one}, {}).count(Verdict::slower), 1);
+  EXPECT_EQ(compared({{&runs[0]}, &all}, {}).count(Verdict::slower), 3);
 }
 
 TEST(Replay, LeavesOutDisturbedRoundsAndMeasuresSpareOnes) {
   Recording recording = made(1, 40, 2, numbered);
   recording.sessions[0].cells[0].forks[3].flags = {quality_flag::disturbed};
-  const auto runs = splits(recording, {}).front().calibrating.front();
+  const auto runs = runs_of(recording, {});
   const CellReport& other = runs.at(0).cells[1];
   EXPECT_EQ(other.forks.size(), 7U) << "a spare round";
   EXPECT_EQ(counted_forks(other).size(), 7U) << "another cell was disturbed";
@@ -244,37 +259,15 @@ TEST(Replay, DecidesNothingByAFlaggedSide) {
   Recording recording = made(1, 48, 1, numbered);
   for (Fork& fork : recording.sessions[0].cells[0].forks)
     if (fork.round < 8) fork.flags = {quality_flag::disturbed};
-  const auto runs = splits(recording, {}).front().calibrating.front();
+  const auto runs = runs_of(recording, {});
   EXPECT_THAT(runs.at(0).cells[0].flags, ElementsAre("disturbed"));
-  const Comparison comparison = compared(runs.at(0), slowed(runs.at(1), 1), {});
+  const Report one = slowed(runs.at(1), 1), two = slowed(runs.at(2), 1);
+  const Comparison comparison = compared({{&runs[0]}, &one}, {});
   EXPECT_EQ(comparison.count(Verdict::inconclusive), 1);
   EXPECT_THAT(comparison.cells[0].reason, HasSubstr("flag disturbed"));
-  EXPECT_EQ(compared(runs.at(1), slowed(runs.at(2), 1), {}).count(Verdict::slower), 1);
-}
-
-TEST(Replay, ACalibrationOfSeveralSessionsKnowsWhatTheyDifferBy) {
-  constexpr int sessions = 32;
-  Philox lot(3, "sessions");
-  std::vector<double> factors;
-  for (int session = 0; session < sessions; ++session) factors.push_back(std::exp(0.05 * lot.normal()));
-  const Recording recording = made(sessions, 12, 1, [&](int session, int, int) {
-    return 1e-3 * factors[static_cast<std::size_t>(session)] * std::exp(0.005 * lot.normal());
-  });
-  int plain = 0, calibrated = 0, all = 0;
-  for (const Split& split : splits(recording, {})) {
-    const auto calibration = calibration_by(split.calibrating, {});
-    ASSERT_TRUE(calibration);
-    EXPECT_EQ(calibration->sessions.size(), 16U);
-    EXPECT_NEAR(calibration->cells[0].between_runs, 0.05, 0.02);
-    for (const TwoRuns& two : pairs(split.judged)) {
-      ++all;
-      plain += has_slower(compared(two.base, two.current, {}));
-      calibrated += has_slower(compared(two.base, two.current, {}, calibration));
-    }
-  }
-  EXPECT_EQ(all, 2 * 32 * 31 / 2);
-  EXPECT_GT(plain, all / 10);
-  EXPECT_LE(calibrated, all / 40) << "half of 5 %, for the other half would be faster";
+  EXPECT_EQ(compared({{&runs[1]}, &two}, {}).count(Verdict::slower), 1);
+  EXPECT_EQ(compared({{&runs[0], &runs[1]}, &two}, {}).cells[0].baselines, 1)
+      << "the flagged one is left out";
 }
 
 TEST(Replay, AbEndsWithTheSession) {
@@ -286,12 +279,6 @@ TEST(Replay, AbEndsWithTheSession) {
   const SequentialResult found = by_ab(steady.sessions[0], {}, 0.10, lot);
   EXPECT_EQ(found.cells[0].verdict, Verdict::slower);
   EXPECT_LT(found.rounds[0], 100);
-}
-
-TEST(Replay, BoundsAShareAsClopperAndPearsonDo) {
-  EXPECT_NEAR(upper_share(0, 6, 0.95), 1 - std::pow(0.05, 1.0 / 6), 1e-9);
-  EXPECT_NEAR(upper_share(1, 6, 0.95), 0.5818034, 1e-6);
-  EXPECT_EQ(upper_share(6, 6, 0.95), 1);
 }
 
 nlohmann::json cell_json(const char* backend, int forks) {

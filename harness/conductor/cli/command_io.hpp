@@ -40,13 +40,16 @@ enum class Contradictions { rejected, shown };
 // are shown.
 Report load_report(const std::string& file, Contradictions contradictions = Contradictions::rejected);
 
-struct TwoReports {
-  std::optional<Report> base;  // nullopt: the folder of baselines has none of this machine, see `why`
+struct ReportsToCompare {
+  std::vector<Report>
+      bases;  // the newest last; empty: the folder of baselines has none of this machine, see `why`
   Report current;
   std::string why;
 };
-// Reads both, on two threads if both are files. If `base` is a folder of baselines, takes the file named
-// after the machine of `current`.
-TwoReports load_two(const std::string& base, const std::string& current);
+inline constexpr std::size_t max_baselines_of_folder = 10;
+// Reads the baselines and the new report. Of a folder of baselines it takes those of the machine of `current`: the file
+// named after it (its fingerprint), and all reports in the subfolder of that name, the newest max_baselines_of_folder of
+// them.
+ReportsToCompare load_reports_to_compare(const std::vector<std::string>& bases, const std::string& current);
 
 }  // namespace assay::cli

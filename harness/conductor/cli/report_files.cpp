@@ -1,7 +1,8 @@
 #include "harness/conductor/cli/command_io.hpp"
 
+#include <algorithm>
 #include <filesystem>
-#include <future>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -16,26 +17,51 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TwoReports from_folder(const fs::path& folder, const std::string& current) {
-  TwoReports two;
-  two.current = load_report(current);
-  const auto fingerprint = shared_fingerprint(two.current);
-  if (!fingerprint) {
-    two.why = fmt::format("{}: {}, so no baseline in {} can match it", current,
-                          two.current.environments.size() > 1 ? "ran on unlike machines"
-                                                              : "does not say on which processor it ran",
-                          folder.string());
-    return two;
-  }
-  const fs::path file = folder / (*fingerprint + ".json");
+std::string start_of(const Report& report) {
+  const auto start = field_at(report.run, "/start");
+  return start.is_string() ? start.get<std::string>() : std::string();
+}
+
+bool is_report(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".json") || name.ends_with(".json.gz");
+}
+
+std::vector<std::string> baselines_in(const fs::path& folder, const std::string& fingerprint) {
+  std::vector<std::string> files;
   std::error_code ignored;
-  if (fs::exists(file, ignored))
-    two.base = load_report(file.string());
-  else
-    two.why =
-        fmt::format("no baseline of this machine ({}): {} does not exist; make it with: assay run … --out {}",
-                    machine_text(two.current.environment), file.string(), file.string());
-  return two;
+  for (const char* ending : {".json", ".json.gz"})
+    if (const fs::path file = folder / (fingerprint + ending); fs::exists(file, ignored))
+      files.push_back(file);
+  if (fs::is_directory(folder / fingerprint, ignored))
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / fingerprint))
+      if (entry.is_regular_file() && is_report(entry.path())) files.push_back(entry.path());
+  return files;
+}
+
+void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const std::string& current) {
+  const auto fingerprint = shared_fingerprint(reports.current);
+  if (!fingerprint) {
+    reports.why =
+        fmt::format("{}: {}, so no baseline in {} can match it", current,
+                    reports.current.environments.size() > 1 ? "ran on unlike machines"
+                                                            : "does not say on which processor it ran",
+                    folder.string());
+    return;
+  }
+  std::vector<Report> found;
+  for (const std::string& file : baselines_in(folder, *fingerprint)) found.push_back(load_report(file));
+  if (found.empty()) {
+    const fs::path place = folder / *fingerprint;
+    reports.why =
+        fmt::format("no baseline of this machine ({}): {} has no report; make one with: assay run … --out {}",
+                    machine_text(reports.current.environment), place.string(), (place / "1.json").string());
+    return;
+  }
+  std::ranges::stable_sort(found, {}, start_of);
+  if (found.size() > max_baselines_of_folder)
+    found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(max_baselines_of_folder));
+  for (Report& report : found) reports.bases.push_back(std::move(report));
 }
 
 }  // namespace
@@ -53,14 +79,18 @@ Report load_report(const std::string& file, Contradictions contradictions) {
   return report;
 }
 
-TwoReports load_two(const std::string& base, const std::string& current) {
-  std::error_code ignored;
-  if (fs::is_directory(base, ignored)) return from_folder(base, current);
-  TwoReports two;
-  auto other = std::async(std::launch::async, [&] { return load_report(current); });
-  two.base = load_report(base);
-  two.current = other.get();
-  return two;
+ReportsToCompare load_reports_to_compare(const std::vector<std::string>& bases, const std::string& current) {
+  ReportsToCompare reports;
+  reports.current = load_report(current);
+  for (const std::string& base : bases) {
+    std::error_code ignored;
+    if (fs::is_directory(base, ignored))
+      add_from_folder(reports, base, current);
+    else
+      reports.bases.push_back(load_report(base));
+  }
+  std::ranges::stable_sort(reports.bases, {}, start_of);
+  return reports;
 }
 
 }  // namespace assay::cli

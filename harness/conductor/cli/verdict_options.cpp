@@ -43,7 +43,6 @@ BreakageSettings VerdictOptions::breakage() const {
   BreakageSettings settings;
   settings.memory_threshold = share_of(memory_threshold_, "--memory-threshold", 100);
   settings.accuracy_threshold = share_of(accuracy_threshold_, "--accuracy-threshold", 1);
-  settings.confidence = confidence();
   return settings;
 }
 

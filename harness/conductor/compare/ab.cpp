@@ -143,7 +143,7 @@ class AbRun {
     if (!a_first) a_.time({one.pair.a, rounds_});
     done_ += 2;
     const auto a = value_of(row_a(one), one.metric), b = value_of(row_b(one), one.metric);
-    if (a && b && *a > 0 && *b > 0) {
+    if (a && b) {
       one.a.push_back(*a);
       one.b.push_back(*b);
       one.trial.add(*a, *b);
@@ -187,6 +187,9 @@ class AbRun {
     comparison.threshold = settings_.threshold;
     comparison.confidence = settings_.confidence;
     comparison.cell_confidence = plan_.confidence;
+    int accuracies = 0;
+    for (const Contest& one : contests_)
+      accuracies += accuracies_of(outcome.a.cells[one.pair.a], outcome.b.cells[one.pair.b]);
     for (const Contest& one : contests_) {
       CellReport a = outcome.a.cells[one.pair.a];
       const CellReport& b = outcome.b.cells[one.pair.b];
@@ -194,6 +197,7 @@ class AbRun {
       if (a.status == Status::interrupted && a.forks.empty() && has_failed(b) && !stopped())
         a.status = Status::ok;
       BreakageSettings breakage = settings_.breakage;
+      breakage.accuracy_error /= std::max(1, accuracies);
       // Different backends or batches may use different amounts of memory, so do not judge it.
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
       CellVerdict cell = judge_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });

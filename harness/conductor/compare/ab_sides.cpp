@@ -12,14 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* interpreter_key = "interpreter";
+
 void set_on_side(AbSide& side, const std::string& key, const std::string& value, const std::string& where) {
   if (key == "build") {
     side.build = value;
     return;
   }
   const Option* option = find_option(key);
-  if (!option || option->scope == OptionScope::run) {
-    std::vector<std::string> known{"build"};
+  if (!option || (option->scope == OptionScope::run && key != interpreter_key)) {
+    std::vector<std::string> known{"build", interpreter_key};
     for (const Option& one : options())
       if (one.scope != OptionScope::run) known.emplace_back(one.name);
     throw ConfigError(fmt::format("{}: the sides must not differ in '{}'{}", where, key,

@@ -18,9 +18,9 @@ struct AbSide {
   std::filesystem::path build;  // the build with the backends to use; empty: this program's own
 };
 
-// "backend=onednn,mode=graph", "build=../base/build/release", "threads=1"; "" leaves the config unchanged.
-// The names are axes and settings of a cell, one value each, and `build`: a build folder, or the prefix of an
-// installation. Throws ConfigError prefixed with `where` ("--a").
+// "backend=onednn,mode=graph", "build=../base/build/release", "interpreter=torch=/opt/torch-2.9/bin/python", "threads=1";
+// "" leaves the config unchanged. The names are axes and settings of a cell, one value each; `build`: a build folder, or
+// the prefix of an installation; and `interpreter`: the Python of a framework, for another version of it. Throws ConfigError prefixed with `where` ("--a").
 AbSide parse_side(const std::string& text, const std::string& where);
 
 // The folders with the backends of a build. Throws ConfigError if it has none.

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/scatter.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/paths.hpp"
@@ -22,63 +21,23 @@ namespace {
 
 constexpr std::array thresholds{0.01, 0.02, 0.03, 0.05, 0.07, 0.10, 0.15, 0.20, 0.30, 0.50};
 constexpr int usual_forks = 12;
-constexpr double power = 0.8;
 constexpr double share_of_cells = 0.9;
 
-// The change that 80 % of comparisons with `forks` forks per side report at that threshold: the estimate must
-// reach the threshold, and its interval must exclude 1.
-double visible_change(double within, const RunSpread& between, int forks, double threshold,
-                      double confidence) {
-  const double of_forks = std::numbers::pi / 3 * within * within / forks;
-  const double error = std::sqrt(2 * (of_forks + between.deviation * between.deviation));
-  const double half = std::hypot(normal_quantile(0.5 + 0.5 * confidence) * std::sqrt(2 * of_forks),
-                                 run_half_width(between, confidence));
-  return std::expm1(std::max(std::log1p(threshold), half) + normal_quantile(power) * error);
+// The change that 80 % of trials of `assay ab` with so many rounds report at that threshold: the estimate must reach the
+// threshold, and its interval must exclude 1. A difference within a round has the variance of two forks.
+double visible_in_rounds(double within, int rounds, double threshold, double confidence) {
+  const double error = std::sqrt(2 * std::numbers::pi / 3 * within * within / rounds);
+  const double half = normal_quantile(0.5 + 0.5 * confidence) * error;
+  return std::expm1(std::max(std::log1p(threshold), half) + normal_quantile(detection_power) * error);
 }
 
 double twice(double threshold) { return 2 * threshold; }
 
-// The minimum number of forks per side that detect twice the threshold. More forks detect smaller changes.
-std::optional<int> forks_to_see(double within, const RunSpread& between, double threshold, double confidence,
-                                int min_forks) {
-  const auto seen = [&](int forks) {
-    return visible_change(within, between, forks, threshold, confidence) <= twice(threshold);
-  };
-  int low = min_forks, high = 1000;
-  if (!seen(high)) return std::nullopt;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (seen(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return high;
+double visible_change(const Spread& spread, int forks, double threshold, double confidence) {
+  return std::expm1(spread.detectable(usual_runs, forks, std::log1p(threshold), confidence));
 }
 
-RunSpread spread_between(const CellNoise& cell) { return {cell.between_runs, cell.degrees}; }
-
-// Compares every two runs as if they were a baseline and a new report.
-void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs, double threshold,
-                  double confidence) {
-  std::vector<double> changes;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    for (std::size_t j = i + 1; j < runs.size(); ++j) {
-      JudgeSettings judge;
-      judge.threshold = threshold;
-      judge.confidence = confidence;
-      const CellVerdict verdict = judge_times(runs[i], runs[j], judge);
-      ++cell.comparisons;
-      cell.alarms += verdict.verdict == Verdict::slower || verdict.verdict == Verdict::faster;
-      changes.push_back(std::abs(std::log(*verdict.ratio)));
-    }
-  // The quartiles of few comparisons are unreliable.
-  const double q1 = quantile(changes, 0.25), q3 = quantile(changes, 0.75);
-  const double max_change = *std::max_element(changes.begin(), changes.end());
-  cell.floor = std::expm1(changes.size() >= 10 ? q3 + 3 * (q3 - q1) : 2 * max_change);
-}
-
-void suggest(Calibration& calibration, double confidence) {
+void suggest(Calibration& calibration, const std::vector<Spread>& spreads, double confidence) {
   const auto enough = [&](std::size_t count) {
     return static_cast<double>(count) >= share_of_cells * static_cast<double>(calibration.cells.size());
   };
@@ -88,13 +47,10 @@ void suggest(Calibration& calibration, double confidence) {
   std::sort(wanted.begin(), wanted.end());
   for (std::size_t i = 0; i < wanted.size() && !calibration.forks; ++i)
     if (enough(i + 1)) calibration.forks = wanted[i];
-  const int forks = std::max(usual_forks, min_forks_for(confidence));
   for (const double threshold : thresholds) {
-    const auto seen =
-        std::count_if(calibration.cells.begin(), calibration.cells.end(), [&](const auto& cell) {
-          return visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence) <=
-                 twice(threshold);
-        });
+    const auto seen = std::count_if(spreads.begin(), spreads.end(), [&](const Spread& spread) {
+      return visible_change(spread, usual_forks, threshold, confidence) <= twice(threshold);
+    });
     if (!enough(static_cast<std::size_t>(seen))) continue;
     calibration.suggested_threshold = threshold;
     return;
@@ -123,69 +79,50 @@ std::vector<Gathered> gather(const std::vector<CalibrationSession>& sessions) {
   return found;
 }
 
-CellNoise cell_noise(Gathered gathered, double threshold, double confidence) {
+CellNoise cell_noise(const Gathered& gathered, const Spread& spread, double threshold, double confidence) {
   CellNoise cell;
-  cell.id = std::move(gathered.id);
-  cell.metric = std::move(gathered.metric);
+  cell.id = gathered.id;
+  cell.metric = gathered.metric;
   cell.sessions = static_cast<int>(gathered.sessions.size());
-  std::vector<std::vector<double>> all;
-  for (auto& runs : gathered.sessions)
-    for (std::vector<double>& run : runs) {
-      all.push_back(run);
-      for (double& value : run) value = std::log(value);
+  std::size_t forks = gathered.sessions.front().front().size();
+  for (const auto& runs : gathered.sessions)
+    for (const std::vector<double>& run : runs) {
+      ++cell.runs;
+      forks = std::min(forks, run.size());
     }
-  cell.runs = static_cast<int>(all.size());
-  const auto smallest = std::min_element(
-      all.begin(), all.end(), [](const auto& one, const auto& other) { return one.size() < other.size(); });
-  cell.forks = static_cast<int>(smallest->size());
-  const Scatter scatter = scatter_of(gathered.sessions);
-  cell.within_runs = scatter.within;
-  cell.between_runs = scatter.between;
-  cell.degrees = scatter.degrees;
-  compare_runs(cell, all, threshold, confidence);
-  for (int forks = std::max(2, min_forks_for(confidence)); forks <= 64; forks *= 2)
-    cell.visible[forks] =
-        visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence);
-  cell.forks_wanted =
-      forks_to_see(cell.within_runs, spread_between(cell), threshold, confidence, min_forks_for(confidence));
+  cell.forks = static_cast<int>(forks);
+  cell.within_runs = std::sqrt(spread.of_forks);
+  cell.between_runs = std::sqrt(spread.of_runs);
+  for (int count = 2; count <= 64; count *= 2)
+    cell.visible[count] = visible_change(spread, count, threshold, confidence);
+  // More forks also leave fewer degrees of freedom, so one after another is tried.
+  for (int count = 2; count <= 1000 && !cell.forks_wanted; count += std::max(1, count / 16))
+    if (visible_change(spread, count, threshold, confidence) <= twice(threshold)) cell.forks_wanted = count;
   return cell;
+}
+
+CellSessions logarithms_of(const Gathered& gathered) {
+  CellSessions found;
+  found.sessions = gathered.sessions;
+  for (auto& runs : found.sessions)
+    for (RunValues& run : runs)
+      for (double& value : run) value = std::log(value);
+  return found;
+}
+
+std::vector<MetricHistory> histories_of(const std::vector<Gathered>& gathered) {
+  std::vector<MetricHistory> found;
+  for (const Gathered& one : gathered) {
+    auto history = std::ranges::find(found, one.metric, &MetricHistory::metric);
+    if (history == found.end()) history = found.insert(found.end(), {one.metric, {}});
+    history->cells.push_back(logarithms_of(one));
+  }
+  return found;
 }
 
 }  // namespace
 
-std::int64_t Calibration::comparisons() const {
-  std::int64_t sum = 0;
-  for (const CellNoise& cell : cells) sum += cell.comparisons;
-  return sum;
-}
-
-std::int64_t Calibration::alarms() const {
-  std::int64_t sum = 0;
-  for (const CellNoise& cell : cells) sum += cell.alarms;
-  return sum;
-}
-
-std::map<std::string, RunSpreads, std::less<>> Calibration::between_runs() const {
-  struct Together {
-    double squares = 0;
-    int cells = 0, degrees = 0;
-  };
-  std::map<std::string, Together> together;
-  for (const CellNoise& cell : cells) {
-    Together& of_metric = together[cell.metric];
-    of_metric.squares += cell.between_runs * cell.between_runs;
-    of_metric.degrees = of_metric.cells++ == 0 ? cell.degrees : std::min(of_metric.degrees, cell.degrees);
-  }
-  std::map<std::string, RunSpreads, std::less<>> found;
-  for (const auto& [metric, all] : together)
-    found[metric][""] = {std::sqrt(all.squares / all.cells), all.degrees};
-  // With few runs the estimate of a single cell is rough, and often 0 by chance.
-  for (const CellNoise& cell : cells) {
-    RunSpreads& spreads = found[cell.metric];
-    spreads[cell.id] = {std::max(cell.between_runs, spreads[""].deviation), cell.degrees};
-  }
-  return found;
-}
+std::vector<MetricHistory> Calibration::histories() const { return histories_of(gather(sessions)); }
 
 std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, double at_threshold,
                                            double sure, const std::string& asked) const {
@@ -198,7 +135,19 @@ std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, 
   }
   if (all.empty()) return std::nullopt;
   const double spread = known.empty() ? median(all) : *std::max_element(known.begin(), known.end());
-  return forks_to_see(spread, {}, at_threshold, sure, min_rounds_for(sure));
+  int low = min_rounds_for(sure), high = 1000;
+  const auto finds = [&](int rounds) {
+    return visible_in_rounds(spread, rounds, at_threshold, sure) <= twice(at_threshold);
+  };
+  if (!finds(high)) return std::nullopt;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (finds(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return high;
 }
 
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
@@ -217,9 +166,18 @@ Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string
   std::set<std::string_view> ids;
   for (const Gathered& one : found) ids.insert(one.id);
   const double confidence = 1 - (1 - settings.confidence) / static_cast<double>(ids.size());
-  for (Gathered& one : found)
-    calibration.cells.push_back(cell_noise(std::move(one), settings.threshold, confidence));
-  suggest(calibration, confidence);
+  std::map<std::string, std::vector<std::optional<Spread>>, std::less<>> spreads;
+  for (const MetricHistory& history : histories_of(found))
+    spreads[history.metric] = spreads_of(
+        history.cells, {.prior_deviation = prior_run_deviation, .prior_degrees = prior_run_degrees});
+  std::map<std::string, std::size_t, std::less<>> next;
+  std::vector<Spread> all;
+  for (const Gathered& one : found) {
+    // Every run has two forks or more.
+    all.push_back(spreads.at(one.metric)[next[one.metric]++].value());
+    calibration.cells.push_back(cell_noise(one, all.back(), settings.threshold, confidence));
+  }
+  suggest(calibration, all, confidence);
   return calibration;
 }
 

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/report/report.hpp"
@@ -21,17 +22,14 @@ namespace assay {
 struct CellNoise {
   std::string id, metric;
   int sessions = 0;
-  int runs = 0;             // of all sessions
-  int forks = 0;            // minimum over the runs
-  double within_runs = 0;   // standard deviation of ln(time) between forks of a run
-  double between_runs = 0;  // standard deviation of the runs' true means; 0 if the forks explain all of it
-  int degrees = 0;          // degrees of freedom of `between_runs`
-  double floor = 0;         // the largest ratio - 1 that is expected between two runs of one build
-  int comparisons = 0;      // of two runs each
-  int alarms = 0;           // comparisons with the verdict slower or faster at the calibration's threshold
-  // The change that 80 % of comparisons report, by the number of forks per side: 2, 4, 8, ...
+  int runs = 0;            // of all sessions
+  int forks = 0;           // minimum over the runs
+  double within_runs = 0;  // standard deviation of ln(time) between forks of a run
+  double between_runs =
+      0;  // the same between runs of a cell, of all cells with the metric together (run_model.hpp)
+  // The change that 80 % of comparisons with usual_runs baselines report, by the number of forks per run: 2, 4, 8, ...
   std::map<int, double> visible;
-  std::optional<int> forks_wanted;  // per side, to report twice the threshold in 80 % of comparisons
+  std::optional<int> forks_wanted;  // per run, to report twice the threshold in 80 % of such comparisons
 };
 
 // The measurements of one cell in one session.
@@ -49,10 +47,7 @@ struct CalibrationSession {
   std::vector<CellRuns> cells;
 };
 
-// By cell id; "" is for all other cells.
-using RunSpreads = std::map<std::string, RunSpread, std::less<>>;
-
-inline constexpr int usual_runs = 5;  // per session
+inline constexpr int usual_runs = 5;  // per session; also the baselines of a planned comparison
 
 struct CalibrationSettings {
   double threshold = usual_threshold;
@@ -66,24 +61,21 @@ struct Calibration {
   double threshold = 0, confidence = 0;
   std::vector<CalibrationSession> sessions;  // in the order in which they were added; not empty
   std::vector<CellNoise> cells;              // results over all sessions, in the order of the reports
-  // Suggestions from all cells: the forks per side that detect twice the threshold in nine of ten cells, and
+  // Suggestions from all cells: the forks per run that detect twice the threshold in nine of ten cells, and
   // the smallest threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % with which 12 forks detect twice as much
   // in nine of ten cells. A change that equals the threshold is reported half of the time, with any number of
   // forks.
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
-  std::int64_t comparisons() const;
-  std::int64_t alarms() const;
   // The rounds of `assay ab` that detect twice the threshold, with a power of 80 %, in the noisiest of these
   // cells (in the median of all cells if none of them was calibrated), with the confidence `sure` for each
   // interval; nullopt if 1000 rounds are not enough. An empty metric means the first calibrated metric of
   // each cell.
   std::optional<int> rounds_for(const std::vector<std::string>& ids, double threshold, double sure,
                                 const std::string& metric = {}) const;
-  // By metric. For each cell the larger of its own spread and the spread of all cells together (root mean
-  // square); the latter is also under "" for cells that were not calibrated.
-  std::map<std::string, RunSpreads, std::less<>> between_runs() const;
+  // The runs of all sessions in logarithms, one entry for each metric: more history for `compare`.
+  std::vector<MetricHistory> histories() const;
 };
 
 // Calibrates from reports with the same cells, made one after another by one build on one machine, with the
@@ -102,7 +94,7 @@ void require_same_experiment(const Calibration& calibration, const Report& repor
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
                            std::string machine, const CalibrationSettings& settings);
 
-// {"schema": "assay-calibration/2", ...}. Reading throws JsonError.
+// {"schema": "assay-calibration/3", ...}. Reading throws JsonError.
 nlohmann::json to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string text, std::string_view where);
 Calibration read_calibration(const std::filesystem::path& file);

@@ -16,13 +16,11 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view schema = "assay-calibration/2";
+constexpr std::string_view schema = "assay-calibration/3";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double max_stored_forks = 1e6;
 constexpr double max_spread = 10;  // of logarithms
 constexpr double max_pairs = 2.5e8;
-constexpr double max_runs = 10'000;
-constexpr double max_comparisons = max_runs * max_runs;
 
 }  // namespace
 
@@ -35,15 +33,11 @@ inline Description describe(Of<CellNoise>) {
       field("forks", &CellNoise::forks, "Minimum number of forks of a run."),
       field("within_runs", &CellNoise::within_runs, "Standard deviation of ln(time) between forks of a run.")
           .between(0, max_spread),
-      field("between_runs", &CellNoise::between_runs, "The same between runs.").between(0, max_spread),
-      field("degrees", &CellNoise::degrees, "Degrees of freedom of between_runs.").between(1, max_runs),
-      field("floor", &CellNoise::floor, "Largest ratio - 1 that is expected between two runs of one build."),
-      field("comparisons", &CellNoise::comparisons, "Number of comparisons of two runs.")
-          .between(0, max_comparisons),
-      field("alarms", &CellNoise::alarms, "Number of comparisons with a false alarm.")
-          .between(0, max_comparisons),
-      field("visible", &CellNoise::visible, "Detectable change by number of forks per side."),
-      field("forks_wanted", &CellNoise::forks_wanted, "Forks per side that detect twice the threshold.")
+      field("between_runs", &CellNoise::between_runs, "The same between runs, of all cells together.")
+          .between(0, max_spread),
+      field("visible", &CellNoise::visible,
+            "Change that is detected with five baselines, by number of forks per run."),
+      field("forks_wanted", &CellNoise::forks_wanted, "Forks per run that detect twice the threshold.")
           .between(1, max_stored_forks));
 }
 inline Description describe(Of<CellRuns>) {
@@ -70,9 +64,9 @@ inline Description describe(Of<Calibration>) {
           .between(0, max_threshold),
       field("confidence", &Calibration::confidence, "Confidence that all intervals hold at once."),
       field("sessions", &Calibration::sessions, "The sessions in the order in which they were added."),
-      field("suggested_forks", &Calibration::forks, "Suggested forks per side.").between(1, max_stored_forks),
+      field("suggested_forks", &Calibration::forks, "Suggested forks per run.").between(1, max_stored_forks),
       field("suggested_threshold", &Calibration::suggested_threshold,
-            "Suggested threshold for 12 forks per side."),
+            "Suggested threshold for 12 forks per run."),
       field("cells", &Calibration::cells, "The cells in the order of the reports."));
 }
 
@@ -117,8 +111,6 @@ void require_plausible(const Calibration& calibration, std::string_view where) {
 nlohmann::json to_json(const Calibration& calibration) {
   nlohmann::json out = encode(calibration);
   out["schema"] = schema;
-  out["comparisons"] = calibration.comparisons();
-  out["alarms"] = calibration.alarms();
   return out;
 }
 
@@ -163,32 +155,23 @@ Table calibration_table(const Calibration& calibration) {
                    {"runs", Align::right},
                    {"between forks", Align::right},
                    {"between runs", Align::right},
-                   {"floor", Align::right},
-                   {"alarms", Align::right},
                    {"change detected with N forks"},
                    {fmt::format("forks for {}", percent(2 * calibration.threshold)), Align::right}};
   for (const CellNoise& cell : calibration.cells)
-    table.rows.push_back(
-        {{cell.id},
-         {cell.metric},
-         {fmt::format("{}", cell.sessions)},
-         {fmt::format("{} x {}", cell.runs, cell.forks)},
-         {percent(cell.within_runs)},
-         {percent(cell.between_runs)},
-         {percent(cell.floor)},
-         {fmt::format("{}/{}", cell.alarms, cell.comparisons), cell.alarms > 0 ? Tone::bad : Tone::plain},
-         {visible(cell)},
-         {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
-          cell.forks_wanted ? Tone::plain : Tone::doubtful}});
-  table.notes.push_back(
-      fmt::format("False alarms: {} of {} comparisons of two runs of the same build, without the difference "
-                  "between runs in the intervals.",
-                  calibration.alarms(), calibration.comparisons()));
+    table.rows.push_back({{cell.id},
+                          {cell.metric},
+                          {fmt::format("{}", cell.sessions)},
+                          {fmt::format("{} x {}", cell.runs, cell.forks)},
+                          {percent(cell.within_runs)},
+                          {percent(cell.between_runs)},
+                          {visible(cell)},
+                          {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
+                           cell.forks_wanted ? Tone::plain : Tone::doubtful}});
   table.notes.push_back(
       calibration.forks
           ? fmt::format(
-                "Suggested: --forks {} with a threshold of {}: a change of {} is then reported in 80 % of "
-                "comparisons, and a change equal to the threshold in 50 %.",
+                "Suggested: --forks {} with a threshold of {} and five baselines: a change of {} is then reported in 80 % "
+                "of comparisons, and a change equal to the threshold in 50 %.",
                 *calibration.forks, percent(calibration.threshold), percent(2 * calibration.threshold))
           : fmt::format(
                 "No number of forks detects a change of {} with a threshold of {} in nine of ten cells here: "
@@ -196,14 +179,14 @@ Table calibration_table(const Calibration& calibration) {
                 percent(2 * calibration.threshold), percent(calibration.threshold)));
   if (calibration.suggested_threshold)
     table.notes.push_back(fmt::format(
-        "With 12 forks per side and a threshold of {}, a change of {} is detected in nine of ten cells.",
+        "With 12 forks per run, five baselines and a threshold of {}, a change of {} is detected in nine of ten cells.",
         percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
   for (const CalibrationSession& session : calibration.sessions)
     table.notes.push_back(fmt::format("Session of {}: {} cell{}.", session.made, session.cells.size(),
                                       session.cells.size() == 1 ? "" : "s"));
   table.notes.push_back(
-      "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that is expected "
-      "between two runs of one build.");
+      "Between forks and between runs: standard deviations of ln(time); between runs of all cells together, with the 2 % "
+      "that are assumed before any run is known.");
   return table;
 }
 

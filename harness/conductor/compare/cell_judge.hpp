@@ -14,26 +14,36 @@
 
 namespace assay {
 
+inline constexpr double usual_accuracy_error = 0.01;  // of all accuracies of a comparison together, one-sided
+
 // A cell is broken if its speed cannot excuse the change: a worse status, a wrong result, a lower accuracy,
 // or more memory.
 struct BreakageSettings {
-  double memory_threshold = 0.10;        // growth of planned arena, host and device peak
-  double accuracy_threshold = 0.01;      // smallest fall of an accuracy (0..1) that counts, if it is certain
-  double confidence = usual_confidence;  // of the interval of one accuracy
+  double memory_threshold = 0.10;    // growth of planned arena, host and device peak
+  double accuracy_threshold = 0.01;  // smallest fall of an accuracy (0..1) that counts, if it is certain
+  double accuracy_error = usual_accuracy_error;  // one-sided, of one accuracy
 };
 
 struct Breakage {
-  bool certain = true;  // false: too few seeds to be certain
+  bool certain = true;  // false: chance may explain it
   std::string words{};  // one sentence
 };
 
-// An accuracy fell if the interval of its change over forks of equal seed is below 0 and the estimate is
-// below -accuracy_threshold; not certain if there are too few seeds for an interval of that confidence.
-// Memory is compared by medians, because it does not vary.
+// An accuracy fell if it fell by more than accuracy_threshold, and by more than chance explains at accuracy_error: its
+// change over the seeds that both sides used, by Student's t. What is assumed of a seed's change before any is known,
+// worth four degrees of freedom: the binomial variance of the evaluated samples of both sides, and one point of each
+// training. So 80 points over 10,000 images are certain with one seed, and 2 points are not. Without a shared seed: the
+// difference of the means. Memory is compared by medians, because it does not vary.
 std::optional<Breakage> breakage(const CellReport& base, const CellReport& current,
                                  const BreakageSettings& settings);
 // The number of accuracies that breakage() judges; they share the probability of error.
 int accuracies_of(const CellReport& base, const CellReport& current);
+
+// What breakage() cannot judge as it should.
+// "only the baseline has test_accuracy"; empty if both sides have the same judged metrics.
+std::string metric_of_one_side(const CellReport& base, const CellReport& current);
+// An accuracy for which the sides share no seed; empty if there is none.
+std::string accuracy_of_other_seeds(const CellReport& base, const CellReport& current);
 
 // The gate compares one number per fork.
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/run_model.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/table.hpp"
@@ -21,30 +23,55 @@ std::ptrdiff_t attention(Verdict verdict) {
   return std::find(verdicts.begin(), verdicts.end(), verdict) - verdicts.begin();
 }
 
-struct Pair {
-  const CellReport* base = nullptr;
+// A cell by its id: its row in each baseline (nullptr if that does not have it) and in the new report.
+struct ComparedCell {
+  std::vector<const CellReport*> base;
   const CellReport* current = nullptr;
-};
 
-std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
-  std::map<std::string, Pair> pairs;
+  // The row of the newest baseline that has it and, if there is one, in which it is ok.
+  std::size_t newest() const {
+    std::size_t found = base.size();
+    for (std::size_t i = base.size(); i-- > 0;) {
+      if (!base[i]) continue;
+      if (base[i]->status == Status::ok) return i;
+      if (found == base.size()) found = i;
+    }
+    return found;
+  }
+  const CellReport* newest_base() const { return newest() < base.size() ? base[newest()] : nullptr; }
+  bool is_ok() const {
+    return newest_base() && current && newest_base()->status == Status::ok && current->status == Status::ok;
+  }
+};
+using ComparedCells = std::map<std::string, ComparedCell>;
+
+ComparedCells entries_of(const std::vector<const Report*>& bases, const Report& current,
+                         const std::string& filter) {
+  ComparedCells entries;
   std::vector<std::string> ids;
-  for (const Report* report : {&base, &current})
+  for (const Report* report : {bases.back(), &current})
     for (const CellReport& cell : report->cells) ids.push_back(cell.id);
   check_filter(filter, ids, "compare");
-  const auto wanted = [&](const CellReport& cell) { return is_wanted(cell.id, filter); };
-  const auto take = [&](const Report& report, const CellReport* Pair::* side, const char* name) {
+  const auto rows = [&](const Report& report, const std::string& name, auto take) {
+    std::set<std::string> seen;
     for (const CellReport& cell : report.cells) {
-      if (!wanted(cell)) continue;
+      if (!is_wanted(cell.id, filter)) continue;
       // It is not clear which of the two rows is meant.
-      if (std::exchange(pairs[cell.id].*side, &cell))
+      if (!seen.insert(cell.id).second)
         throw ConfigError(fmt::format("[compare] {} has the cell {} twice", name, one_line(cell.id, 200)));
+      ComparedCell& entry = entries[cell.id];
+      entry.base.resize(bases.size());
+      take(entry, cell);
     }
   };
-  take(base, &Pair::base, "the baseline");
-  take(current, &Pair::current, "the new report");
-  if (pairs.empty()) throw ConfigError("[compare] neither report has a cell");
-  return pairs;
+  for (std::size_t i = 0; i < bases.size(); ++i)
+    rows(*bases[i], bases.size() == 1 ? "the baseline" : fmt::format("baseline {}", i + 1),
+         [&](ComparedCell& entry, const CellReport& cell) { entry.base[i] = &cell; });
+  rows(current, "the new report", [](ComparedCell& entry, const CellReport& cell) { entry.current = &cell; });
+  // The newest baseline says which cells there are.
+  std::erase_if(entries, [](const auto& one) { return !one.second.current && !one.second.base.back(); });
+  if (entries.empty()) throw ConfigError("[compare] neither report has a cell");
+  return entries;
 }
 
 void require_metric(const std::string& metric) {
@@ -55,105 +82,255 @@ void require_metric(const std::string& metric) {
   throw ConfigError(fmt::format("[compare] unknown metric '{}'{}", metric, suggestion(metric, known)));
 }
 
-CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
+CellVerdict verdict_of_one_side(const std::string& id, const ComparedCell& entry) {
   CellVerdict cell;
   cell.id = id;
-  const CellReport& there = pair.base ? *pair.base : *pair.current;
-  cell.verdict = pair.base ? Verdict::missing : Verdict::added;
-  cell.reason = fmt::format("only in {}, with the status {}", pair.base ? "the baseline" : "the new report",
-                            to_string(there.status));
+  const CellReport& there = entry.current ? *entry.current : *entry.base.back();
+  cell.verdict = entry.current ? Verdict::added : Verdict::missing;
+  cell.reason = fmt::format("only in {}, with the status {}",
+                            entry.current ? "the new report" : "the baseline", to_string(there.status));
   return cell;
 }
 
-class Judge {
+// A cell that is ok on both sides: what is judged, or why nothing is.
+struct Candidate {
+  const ComparedCell* entry = nullptr;
+  std::string metric;
+  std::string doubt;  // empty: the baselines in `used` are compared
+  std::vector<std::size_t> used;
+  std::vector<double> base, current;  // values of forks
+  std::optional<Scale> scale;
+  ModelCell model;
+};
+
+class Comparing {
  public:
-  Judge(const CompareSettings& settings, double confidence) : settings_(settings), confidence_(confidence) {
-    breakage_.confidence = confidence;
+  Comparing(std::vector<const Report*> bases, const Report& current, const CompareSettings& settings)
+      : settings_(settings), current_(current) {
+    result_.overlooked = settings.overlooked;
+    result_.threshold = settings.threshold;
+    result_.confidence = settings.confidence;
+    result_.detect = settings.detect > 0 ? settings.detect : usual_detect_factor * settings.threshold;
+    choose_baselines(std::move(bases));
   }
 
-  CellVerdict operator()(const Side& base, const Side& current) const {
-    const std::string metric = settings_.metric.empty() ? main_metric(base.cell.axes) : settings_.metric;
-    return judge_pair(base.cell, current.cell, metric, breakage_, [&] {
-      CellVerdict cell = by_statistics(base.cell, current.cell, metric);
-      if (std::string doubt = doubt_about(base, current, settings_.overlooked); !doubt.empty()) {
-        cell.verdict = Verdict::inconclusive;
-        cell.forks_needed.reset();
-        cell.reason = std::move(doubt);
-      }
-      return cell;
-    });
+  Comparison run() {
+    const ComparedCells entries = entries_of(bases_, current_, settings_.filter);
+    for (const auto& [id, entry] : entries)
+      if (entry.is_ok()) candidates_.emplace(id, candidate(entry));
+    judge();
+    share_accuracy_error();
+    for (const auto& [id, entry] : entries)
+      result_.cells.push_back(entry.current && entry.newest_base() ? verdict(id, entry)
+                                                                   : verdict_of_one_side(id, entry));
+    note_left_out();
+    sort_by_attention(result_.cells);
+    return std::move(result_);
   }
 
  private:
-  CellVerdict by_statistics(const CellReport& base, const CellReport& current,
-                            const std::string& metric) const {
-    const auto before = fork_values(base, metric), after = fork_values(current, metric);
-    CellVerdict cell = judge_times(before, after,
-                                   {.threshold = settings_.threshold,
-                                    .confidence = confidence_,
-                                    .between_runs = between_runs(base.id, metric),
-                                    .higher_is_better = higher_is_better(metric)});
-    if (before.empty() || after.empty())
-      cell.reason =
-          fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");
-    if (!before.empty()) cell.base = median(before);
-    if (!after.empty()) cell.current = median(after);
+  // Leaves out baselines that are not comparable, unless none is.
+  void choose_baselines(std::vector<const Report*> all) {
+    std::string why;
+    std::size_t others = 0;
+    std::vector<EnvironmentDifference> of_newest;
+    for (const Report* base : all) {
+      std::vector<EnvironmentDifference> found = environment_differences(*base, current_);
+      const auto hard =
+          std::ranges::find_if(found, [&](const auto& one) { return !result_.overlooked.covers(one); });
+      if (hard == found.end()) {
+        bases_.push_back(base);
+        for (EnvironmentDifference& one : found)
+          if (std::ranges::find(result_.environment, one) == result_.environment.end())
+            result_.environment.push_back(std::move(one));
+        continue;
+      }
+      ++others;
+      why = fmt::format("{} was {} and is {}", hard->what, one_line(hard->base, 100),
+                        one_line(hard->current, 100));
+      of_newest = std::move(found);
+    }
+    if (bases_.empty()) {
+      bases_ = std::move(all);
+      result_.environment = std::move(of_newest);
+    } else if (others > 0) {
+      result_.notes.push_back(fmt::format("{} of {} baselines {} left out: {}", others, all.size(),
+                                          others == 1 ? "is" : "are", why));
+    }
+    result_.baselines = static_cast<int>(bases_.size());
+  }
+
+  Candidate candidate(const ComparedCell& entry) {
+    Candidate found;
+    found.entry = &entry;
+    found.metric = settings_.metric.empty() ? main_metric(entry.current->axes) : settings_.metric;
+    found.current = fork_values(*entry.current, found.metric);
+    std::vector<std::vector<double>> values(entry.base.size());
+    std::string doubt;
+    for (std::size_t i = 0; i < entry.base.size(); ++i) {
+      if (!entry.base[i] || entry.base[i]->status != Status::ok) continue;
+      values[i] = fork_values(*entry.base[i], found.metric);
+      std::string why =
+          doubt_about(Side{*bases_[i], *entry.base[i]}, Side{current_, *entry.current}, settings_.overlooked);
+      if (why.empty() && !values[i].empty()) found.used.push_back(i);
+      if (!why.empty()) doubt = std::move(why);
+    }
+    if (found.used.empty()) {
+      found.doubt = doubt;
+      found.used = {entry.newest()};
+    } else if (!doubt.empty()) {
+      left_out_ = doubt;
+      ++cells_with_fewer_;
+    }
+    for (const std::size_t i : found.used)
+      found.base.insert(found.base.end(), values[i].begin(), values[i].end());
+    if (found.base.empty() || found.current.empty()) return found;
+    found.scale.emplace(found.base, found.current, higher_is_better(found.metric));
+    found.model.base.resize(entry.base.size());
+    for (const std::size_t i : found.used) found.model.base[i] = (*found.scale)(values[i]);
+    found.model.current = (*found.scale)(found.current);
+    return found;
+  }
+
+  ModelSettings model_settings() const {
+    return {.threshold = std::log1p(settings_.threshold),
+            .confidence = settings_.confidence,
+            .prior_deviation = prior_run_deviation,
+            .prior_degrees = prior_run_degrees};
+  }
+
+  void judge() {
+    std::vector<ModelCell> cells;
+    std::set<std::string> metrics;
+    for (const auto& [id, one] : candidates_) {
+      cells.push_back(one.model);
+      metrics.insert(one.metric);
+    }
+    std::vector<History> histories;
+    for (const MetricHistory& history : settings_.histories)
+      if (metrics.contains(history.metric)) histories.push_back(history.cells);
+    const ModelResult model = judge_runs(cells, histories, model_settings());
+    result_.judged = static_cast<int>(candidates_.size());
+    result_.cell_confidence = model.confidence;
+    std::size_t i = 0;
+    for (const auto& [id, one] : candidates_) changes_[id] = model.cells[i++];
+    if (model.shift) {
+      result_.shift = SharedShift{.ratio = std::exp(model.shift->estimate),
+                                  .lower = std::exp(model.shift->lower),
+                                  .upper = std::exp(model.shift->upper),
+                                  .cells = static_cast<int>(std::ranges::count_if(
+                                      model.cells, [](const auto& change) { return change.has_value(); })),
+                                  .loop = loop_ratio(bases_.back()->environment, current_.environment)};
+    }
+  }
+
+  // Accuracies have an error of their own, which they share (Bonferroni).
+  void share_accuracy_error() {
+    int count = 0;
+    for (const auto& [id, one] : candidates_)
+      count += accuracies_of(*one.entry->newest_base(), *one.entry->current);
+    breakage_.accuracy_error /= std::max(1, count);
+  }
+
+  CellVerdict verdict(const std::string& id, const ComparedCell& entry) {
+    const auto found = candidates_.find(id);
+    const CellReport& base = *entry.newest_base();
+    const std::string metric = settings_.metric.empty() ? main_metric(entry.current->axes) : settings_.metric;
+    return judge_pair(base, *entry.current, metric, breakage_,
+                      [&] { return decided(found->second, changes_.at(id)); });
+  }
+
+  CellVerdict decided(const Candidate& one, const std::optional<CellChange>& change) const {
+    CellVerdict cell;
+    cell.base_forks = static_cast<int>(one.base.size());
+    cell.current_forks = static_cast<int>(one.current.size());
+    cell.baselines = static_cast<int>(one.used.size());
+    if (!one.base.empty()) cell.base = median(one.base);
+    if (!one.current.empty()) cell.current = median(one.current);
+    if (!change) {
+      cell.reason = one.base.empty() || one.current.empty()
+                        ? fmt::format("{} has no value in {}", one.metric,
+                                      one.base.empty() ? "the baseline" : "the new report")
+                        : "one fork per run does not show how forks differ; use --forks 6";
+    } else {
+      one.scale->describe(cell, change->estimate, change->lower, change->upper);
+      cell.confidence = change->confidence;
+      cell.detectable = std::expm1(change->detectable);
+      by_interval(cell, *change);
+    }
+    if (!one.doubt.empty()) {
+      cell.verdict = Verdict::inconclusive;
+      cell.forks_needed.reset();
+      cell.baselines_needed.reset();
+      cell.reason = one.doubt;
+    }
     return cell;
   }
 
-  RunSpread between_runs(const std::string& id, const std::string& metric) const {
-    const auto of_metric = settings_.between_runs.find(metric);
-    if (of_metric == settings_.between_runs.end()) return {};
-    auto found = of_metric->second.find(id);
-    if (found == of_metric->second.end()) found = of_metric->second.find("");
-    return found == of_metric->second.end() ? RunSpread{} : found->second;
+  void by_interval(CellVerdict& cell, const CellChange& change) const {
+    cell.verdict = verdict_of(change, std::log1p(settings_.threshold), std::log1p(result_.detect));
+    if (cell.verdict != Verdict::inconclusive) return;
+    if (!cell.reason.empty()) cell.reason += "; ";
+    cell.reason +=
+        change.uneven
+            ? "its baselines differ from each other by far more than those of the other cells: one of them has "
+              "other code, or was disturbed; leave out those from before the change"
+            : fmt::format("only a change of {:.2g} % would have been found with {:.0f} %; {}",
+                          100 * std::expm1(change.detectable), 100 * detection_power, remedy(cell, change));
+  }
+
+  // What would find a change of `detect`: more baselines, then more forks.
+  std::string remedy(CellVerdict& cell, const CellChange& change) const {
+    constexpr int enough_baselines = 5, most_forks = 64;
+    const auto finds = [&](int baselines, int forks) {
+      return change.spread.detectable(baselines, forks, std::log1p(settings_.threshold), change.confidence) <=
+             std::log1p(result_.detect);
+    };
+    const int baselines = std::max(enough_baselines, change.baselines);
+    for (int forks = change.forks; forks <= most_forks; forks = forks < 6 ? 6 : forks * 3 / 2) {
+      if (!finds(baselines, forks)) continue;
+      if (baselines > change.baselines) cell.baselines_needed = baselines;
+      if (forks > change.forks) cell.forks_needed = forks;
+      const std::string more_forks = forks > change.forks ? fmt::format(" with --forks {}", forks) : "";
+      if (baselines > change.baselines)
+        return fmt::format("compare with {} baselines{}", baselines, more_forks);
+      return fmt::format("measure{}", more_forks);
+    }
+    return "more forks or baselines would not do on this machine: use `assay ab`";
+  }
+
+  void note_left_out() {
+    if (cells_with_fewer_ == 0) return;
+    result_.notes.push_back(fmt::format("{} cell{} left out baselines that were measured in another way: {}",
+                                        cells_with_fewer_, cells_with_fewer_ == 1 ? "" : "s", left_out_));
   }
 
   const CompareSettings& settings_;
   BreakageSettings breakage_ = settings_.breakage;
-  double confidence_;
+  const Report& current_;
+  std::vector<const Report*> bases_;
+  std::map<std::string, Candidate> candidates_;
+  std::map<std::string, std::optional<CellChange>> changes_;
+  std::string left_out_;
+  int cells_with_fewer_ = 0;
+  Comparison result_;
 };
-
-bool both_ok(const Pair& pair) {
-  return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
-}
-
-// Adds a note if no cell has enough forks to be decided with any result.
-void note_missing_forks(Comparison& comparison) {
-  const bool some = std::any_of(comparison.cells.begin(), comparison.cells.end(),
-                                [](const CellVerdict& cell) { return cell.lower.has_value(); });
-  if (comparison.judged == 0 || some) return;
-  comparison.notes.push_back(fmt::format(
-      "No cell can be decided with so few forks: {:.3g} % confidence over {} cell{} needs at least {} forks per side "
-      "(assay run --forks {})",
-      100 * comparison.confidence, comparison.judged, comparison.judged == 1 ? "" : "s",
-      min_forks_for(comparison.cell_confidence), min_forks_for(comparison.cell_confidence)));
-}
 
 }  // namespace
 
-Comparison compare(const Report& base, const Report& current, const CompareSettings& settings) {
+Comparison compare(const std::vector<const Report*>& bases, const Report& current,
+                   const CompareSettings& settings) {
   require_metric(settings.metric);
-  const auto pairs = pairs_of(base, current, settings.filter);
-  Comparison result;
-  result.threshold = settings.threshold;
-  result.confidence = settings.confidence;
-  result.judged = static_cast<int>(
-      std::count_if(pairs.begin(), pairs.end(), [](const auto& entry) { return both_ok(entry.second); }));
-  result.overlooked = settings.overlooked;
-  int intervals = 0;
-  for (const auto& [id, pair] : pairs)
-    if (both_ok(pair)) intervals += 1 + accuracies_of(*pair.base, *pair.current);
-  result.cell_confidence = 1 - (1 - settings.confidence) / std::max(1, intervals);
-  result.environment = environment_differences(base, current);
-  const Judge judge(settings, result.cell_confidence);
-  for (const auto& [id, pair] : pairs)
-    result.cells.push_back(pair.base && pair.current
-                               ? judge(Side{base, *pair.base}, Side{current, *pair.current})
-                               : verdict_of_one_side(id, pair));
-  note_missing_forks(result);
-  sort_by_attention(result.cells);
-  return result;
+  if (settings.detect > 0 && settings.detect <= settings.threshold)
+    throw ConfigError(fmt::format(
+        "[compare] --detect {:.3g}% is not above --threshold {:.3g}%: a change that equals the threshold is found half "
+        "of the time, whatever is measured; use a larger --detect",
+        100 * settings.detect, 100 * settings.threshold));
+  return Comparing(bases, current, settings).run();
+}
+
+Comparison compare(const Report& base, const Report& current, const CompareSettings& settings) {
+  return compare({&base}, current, settings);
 }
 
 void sort_by_attention(std::vector<CellVerdict>& cells) {
@@ -172,6 +349,25 @@ bool Comparison::comparable() const {
   return std::ranges::all_of(environment, [&](const auto& one) { return overlooked.covers(one); });
 }
 
+bool Comparison::shifted() const {
+  return shift && shift->ratio >= 1 + threshold && !overlooked.contains(Overlooked::shift);
+}
+
+namespace {
+
+// "; a change of 8.1 % in one cell would have been found with 80 %"
+std::string detection(const Comparison& comparison) {
+  double detectable = 0;
+  for (const CellVerdict& cell : comparison.cells)
+    if (cell.verdict == Verdict::same) detectable = std::max(detectable, cell.detectable.value_or(0));
+  if (comparison.detect == 0 || detectable == 0) return "";
+  return fmt::format(
+      "; where it is the same, a change of {:.2g} % in one cell would have been found with {:.0f} %",
+      100 * detectable, 100 * detection_power);
+}
+
+}  // namespace
+
 std::string summary_line(const Comparison& comparison) {
   std::string counts;
   for (const Verdict verdict : verdicts) {
@@ -179,9 +375,9 @@ std::string summary_line(const Comparison& comparison) {
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
   return fmt::format(
-      "{} of {} cell{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)", counts,
-      comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", 100 * comparison.threshold,
-      100 * comparison.confidence, 100 * comparison.cell_confidence);
+      "{} of {} cell{}{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)",
+      counts, comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", detection(comparison),
+      100 * comparison.threshold, 100 * comparison.confidence, 100 * comparison.cell_confidence);
 }
 
 }  // namespace assay

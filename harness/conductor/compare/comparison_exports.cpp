@@ -1,6 +1,7 @@
 #include "harness/conductor/compare/comparison_exports.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -43,7 +44,8 @@ std::string interval(const CellVerdict& cell) {
 }
 
 std::vector<Entry> row_of(const CellVerdict& cell) {
-  const std::string forks = cell.ratio ? fmt::format("{}/{}", cell.base_forks, cell.current_forks) : "";
+  const std::string forks =
+      cell.base_forks > 0 ? fmt::format("{}/{}", cell.base_forks, cell.current_forks) : "";
   return {{std::string(to_string(cell.verdict)), tone_of(cell.verdict)},
           {cell.id},
           {cell.metric},
@@ -52,7 +54,23 @@ std::vector<Entry> row_of(const CellVerdict& cell) {
           {cell.ratio ? fmt::format("{:.3f}", *cell.ratio) : "", tone_of(cell.verdict)},
           {interval(cell)},
           {forks},
+          {cell.detectable ? fmt::format("{:.2g} %", 100 * *cell.detectable) : ""},
           {cell.reason}};
+}
+
+// "All 12 cells are 2.1 % slower together [-0.4, +4.7]: …"
+std::string shift_text(const Comparison& comparison) {
+  const SharedShift& shift = *comparison.shift;
+  std::string text = fmt::format("All {} cells are {:.1f} % {} together [{:+.1f}, {:+.1f}]", shift.cells,
+                                 100 * std::abs(shift.ratio - 1), shift.ratio < 1 ? "faster" : "slower",
+                                 100 * (shift.lower - 1), 100 * (shift.upper - 1));
+  if (shift.loop)
+    text += fmt::format(", and a fixed loop on the processor is {:.1f} % {}", 100 * std::abs(*shift.loop - 1),
+                        *shift.loop < 1 ? "faster" : "slower");
+  if (comparison.shifted())
+    text +=
+        ": the machine, or something that all of them use; `assay ab` shows which, and --allow shift accepts it";
+  return text;
 }
 
 Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
@@ -65,6 +83,7 @@ Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
                    {"ratio", Align::right},
                    {"interval"},
                    {"forks", Align::right},
+                   {"finds", Align::right},
                    {"why"}};
   for (const CellVerdict& cell : comparison.cells) {
     if (max_shown > 0 && table.rows.size() == max_shown) {
@@ -74,10 +93,15 @@ Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
     table.rows.push_back(row_of(cell));
   }
   table.notes.push_back(summary_line(comparison) + ".");
+  if (comparison.shift) table.notes.push_back(shift_text(comparison) + ".");
   for (const std::string& note : comparison.notes) table.notes.push_back(note + ".");
   table.notes.push_back(
-      "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over forks; the interval is exact, unless a "
-      "calibration widens it.");
+      comparison.detect > 0
+          ? fmt::format("A ratio above 1 is slower{}. \"finds\": the smallest change that four of five "
+                        "such comparisons would find.",
+                        comparison.shift ? ", without the shift that all cells share" : "")
+          : "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over rounds, and the interval "
+            "is exact.");
   return without_empty_columns(std::move(table));
 }
 
@@ -131,8 +155,19 @@ Json to_json(const CellVerdict& cell) {
           {"lower", encode(cell.lower)},
           {"upper", encode(cell.upper)},
           {"confidence", encode(cell.confidence)},
+          {"baselines", cell.baselines},
+          {"detectable", encode(cell.detectable)},
           {"forks_needed", encode(cell.forks_needed)},
+          {"baselines_needed", encode(cell.baselines_needed)},
           {"looks", encode(cell.looks)}};
+}
+
+Json to_json(const SharedShift& shift) {
+  return {{"ratio", shift.ratio},
+          {"lower", shift.lower},
+          {"upper", shift.upper},
+          {"cells", shift.cells},
+          {"loop", encode(shift.loop)}};
 }
 
 // XML 1.0 does not allow control characters, not even escaped.
@@ -227,7 +262,11 @@ Json comparison_json(const Comparison& comparison, int exit_code) {
           {"threshold", comparison.threshold},
           {"confidence", comparison.confidence},
           {"cell_confidence", comparison.cell_confidence},
+          {"detect", comparison.detect > 0 ? Json(comparison.detect) : Json(nullptr)},
+          {"baselines", comparison.baselines},
           {"comparable", comparison.comparable()},
+          {"shift", comparison.shift ? to_json(*comparison.shift) : Json(nullptr)},
+          {"shifted", comparison.shifted()},
           {"environment", environment},
           {"counts", counts},
           {"notes", comparison.notes},
@@ -266,6 +305,7 @@ std::string comparison_annotations(const Comparison& comparison) {
                         fmt::format("{}: {} in the baseline, {} now", one.what, one.base, one.current));
   for (const CellVerdict& cell : comparison.cells)
     if (cell.verdict != Verdict::same) out += annotation(level_of(cell.verdict), cell.id, sentence(cell));
+  if (comparison.shifted()) out += annotation("warning", comparison.title, shift_text(comparison));
   return out + annotation("notice", comparison.title, summary_line(comparison));
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
@@ -109,6 +110,40 @@ std::string of_flags(const Side& base, const Side& current) {
   return {};
 }
 
+std::string of_profile(const Side& base, const Side& current) {
+  for (const Side* side : {&base, &current}) {
+    const Json value = field_at(side->report.run, "/settings/profile");
+    if (value.is_boolean() && value.get<bool>())
+      return fmt::format(
+          "{} was made with --profile, which slows its forks; overlook it with --allow profiled",
+          side == &base ? "the baseline" : "the new report");
+  }
+  return {};
+}
+
+std::string of_check(const Side& base, const Side& current) {
+  for (const Side* side : {&base, &current})
+    if (!side->cell.equivalence.checked)
+      return fmt::format(
+          "{} was not checked against the oracle, so it may be fast because it is wrong; overlook it with --allow unchecked",
+          side == &base ? "the baseline" : "the new report");
+  return {};
+}
+
+std::string of_seeds(const Side& base, const Side& current) {
+  const std::string metric = accuracy_of_other_seeds(base.cell, current.cell);
+  if (metric.empty()) return {};
+  return fmt::format(
+      "the sides share no seed, so {} is of other trainings; measure with the --seed of the baseline, or overlook it with "
+      "--allow seeds",
+      metric);
+}
+
+std::string of_metrics(const Side& base, const Side& current) {
+  const std::string what = metric_of_one_side(base.cell, current.cell);
+  return what.empty() ? what : what + ", so it cannot be judged; overlook it with --allow metrics";
+}
+
 Overlooked word_for(DifferenceKind kind) {
   switch (kind) {
     case DifferenceKind::processor:
@@ -207,7 +242,11 @@ std::string doubt_about(const Side& base, const Side& current, const Allowed& ov
   ask(Overlooked::quick, of_quick);
   ask(Overlooked::settings, of_settings);
   ask(Overlooked::settings, of_what_held);
+  ask(Overlooked::profiled, of_profile);
   ask(Overlooked::flags, of_flags);
+  ask(Overlooked::unchecked, of_check);
+  ask(Overlooked::seeds, of_seeds);
+  ask(Overlooked::metrics, of_metrics);
   return doubt;
 }
 

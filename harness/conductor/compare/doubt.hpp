@@ -24,7 +24,12 @@ enum class Overlooked {
   libraries,     // other versions of frameworks and vendors' libraries; libraries:NAME for one of them
   settings,      // cells that were measured with other settings
   quick,         // a report made with --quick
+  profiled,      // a report made with --profile
   flags,         // a cell that the machine disturbed
+  unchecked,     // a cell that was not checked against the oracle
+  seeds,         // accuracies of other seeds
+  metrics,       // a judged metric that only one side has
+  shift,         // all cells together are slower
   inconclusive,  // a cell that is undecided
   environment,   // all differences of machines and libraries at once
 };
@@ -37,7 +42,12 @@ inline constexpr auto words<Overlooked> = std::array{Word{Overlooked::processor,
                                                      Word{Overlooked::libraries, "libraries"},
                                                      Word{Overlooked::settings, "settings"},
                                                      Word{Overlooked::quick, "quick"},
+                                                     Word{Overlooked::profiled, "profiled"},
                                                      Word{Overlooked::flags, "flags"},
+                                                     Word{Overlooked::unchecked, "unchecked"},
+                                                     Word{Overlooked::seeds, "seeds"},
+                                                     Word{Overlooked::metrics, "metrics"},
+                                                     Word{Overlooked::shift, "shift"},
                                                      Word{Overlooked::inconclusive, "inconclusive"},
                                                      Word{Overlooked::environment, "environment"}};
 

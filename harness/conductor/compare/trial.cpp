@@ -14,6 +14,8 @@ constexpr int min_first_look = 8;
 
 int next_look(int rounds) { return rounds + std::max(confirming_rounds, (rounds + 1) / 2); }
 
+bool is_change(Verdict verdict) { return verdict == Verdict::slower || verdict == Verdict::faster; }
+
 }  // namespace
 
 LookPlan plan_looks(double confidence, int cells, int looks, int last) {
@@ -63,10 +65,12 @@ CellVerdict Trial::judge(std::size_t from, double confidence) const {
 void Trial::look() {
   if (candidate_) {
     const CellVerdict fresh = judge(static_cast<std::size_t>(*candidate_), confirming_confidence);
-    if (fresh.verdict == Verdict::slower) {
+    if (fresh.verdict == last_->verdict) {
       // The numbers are those of the look that found it; the reason has those of the fresh rounds.
-      last_->reason = fmt::format("{} fresh rounds confirm it: {:.3f} [{:.3f}, {:.3f}]", fresh.base_forks,
-                                  *fresh.ratio, *fresh.lower, *fresh.upper);
+      last_->reason = fmt::format(
+          "{} fresh rounds confirm it: {}", fresh.base_forks,
+          fresh.ratio ? fmt::format("{:.3f} [{:.3f}, {:.3f}]", *fresh.ratio, *fresh.lower, *fresh.upper)
+                      : fresh.reason);
       decided_ = true;
       return;
     }
@@ -76,7 +80,7 @@ void Trial::look() {
   if (looks_ < planned) {
     ++looks_;
     last_ = judge(0, plan_.confidence);
-    if (last_->verdict == Verdict::slower) {
+    if (is_change(last_->verdict)) {
       candidate_ = rounds();
       return;
     }
@@ -88,9 +92,10 @@ void Trial::look() {
 }
 
 CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
+  const std::string size = cell.ratio ? fmt::format(" by {:.1f} %", 100 * std::abs(*cell.ratio - 1)) : "";
+  cell.reason =
+      fmt::format("{}{} after {} rounds, but {}", to_string(cell.verdict), size, cell.base_forks, why);
   cell.verdict = Verdict::inconclusive;
-  cell.reason = fmt::format("slower by {:.1f} % after {} rounds, but {}", 100 * (*cell.ratio - 1),
-                            cell.base_forks, why);
   return cell;
 }
 
@@ -104,7 +109,7 @@ CellVerdict Trial::verdict() const {
     return nothing;
   }
   CellVerdict cell = judge(0, plan_.confidence);
-  if (cell.verdict == Verdict::slower)
+  if (is_change(cell.verdict))
     return unconfirmed(cell, "the time ended before fresh rounds could confirm it; increase --max-time");
   return cell;
 }

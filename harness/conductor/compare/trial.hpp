@@ -1,5 +1,5 @@
 // A sequential comparison of two sides, round by round: a limited number of planned looks, each with its
-// share of the error, and `slower` only if fresh rounds confirm it.
+// share of the error, and `slower` or `faster` only if fresh rounds confirm it.
 #pragma once
 
 #include <optional>
@@ -30,23 +30,22 @@ inline constexpr double confirming_confidence = 0.95;
 // The trial of one pair of cells. Pure: the caller adds rounds until decided().
 class Trial {
  public:
-  // `settings.confidence` is that of a look; ignores `between_runs`, because both sides are in one run.
+  // `settings.confidence` is that of a look.
   Trial(LookPlan plan, const JudgeSettings& settings);
 
   // Adds a round in which both sides were measured. Precondition: not decided().
   void add(double base, double current);
 
-  // `faster` and `same` are decided by one look; `slower` is decided when the rounds from that look to the
-  // next one also show it, at 95 %. If they do not, the trial continues. Also true if the last look was
-  // inconclusive.
+  // `same` is decided by one look; `slower` and `faster` when the rounds from that look to the next one also show it, at
+  // 95 %. If they do not, the trial continues. Also true if the last look was inconclusive.
   bool decided() const { return decided_; }
   int rounds() const { return static_cast<int>(base_.size()); }
   int looks() const { return looks_; }
   // The number of rounds until the next look or the end of a confirmation.
   int rounds_to_next_look() const;
 
-  // The current verdict; if a planned look is left, looks once more. A `slower` that no fresh rounds
-  // confirmed is inconclusive.
+  // The current verdict; if a planned look is left, looks once more. A change that no fresh rounds confirmed is
+  // inconclusive.
   CellVerdict verdict() const;
 
  private:
@@ -59,7 +58,7 @@ class Trial {
   JudgeSettings settings_;
   std::vector<double> base_, current_;
   int looks_ = 0;
-  std::optional<int> candidate_;  // the round of the look with the verdict slower
+  std::optional<int> candidate_;  // the round of the look with the verdict slower or faster
   std::optional<CellVerdict> last_;
   bool decided_ = false;
 };

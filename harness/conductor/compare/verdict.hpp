@@ -13,7 +13,7 @@ namespace assay {
 enum class Verdict {
   faster,
   slower,
-  same,          // the whole interval is within the threshold
+  same,  // no change was found, and one of a known size would have been (ab: it is within the threshold)
   inconclusive,  // none of these: `reason` says what would decide it
   missing,       // only in the baseline
   added,         // "new": only in the new report
@@ -44,10 +44,13 @@ struct CellVerdict {
   Hint hint = Hint::number;
   std::optional<double> base, current;  // medians over forks
   int base_forks = 0, current_forks = 0;
-  std::optional<double> ratio;  // Hodges-Lehmann estimate over the forks
+  int baselines = 0;            // in a comparison with several runs: those that the cell is compared with
+  std::optional<double> ratio;  // less the shift that all cells share, if that is known
   std::optional<double> lower, upper, confidence;
-  std::optional<int> forks_needed;  // per side, if more forks would decide
-  std::optional<int> looks;         // in a sequential comparison: the number of looks
+  std::optional<double> detectable;     // ratio - 1 that would have been found in four of five comparisons
+  std::optional<int> forks_needed;      // per run, if more forks would decide
+  std::optional<int> baselines_needed;  // the same of baselines
+  std::optional<int> looks;             // in a sequential comparison: the number of looks
 };
 
 }  // namespace assay

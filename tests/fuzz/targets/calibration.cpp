@@ -13,12 +13,11 @@ namespace assay::fuzz::of_calibration {
 namespace {
 
 void require_usable(const Calibration& calibration) {
-  require(calibration.alarms() >= 0 && calibration.comparisons() >= 0, "counts are not negative");
-  for (const auto& [metric, spreads] : calibration.between_runs())
-    for (const auto& [id, spread] : spreads) {
-      require(spread.deviation >= 0 && spread.degrees >= 1, "a spread is a number");
-      require(std::isfinite(run_half_width(spread, calibration.confidence)), "an interval has an end");
-    }
+  for (const CellNoise& cell : calibration.cells)
+    for (const auto& [forks, change] : cell.visible) require(!std::isnan(change), "a change is a number");
+  for (const MetricHistory& history : calibration.histories())
+    for (const auto& spread : spreads_of(history.cells, {.prior_deviation = 0.02, .prior_degrees = 4}))
+      require(spread && spread->of_runs >= 0 && spread->run_degrees > 0, "a spread is a number");
   if (const auto rounds = calibration.rounds_for({}, 0.05, 0.95)) require(*rounds >= 1, "rounds are counted");
   console(calibration_table(calibration), {});
 }

@@ -40,7 +40,13 @@ fs::path default_folder() { return fs::path("reports") / ("ab-" + utc_now_for_fi
 AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) {
   AbArm made;
   made.request = options.run.request(context.command_line);
+  const std::vector<std::string> common = list_of(made.request.config.values, "interpreter");
   made.request.config.override_with(side.values);
+  // A side's interpreter replaces that of its framework only; the last one of a framework is used.
+  if (side.values.contains("interpreter")) {
+    std::vector<std::string>& all = made.request.config.values["interpreter"];
+    all.insert(all.begin(), common.begin(), common.end());
+  }
   if (flag_of(made.request.config.values, "quick"))
     throw UsageError(
         "ab does not support --quick: a quick run is not a measurement; use fewer --blocks or a shorter "
@@ -132,9 +138,11 @@ void add_ab(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "ab", "Measure two builds, backends or settings side by side until it is clear which is slower");
   command
-      ->add_option("--a", options->a,
-                   "Changes of side A: NAME=VALUE with commas, for axes and cell settings, and build=DIR for "
-                   "the backends of another build [the config unchanged]")
+      ->add_option(
+          "--a", options->a,
+          "Changes of side A: NAME=VALUE with commas, for axes and cell settings, build=DIR for the "
+          "backends of another build, and interpreter=FRAMEWORK=PATH for another version of a framework [the "
+          "config unchanged]")
       ->type_name("SPEC");
   command->add_option("--b", options->b, "Changes of side B, which is compared with A")->type_name("SPEC");
   command

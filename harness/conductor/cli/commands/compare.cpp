@@ -28,7 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CompareOptions {
-  std::string base, current, filter, calibration;
+  std::vector<std::string> reports;  // the last one is judged
+  std::string filter, calibration, detect;
   VerdictOptions verdict;
   std::vector<std::string> allow;
 };
@@ -50,24 +51,13 @@ std::string sessions_text(const Calibration& calibration) {
              : fmt::format("{} sessions from {} on", calibration.sessions.size(), oldest);
 }
 
-// The first judged metric whose difference between runs is not calibrated; empty if all are.
-std::string not_calibrated(const CompareSettings& settings, const Report& current) {
-  for (const CellReport& cell : current.cells) {
-    const std::string metric = settings.metric.empty() ? main_metric(cell.axes) : settings.metric;
-    if (is_wanted(cell.id, settings.filter) && !settings.between_runs.contains(metric)) return metric;
-  }
-  return {};
-}
-
-// Adds the calibrated difference between runs of one build on the machine of the new report. Returns a note
-// for the reader.
+// Adds the runs of the calibration of the machine of the new report. Returns a note for the reader; empty without a
+// calibration.
 std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
                              const Report& current) {
   const std::string fingerprint = shared_fingerprint(current).value_or("");
   const auto file = calibration_of(options, fingerprint);
-  if (!file)
-    return "This machine is not calibrated: the intervals do not include the difference between runs (run assay "
-           "calibrate)";
+  if (!file) return {};
   const Calibration calibration = read_calibration(*file);
   if (calibration.fingerprint != fingerprint)
     throw UsageError(
@@ -83,20 +73,16 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
     if (!options.calibration.empty())
       throw UsageError(
           fmt::format("compare: {}: {}; calibrate again (assay calibrate)", file->string(), why));
-    return fmt::format("The intervals do not use the calibration of this machine: {} (run assay calibrate)",
-                       why);
+    return fmt::format("The calibration of this machine is not used: {} (run assay calibrate)", why);
   }
-  settings.between_runs = now.calibration->between_runs();
-  std::string note = fmt::format("The intervals include the difference between runs on this machine: {}, {}",
-                                 file->string(), sessions_text(*now.calibration));
+  settings.histories = now.calibration->histories();
+  std::string note =
+      fmt::format("The difference between runs is also known from the calibration of this machine: {}, {}",
+                  file->string(), sessions_text(*now.calibration));
   if (!now.left_out.empty())
     note += fmt::format("; of {} sessions, {} not used ({})", calibration.sessions.size(),
                         now.left_out.size() == 1 ? "one is" : fmt::format("{} are", now.left_out.size()),
                         now.left_out.front());
-  if (const std::string without = not_calibrated(settings, current); !without.empty())
-    note += fmt::format(
-        "; except those of {}, which is not calibrated (run assay calibrate --append --metric {})", without,
-        without);
   return note;
 }
 
@@ -109,15 +95,21 @@ int compare_reports(const CompareOptions& options) {
   settings.filter = options.filter;
   settings.breakage = options.verdict.breakage();
   settings.overlooked = Allowed::parse(options.allow);
-  const auto reports = load_two(options.base, options.current);
-  if (!reports.base) {
+  settings.detect = options.detect.empty() ? 0 : share_of(options.detect, "--detect", max_threshold);
+  const ReportsToCompare reports =
+      load_reports_to_compare({options.reports.begin(), options.reports.end() - 1}, options.reports.back());
+  if (reports.bases.empty()) {
     warn(reports.why);
     return not_comparable;
   }
-  settings.overlooked.require_known({&*reports.base, &reports.current});
+  std::vector<const Report*> bases;
+  for (const Report& base : reports.bases) bases.push_back(&base);
+  std::vector<const Report*> all = bases;
+  all.push_back(&reports.current);
+  settings.overlooked.require_known(all);
   const std::string note = take_calibration(settings, options, reports.current);
-  Comparison comparison = compare(*reports.base, reports.current, settings);
-  comparison.notes.push_back(note);
+  Comparison comparison = compare(bases, reports.current, settings);
+  if (!note.empty()) comparison.notes.push_back(note);
   const int code = exit_code(comparison);
   options.verdict.print(comparison, code);
   return code;
@@ -127,18 +119,25 @@ int compare_reports(const CompareOptions& options) {
 
 void add_compare(CLI::App& app, Context& context) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      app.add_subcommand("compare", "Compare two reports cell by cell; the exit code is for a CI gate");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Compare a report with baselines, cell by cell; the exit code is for a CI gate");
   command
       ->add_option(
-          "BASE", options->base,
-          "The baseline report; - is standard input; of a folder, the file named after the machine of "
-          "NEW (assay env --fingerprint)")
+          "REPORT", options->reports,
+          "One or more baselines, and last the report to judge; - is standard input. Of a folder of baselines it takes "
+          "those of the machine of that report: FOLDER/MACHINE.json and FOLDER/MACHINE/*.json, the newest 10 (assay env "
+          "--fingerprint prints MACHINE)")
+      ->expected(2, -1)
       ->required();
-  command->add_option("NEW", options->current, "The report to judge")->required();
   command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
   options->verdict.add(*command, context);
+  command
+      ->add_option(
+          "--detect", options->detect,
+          "Change that a cell must be able to show to be the same: where it would be found in fewer than four of "
+          "five comparisons, the cell is inconclusive [twice --threshold]")
+      ->type_name("CHANGE");
   command
       ->add_option(
           "--calibration", options->calibration,
@@ -153,7 +152,8 @@ void add_compare(CLI::App& app, Context& context) {
           ->delimiter(',')
           ->type_name("WHAT,...");
   context.choices[allow].assign(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
-  add_examples(*command, {"assay compare reports/mlp.json reports/new.json --threshold 10%"});
+  add_examples(*command, {"assay compare reports/mlp.json reports/new.json --threshold 10%",
+                          "assay compare results/baselines reports/new.json"});
   command->callback(
       [options, &context] { context.action = [options] { return compare_reports(*options); }; });
 }

@@ -68,16 +68,16 @@ void require_room(const fs::path& out) {
 
 // Warns before the run if the report would have too few forks for a verdict.
 std::string too_few_forks(const Expansion& expansion, const RunSettings& settings) {
-  const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(), [](const Cell& cell) {
+  constexpr int needed = 3;  // with two, one disturbed fork is half of them
+  const bool any = std::ranges::any_of(expansion.cells, [](const Cell& cell) {
     return cell.runnable() || cell.reason_code == ReasonCode::other_shard;
   });
-  if (settings.quick || settings.until == Until::clear || settings.forks == 0 || cells == 0) return {};
-  const int needed = min_forks_for(1 - (1 - usual_confidence) / static_cast<double>(cells));
+  if (settings.quick || settings.until == Until::clear || settings.forks == 0 || !any) return {};
   if (settings.forks >= needed) return {};
   return fmt::format(
-      "note: {} forks are too few for a verdict of `assay compare` on {} cell{}: {} confidence needs at least "
-      "{} (--forks {})",
-      settings.forks, cells, cells == 1 ? "" : "s", as_percent(usual_confidence), needed, needed);
+      "note: {} fork{} per cell {} too few for a verdict of `assay compare`: it needs at least {}, and 6 are usual "
+      "(--forks 6)",
+      settings.forks, settings.forks == 1 ? "" : "s", settings.forks == 1 ? "is" : "are", needed);
 }
 
 // If the report cannot be printed, keeps it in a file, as for a report that cannot be written.

@@ -37,6 +37,10 @@ TEST(AbSides, a_side_sets_axes_settings_and_the_build) {
   EXPECT_EQ(side.values.at("backend"), std::vector<std::string>{"onednn"});
   EXPECT_EQ(side.values.at("block-seconds"), std::vector<std::string>{"0.2"});
   EXPECT_EQ(side.build, "/somewhere");
+  const AbSide version =
+      parse_side("interpreter=torch=/opt/torch/bin/python,interpreter=jax=/opt/jax/bin/python", "--a");
+  EXPECT_EQ(version.values.at("interpreter"),
+            (std::vector<std::string>{"torch=/opt/torch/bin/python", "jax=/opt/jax/bin/python"}));
   EXPECT_TRUE(parse_side("", "--a").values.empty());
 }
 

@@ -52,19 +52,11 @@ std::vector<Report> runs(double within, double between, int count, int forks) {
 TEST(Calibrate, separates_the_scatter_of_forks_and_runs) {
   const Calibration quiet = calibrate(runs(0.02, 0, 40, 12), {});
   EXPECT_NEAR(quiet.cells.at(0).within_runs, 0.02, 0.002);
-  EXPECT_LT(quiet.cells.at(0).between_runs, 0.005);
+  EXPECT_LT(quiet.cells.at(0).between_runs, 0.01) << "little more than the prior";
   const Calibration moody = calibrate(runs(0.02, 0.05, 40, 12), {});
   EXPECT_NEAR(moody.cells.at(0).within_runs, 0.02, 0.002);
   EXPECT_NEAR(moody.cells.at(0).between_runs, 0.05, 0.015);
-  EXPECT_GT(moody.cells.at(0).floor, quiet.cells.at(0).floor);
-}
-
-TEST(Calibrate, counts_the_alarms_that_runs_of_one_build_gave) {
-  const Calibration quiet = calibrate(runs(0.01, 0, 10, 12), {}),
-                    moody = calibrate(runs(0.01, 0.2, 10, 12), {});
-  EXPECT_EQ(quiet.comparisons(), 45);
-  EXPECT_EQ(quiet.alarms(), 0);
-  EXPECT_GT(moody.alarms(), 20);
+  EXPECT_GT(moody.cells.at(0).visible.at(8), quiet.cells.at(0).visible.at(8));
 }
 
 TEST(Calibrate, suggests_more_forks_if_noisy_and_none_if_runs_differ) {
@@ -72,7 +64,7 @@ TEST(Calibrate, suggests_more_forks_if_noisy_and_none_if_runs_differ) {
   ASSERT_TRUE(quiet.forks && noisy.forks);
   EXPECT_LT(*quiet.forks, *noisy.forks);
   EXPECT_LE(quiet.suggested_threshold.value(), 0.02);
-  EXPECT_GE(noisy.suggested_threshold.value(), 0.05);
+  EXPECT_GE(noisy.suggested_threshold.value(), 0.03);
   const auto& visible = noisy.cells.at(0).visible;
   EXPECT_GT(visible.begin()->second, visible.rbegin()->second);
   const Calibration moody = calibrate(runs(0.01, 0.1, 20, 8), {});
@@ -95,12 +87,12 @@ TEST(Calibrate, is_read_back_unchanged) {
   EXPECT_EQ(made.fingerprint, machine_fingerprint(machine));
   const std::string text = strict_json_text(to_json(made));
   EXPECT_EQ(strict_json_text(to_json(parse_calibration(text, "c.json"))), text);
-  const auto between = parse_calibration(text, "c.json").between_runs();
-  ASSERT_EQ(between.size(), 1U) << "of step_time and of no other metric";
-  const RunSpreads& spreads = between.at("step_time");
-  EXPECT_EQ(spreads.at(made.cells[0].id).deviation, made.cells[0].between_runs);
-  EXPECT_EQ(spreads.at(made.cells[0].id).degrees, 4);
-  EXPECT_EQ(spreads.at("").deviation, made.cells[0].between_runs) << "for cells that were not calibrated";
+  const auto histories = parse_calibration(text, "c.json").histories();
+  ASSERT_EQ(histories.size(), 1U) << "of step_time and of no other metric";
+  EXPECT_EQ(histories[0].metric, "step_time");
+  ASSERT_EQ(histories[0].cells.size(), 1U);
+  EXPECT_EQ(histories[0].cells[0].sessions.at(0).size(), 5U);
+  EXPECT_NEAR(histories[0].cells[0].sessions[0][0][0], std::log(2e-3), 0.2);
 }
 
 // `count` sessions of `runs` runs, each session off by a draw of `between`, its runs not.
@@ -125,16 +117,12 @@ Calibration of_sessions(int count, int runs_each, double within, double between)
 
 TEST(Calibrate, AddsSessionsAndSeesWhatTheyDifferBy) {
   const Calibration one = of_sessions(1, 5, 0.01, 0.05), many = of_sessions(30, 2, 0.01, 0.05);
-  EXPECT_LT(one.cells.at(0).between_runs, 0.01) << "its runs follow one another";
+  EXPECT_LT(one.cells.at(0).between_runs, 0.02) << "its runs follow one another";
   EXPECT_EQ(many.sessions.size(), 30U);
   EXPECT_EQ(many.cells.at(0).sessions, 30);
   EXPECT_EQ(many.cells.at(0).runs, 60);
   EXPECT_NEAR(many.cells.at(0).between_runs, 0.05, 0.015);
   EXPECT_NEAR(many.cells.at(0).within_runs, 0.01, 0.002);
-  EXPECT_GE(many.cells.at(0).degrees, 29);
-  EXPECT_LE(many.cells.at(0).degrees, 32) << "sixty runs of thirty sessions are not sixty sessions";
-  EXPECT_EQ(of_sessions(2, 5, 0.01, 0.2).cells.at(0).degrees, 1) << "two sessions that differ hardly know it";
-  EXPECT_GE(of_sessions(2, 5, 0.02, 0).cells.at(0).degrees, 3);
 }
 
 TEST(Calibrate, AddsASessionOfOneRun) {
@@ -142,7 +130,6 @@ TEST(Calibrate, AddsASessionOfOneRun) {
   const auto second = runs(0.02, 0, 1, 6);
   const Calibration made = appended(calibrate(first, {}), second, {});
   EXPECT_EQ(made.cells.at(0).runs, 3);
-  EXPECT_EQ(made.cells.at(0).comparisons, 3);
   EXPECT_THROW(calibrate(second, {}), ConfigError);
   EXPECT_THROW(appended(made, runs(0.02, 0, 2, 1), {}), ConfigError) << "one fork a run adds nothing";
 }
@@ -156,7 +143,7 @@ TEST(Calibrate, KeepsMetricsApart) {
   EXPECT_EQ(both.cells[0].between_runs, steps.cells[0].between_runs);
   EXPECT_EQ(both.cells[0].forks_wanted, steps.cells[0].forks_wanted) << "each cell is judged by one metric";
   EXPECT_EQ(both.cells[1].metric, "compile_time");
-  EXPECT_EQ(both.between_runs().size(), 2U);
+  EXPECT_EQ(both.histories().size(), 2U);
   EXPECT_EQ(both.rounds_for({}, 0.05, 0.99), steps.rounds_for({}, 0.05, 0.99));
   EXPECT_FALSE(steps.rounds_for({}, 0.05, 0.99, "compile_time"));
 }
@@ -318,9 +305,7 @@ TEST(Calibration, RefusesSettingsByWhichNothingCanBeJudged) {
 }
 
 TEST(Calibration, RefusesNumbersThatWouldTakeHoursOrOverflow) {
-  EXPECT_THAT(refusal_of("/cells/0/degrees", 2'000'000'000), HasSubstr("degrees"));
-  EXPECT_THAT(refusal_of("/cells/0/comparisons", 2'000'000'000), HasSubstr("comparisons"));
-  EXPECT_THAT(refusal_of("/cells/0/alarms", -1), HasSubstr("alarms"));
+  EXPECT_THAT(refusal_of("/cells/0/between_runs", 1e9), HasSubstr("between_runs"));
   const nlohmann::json many(20'000, 0.5);
   EXPECT_THAT(refusal_of("/sessions/0/cells/0/runs", {many, many}), HasSubstr("8e+08 pairs"));
 }

@@ -64,8 +64,8 @@ TEST(Compare, equal_reports_are_the_same) {
 
 TEST(Compare, shares_the_confidence_among_its_cells) {
   const Report report = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
-  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 1 - 0.05 / 4, 1e-12)
-      << "two times and two accuracies";
+  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 1 - 0.05 / 2, 1e-12)
+      << "accuracies have an error of their own";
 }
 
 TEST(Compare, a_cell_that_one_side_lacks_is_missing_or_new) {
@@ -91,7 +91,9 @@ TEST(Compare, a_cell_failing_on_both_sides_is_unmeasured) {
   absent.status = Status::unavailable;
   const auto compared = [](const CellReport& cell) {
     const Report report = report_of({lenet(2e-3), cell});
-    return compare(report, report, {});
+    CompareSettings settings;
+    settings.threshold = 0.10;
+    return compare(report, report, settings);
   };
   EXPECT_EQ(compared(crashed).count(Verdict::unmeasured), 1);
   EXPECT_EQ(exit_code(compared(crashed)), 4);
@@ -265,16 +267,122 @@ TEST(Allowed, RefusesUnknownWordsWithASuggestion) {
   EXPECT_THROW(Allowed::parse({"libraries:onedn"}).require_known({&report}), ConfigError);
 }
 
-TEST(Compare, FewForksFailAndSayHowManyItTakes) {
-  const Report base = report_of({lenet(2e-3, 3)}), slower = report_of({lenet(6e-3, 3)});
-  const Comparison comparison = compare(base, slower, {});
-  EXPECT_EQ(only(comparison).verdict, Verdict::inconclusive);
+TEST(Compare, NoiseThatHidesAChangeIsInconclusiveAndSaysWhatHelps) {
+  const auto noisy = [] {
+    CellReport cell = lenet(2e-3, 6);
+    for (std::size_t i = 0; i < cell.forks.size(); ++i)
+      for (Block& block : cell.forks[i].blocks)
+        block.end_ns = block.begin_ns + (block.end_ns - block.begin_ns) * (i % 2 == 0 ? 10 : 12) / 10;
+    return report_of({cell});
+  }();
+  const Comparison comparison = compare(noisy, noisy, {});
+  const CellVerdict cell = only(comparison);
+  EXPECT_EQ(cell.verdict, Verdict::inconclusive);
+  EXPECT_THAT(cell.reason, HasSubstr("compare with 5 baselines with --forks "));
+  EXPECT_EQ(cell.baselines_needed, 5);
+  EXPECT_GT(cell.forks_needed.value_or(0), 6);
+  EXPECT_GT(*cell.detectable, 0.10);
   EXPECT_EQ(exit_code(comparison), 6);
-  ASSERT_EQ(comparison.notes.size(), 1U);
-  EXPECT_THAT(comparison.notes[0], HasSubstr("--forks 5"));
   CompareSettings settings;
+  settings.detect = 2;
+  EXPECT_EQ(only(compare(noisy, noisy, settings)).verdict, Verdict::same)
+      << "a change of 200 % would be seen";
+  settings.detect = 0.05;
+  EXPECT_THROW(compare(noisy, noisy, settings), ConfigError)
+      << "the threshold itself is found half of the time";
+  settings = {};
   settings.overlooked = {Overlooked::inconclusive};
-  EXPECT_EQ(exit_code(compare(base, slower, settings)), 0);
+  EXPECT_EQ(exit_code(compare(noisy, noisy, settings)), 0);
+}
+
+TEST(Compare, OneForkOfARunShowsNothing) {
+  const CellVerdict cell = only(compare(report_of({lenet(2e-3, 1)}), report_of({lenet(6e-3, 1)}), {}));
+  EXPECT_EQ(cell.verdict, Verdict::inconclusive);
+  EXPECT_THAT(cell.reason, HasSubstr("--forks 6"));
+}
+
+// Cells of one report, as if of several networks.
+Report of_cells(const std::vector<double>& step_seconds) {
+  std::vector<CellReport> cells;
+  for (std::size_t i = 0; i < step_seconds.size(); ++i) {
+    cells.push_back(lenet(step_seconds[i], 6));
+    cells.back().axes.batch = static_cast<std::int64_t>(1 + i);
+    cells.back().id = cell_id(cells.back().axes);
+  }
+  return report_of(std::move(cells));
+}
+
+TEST(Compare, AShiftOfAllCellsIsOneFindingAndNotGreen) {
+  const Report base = of_cells({1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3}),
+               now = of_cells({1.2e-3, 2.4e-3, 3.6e-3, 4.8e-3, 6e-3, 7.2e-3});
+  const std::vector<const Report*> bases{&base, &base, &base};
+  const Comparison comparison = compare(bases, now, {});
+  EXPECT_EQ(comparison.count(Verdict::slower), 0);
+  ASSERT_TRUE(comparison.shift);
+  EXPECT_NEAR(comparison.shift->ratio, 1.2, 1e-6);
+  EXPECT_EQ(comparison.shift->cells, 6);
+  EXPECT_TRUE(comparison.shifted());
+  EXPECT_EQ(exit_code(comparison), 6);
+  CompareSettings settings;
+  settings.overlooked = {Overlooked::shift};
+  EXPECT_EQ(exit_code(compare(bases, now, settings)), 0);
+  EXPECT_FALSE(compare({&now, &now, &now}, base, {}).shifted()) << "faster is no regression";
+}
+
+TEST(Compare, JudgesEachCellWithoutTheSharedShift) {
+  const Report base = of_cells({1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3}),
+               now = of_cells({1.02e-3, 2.04e-3, 3.06e-3, 4.08e-3, 5.1e-3, 8e-3});
+  const Comparison comparison = compare({&base, &base, &base}, now, {});
+  EXPECT_EQ(comparison.count(Verdict::slower), 1);
+  EXPECT_EQ(comparison.count(Verdict::same), 5);
+  EXPECT_NEAR(comparison.shift->ratio, 1.02, 1e-3);
+  EXPECT_EQ(exit_code(comparison), 3);
+}
+
+TEST(Compare, LeavesOutBaselinesThatAreNotComparable) {
+  const Report base = report_of({lenet(2e-3)});
+  Report elsewhere = base, quick = base, slow = base;
+  elsewhere.environment["cpu"]["model"] = "another";
+  const Comparison without = compare({&elsewhere, &base}, base, {});
+  EXPECT_EQ(without.baselines, 1);
+  EXPECT_TRUE(without.comparable());
+  EXPECT_THAT(without.notes.at(0), HasSubstr("1 of 2 baselines is left out: the processor was another"));
+  EXPECT_EQ(exit_code(compare({&elsewhere, &elsewhere}, base, {})), 5);
+  quick.run["quick"] = true;
+  const Comparison of_cell = compare({&quick, &base}, base, {});
+  EXPECT_EQ(only(of_cell).baselines, 1);
+  EXPECT_THAT(of_cell.notes.at(0), HasSubstr("--quick"));
+}
+
+TEST(Compare, TheNewestBaselineSaysWhichCellsThereAre) {
+  const CellReport torch = test::sample_cell("torch", "compile", 8e-3, 12);
+  const Report older = report_of({lenet(2e-3), torch}), newer = report_of({lenet(2e-3)});
+  EXPECT_EQ(compare({&older, &newer}, newer, {}).cells.size(), 1U);
+  EXPECT_EQ(compare({&newer, &older}, newer, {}).count(Verdict::missing), 1);
+  CellReport crashed = lenet(2e-3);
+  crashed.status = Status::crashed;
+  const Report failed = report_of({crashed});
+  EXPECT_EQ(compare({&newer, &failed}, failed, {}).count(Verdict::broken), 1)
+      << "it was ok in an older baseline";
+}
+
+TEST(Compare, JudgesDifferencesOfAMetricThatMayBeZero) {
+  const auto with_faults = [](std::int64_t faults) {
+    CellReport cell = lenet(2e-3, 6);
+    for (Fork& fork : cell.forks)
+      for (Block& block : fork.blocks) block.minor_faults = faults * block.steps;
+    return report_of({cell});
+  };
+  CompareSettings settings;
+  settings.metric = "page_faults";
+  settings.detect = 0.5;
+  const auto judged = [&](std::int64_t before, std::int64_t after) {
+    return only(compare(with_faults(before), with_faults(after), settings));
+  };
+  EXPECT_EQ(judged(0, 0).verdict, Verdict::same);
+  EXPECT_EQ(judged(0, 500).verdict, Verdict::slower);
+  EXPECT_EQ(judged(500, 0).verdict, Verdict::faster);
+  EXPECT_THAT(judged(0, 500).reason, HasSubstr("differences are judged: 500"));
 }
 
 // A change to the report that is held to, and what overlooks it.
@@ -315,6 +423,22 @@ INSTANTIATE_TEST_SUITE_P(
                  "wait_policy was active or passive and is active", Overlooked::settings},
         Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
                  "OMP_PROC_BIND was not set and is true", Overlooked::settings},
+        Doubtful{"profiled", [](Report& r) { r.run["settings"]["profile"] = true; }, "--profile",
+                 Overlooked::profiled},
+        Doubtful{"unchecked", [](Report& r) { r.cells[0].equivalence = {}; }, "was not checked",
+                 Overlooked::unchecked},
+        Doubtful{"seeds",
+                 [](Report& r) {
+                   for (Fork& fork : r.cells[0].forks) fork.seed += 100;
+                 },
+                 "share no seed", Overlooked::seeds},
+        Doubtful{"accuracy",
+                 [](Report& r) {
+                   for (Fork& fork : r.cells[0].forks) fork.evaluations.clear();
+                 },
+                 "only the new report has test_accuracy", Overlooked::metrics},
+        Doubtful{"memory", [](Report& r) { r.cells[0].metrics.erase("planned_arena"); },
+                 "only the new report has planned_arena", Overlooked::metrics},
         Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
                  "the baseline has the flag disturbed", Overlooked::flags}),
     [](const auto& row) { return row.param.name; });
@@ -326,34 +450,74 @@ TEST(Compare, HowACellWasCheckedIsNoDifference) {
   EXPECT_EQ(only(compare(base, slower, {})).verdict, Verdict::slower);
 }
 
-TEST(Compare, AccuraciesArePairedBySeedAndTakeTheirShareOfTheConfidence) {
-  // Seeds differ by far more than the change.
-  const auto with_change = [](double change, std::size_t forks) {
-    CellReport cell = lenet(2e-3, static_cast<int>(forks));
-    for (std::size_t i = 0; i < forks; ++i)
-      cell.forks[i].evaluations[0].accuracy = 0.60 + 0.02 * static_cast<double>(i) + change;
-    return report_of({cell});
-  };
-  const Comparison fell = compare(with_change(0, 12), with_change(-0.02, 12), {});
-  EXPECT_EQ(only(fell).verdict, Verdict::broken);
-  EXPECT_NEAR(fell.cell_confidence, 1 - 0.05 / 2, 1e-12);
-  EXPECT_NE(only(compare(with_change(0, 12), with_change(-0.005, 12), {})).verdict, Verdict::broken);
-  const CellVerdict few = only(compare(with_change(0, 4), with_change(-0.02, 4), {}));
-  EXPECT_EQ(few.verdict, Verdict::inconclusive);
-  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds; at least 7 seeds are needed"));
+// A report whose forks have these accuracies over so many samples; seeds count from `seed`.
+Report with_accuracies(const std::vector<double>& accuracies, std::int64_t samples = 10'000,
+                       std::uint64_t seed = 1) {
+  CellReport cell = lenet(2e-3, static_cast<int>(accuracies.size()));
+  for (std::size_t i = 0; i < accuracies.size(); ++i) {
+    cell.forks[i].seed = seed + i;
+    cell.forks[i].evaluations[0].accuracy = accuracies[i];
+    cell.forks[i].evaluations[0].samples = samples;
+  }
+  return report_of({cell});
 }
 
-TEST(Compare, PairsForksOfOneSeedByTheirNumber) {
-  const auto of_one_seed = [](double accuracy) {
-    CellReport cell = lenet(2e-3, 12);
-    for (Fork& fork : cell.forks) {
-      fork.seed = 1;
-      fork.evaluations[0].accuracy = accuracy;
-    }
-    return report_of({cell});
+CompareSettings coarse() {
+  CompareSettings settings;
+  settings.threshold = 0.10;
+  return settings;
+}
+
+TEST(CompareAccuracy, IsPairedBySeed) {
+  // Seeds differ by far more than the change.
+  const auto with_change = [](double change) {
+    std::vector<double> accuracies;
+    for (int i = 0; i < 12; ++i) accuracies.push_back(0.60 + 0.02 * i + change);
+    return with_accuracies(accuracies);
   };
-  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.8), {})).verdict, Verdict::broken);
-  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.9), {})).verdict, Verdict::same);
+  const CellVerdict fell = only(compare(with_change(0), with_change(-0.02), coarse()));
+  EXPECT_EQ(fell.verdict, Verdict::broken);
+  EXPECT_THAT(fell.reason, HasSubstr("fell by 2.00 points over 12 shared seeds"));
+  EXPECT_EQ(only(compare(with_change(0), with_change(-0.005), coarse())).verdict, Verdict::same);
+}
+
+TEST(CompareAccuracy, OneSeedDecidesWhatSamplesCannotExplain) {
+  const auto judged = [](double before, double after, std::int64_t samples) {
+    return only(compare(with_accuracies({before, before}, samples), with_accuracies({after, after}, samples),
+                        coarse()));
+  };
+  EXPECT_EQ(judged(0.90, 0.10, 10'000).verdict, Verdict::broken);
+  const CellVerdict by_chance = judged(0.90, 0.88, 100);
+  EXPECT_EQ(by_chance.verdict, Verdict::inconclusive);
+  EXPECT_THAT(by_chance.reason, HasSubstr("chance explains up to"));
+}
+
+TEST(CompareAccuracy, TheDefaultForksDecideAFallOfSomePoints) {
+  const std::vector<double> before{0.90, 0.91, 0.89, 0.90, 0.905, 0.895},
+      after{0.87, 0.88, 0.86, 0.871, 0.874, 0.866};
+  EXPECT_EQ(only(compare(with_accuracies(before), with_accuracies(after), coarse())).verdict,
+            Verdict::broken);
+}
+
+TEST(CompareAccuracy, IsBrokenWithOtherSeedsTooIfItIsCertain) {
+  const std::vector<double> before(6, 0.90), after(6, 0.10);
+  const CellVerdict cell =
+      only(compare(with_accuracies(before), with_accuracies(after, 10'000, 101), coarse()));
+  EXPECT_EQ(cell.verdict, Verdict::broken);
+  EXPECT_THAT(cell.reason, HasSubstr("6 and 6 other seeds"));
+}
+
+TEST(CompareAccuracy, ForksOfOneSeedAreOneSeed) {
+  const auto of_one_seed = [](double accuracy) {
+    Report report = with_accuracies(std::vector<double>(12, accuracy), 1000);
+    for (Fork& fork : report.cells[0].forks) fork.seed = 1;
+    return report;
+  };
+  const CellVerdict certain = only(compare(of_one_seed(0.9), of_one_seed(0.8), coarse()));
+  EXPECT_EQ(certain.verdict, Verdict::broken);
+  EXPECT_THAT(certain.reason, HasSubstr("over 1 shared seed"));
+  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.88), coarse())).verdict, Verdict::inconclusive);
+  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.9), coarse())).verdict, Verdict::same);
 }
 
 TEST(Compare, refuses_a_report_with_a_duplicate_id) {

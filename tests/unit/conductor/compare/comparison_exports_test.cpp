@@ -39,7 +39,7 @@ Comparison sample() {
   same.verdict = Verdict::same;
   same.ratio = 1.001;
   comparison.cells = {slower, missing, same};
-  comparison.environment = {{"the processor", "one", "another", true}};
+  comparison.environment = {{"the processor", "one", "another", true, DifferenceKind::processor}};
   return comparison;
 }
 
@@ -86,7 +86,25 @@ TEST(ComparisonExports, tables_say_the_verdict_in_words) {
   EXPECT_THAT(text, HasSubstr("slower"));
   EXPECT_THAT(text, HasSubstr("[1.270, 1.330]"));
   EXPECT_THAT(text, HasSubstr("1 slower, 1 missing, 1 same of 3 cells; threshold 5 %"));
-  EXPECT_THAT(text, HasSubstr("--allow environment"));
+  EXPECT_THAT(text, HasSubstr("--allow processor"));
+}
+
+TEST(ComparisonExports, SayWhatWouldHaveBeenFoundAndWhatAllCellsShare) {
+  Comparison comparison = sample();
+  comparison.detect = 0.10;
+  comparison.cells[2].detectable = 0.081;
+  comparison.shift = SharedShift{.ratio = 1.08, .lower = 1.01, .upper = 1.15, .cells = 12, .loop = 1.07};
+  EXPECT_THAT(summary_line(comparison),
+              HasSubstr("a change of 8.1 % in one cell would have been found with 80 %"));
+  const std::string text = console(comparison_tables(comparison), {});
+  EXPECT_THAT(text, HasSubstr("All 12 cells are 8.0 % slower together [+1.0, +15.0]"));
+  EXPECT_THAT(text, HasSubstr("a fixed loop on the processor is 7.0 % slower"));
+  EXPECT_THAT(text, HasSubstr("--allow shift"));
+  const auto json = comparison_json(comparison, 6);
+  EXPECT_EQ(json["shift"]["ratio"], 1.08);
+  EXPECT_EQ(json["shifted"], true);
+  EXPECT_EQ(json["cells"][2]["detectable"], 0.081);
+  EXPECT_THAT(comparison_annotations(comparison), HasSubstr("::warning title=assay compare::All 12 cells"));
 }
 
 }  // namespace

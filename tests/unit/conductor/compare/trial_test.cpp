@@ -48,6 +48,32 @@ TEST(Trial, IsSlowerOnlyIfFreshRoundsConfirmIt) {
   EXPECT_THAT(trial.verdict().reason, HasSubstr("6 fresh rounds confirm it"));
 }
 
+TEST(Trial, IsFasterOnlyIfFreshRoundsConfirmIt) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.01, 1, [](int) { return 0.8; });
+  ASSERT_TRUE(trial.decided());
+  EXPECT_EQ(trial.verdict().verdict, Verdict::faster);
+  EXPECT_EQ(trial.rounds(), 14);
+  EXPECT_THAT(trial.verdict().reason, HasSubstr("6 fresh rounds confirm it"));
+  const Trial passing = run(plan_looks(0.95, 1), 0.01, 2, [](int round) { return round < 8 ? 0.8 : 1.0; });
+  EXPECT_NE(passing.verdict().verdict, Verdict::faster);
+  const Trial turned = run(plan_looks(0.95, 1, 1), 0.01, 2, [](int round) { return round < 8 ? 0.8 : 1.2; });
+  EXPECT_EQ(turned.verdict().verdict, Verdict::inconclusive)
+      << "fresh rounds that show the opposite confirm nothing";
+  EXPECT_THAT(turned.verdict().reason, HasSubstr("faster by"));
+}
+
+TEST(Trial, JudgesDifferencesOfValuesThatMayBeZero) {
+  const auto verdict = [](double a, double b) {
+    Trial trial(plan_looks(0.95, 1), {});
+    while (!trial.decided()) trial.add(a, b);
+    return trial.verdict();
+  };
+  EXPECT_EQ(verdict(0, 0).verdict, Verdict::same);
+  EXPECT_EQ(verdict(0, 500).verdict, Verdict::slower);
+  EXPECT_EQ(verdict(-1, -2).verdict, Verdict::faster);
+  EXPECT_FALSE(verdict(0, 500).ratio);
+}
+
 TEST(Trial, does_not_say_slower_of_a_disturbance_that_went_away) {
   const Trial trial = run(plan_looks(0.95, 1), 0.01, 2, [](int round) { return round < 8 ? 1.2 : 1.0; });
   EXPECT_NE(trial.verdict().verdict, Verdict::slower);
