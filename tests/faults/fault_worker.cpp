@@ -18,6 +18,7 @@
 
 #include "harness/core/clock.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/worker/loaded_libraries.hpp"
 #include "tests/faults/variants.hpp"
 #include "tests/faults/zero_answers.hpp"
 
@@ -62,7 +63,7 @@ Json clock_file(const Json& blocks, const Json& evaluations, int warm_up_steps) 
 
 Json declared_clock(const Json& request, double factor) {
   const std::int64_t usual_ns = 1'000 + 10 * request.at("seed").get<std::int64_t>();
-  const std::int64_t step_ns = std::llround(static_cast<double>(usual_ns) * factor);
+  const std::int64_t step_ns = std::llround(static_cast<double>(usual_ns) * factor * FAULT_FACTOR);
   Json blocks = Json::array(), evaluations = Json::array();
   std::int64_t now = now_ns();
   const auto add = [&](const char* kind, int epoch, std::int64_t steps) {
@@ -140,7 +141,7 @@ class Conversation {
         protocol::version,
         worker_.request.contains("oracle") ? "zero" : "fault",
         "1.0",
-        {},
+        {loaded_libraries().front()},
         {{"threads", "1"}, {"process", std::to_string(::getpid())}, {"TF_TOKEN_example_org", "a secret"}}};
     act(Moment::hello);
     worker_.send(worker_.hello);

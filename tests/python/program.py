@@ -16,10 +16,10 @@ PROGRAM = BUILD / "assay"
 
 
 def assay(
-    *arguments: object, timeout: float = 900, folder: Path | None = None
+    *arguments: object, timeout: float = 900, folder: Path | None = None, backends: Path = ROOT / "tests"
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program with the tests' backends in addition to its own, and without a calibration."""
-    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
+    """Run the program with the tests' backends (or these) and its own, and without a calibration."""
+    environment = os.environ | {"ASSAY_BACKENDS": str(backends)}
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=timeout, cwd=folder
