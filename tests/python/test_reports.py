@@ -38,7 +38,7 @@ def test_reports_of_every_age_are_read(report: Path) -> None:
     "sample", ["paltenghi-a/lists", "paltenghi-a/softsign", "paltenghi-c/report", "smartia-table-5/cifar10"]
 )
 def test_flags_of_the_samples_follow_no_program(sample: str) -> None:
-    """By earlier rules, 66 of 80 forks of MXNet's op/dot were flagged, and 1 of TensorFlow's in the same rounds."""
+    """By earlier rules 66 of 80 forks of MXNet's op/dot were flagged, and 1 of TensorFlow's."""
     document = told("show", ROOT / f"results/samples/{sample}.json.gz", "--format", "json")
     rates = document["reports"][0]["flag_rates"]
     assert not [rate for rate in rates if rate["differs"]]
