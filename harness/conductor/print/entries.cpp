@@ -222,8 +222,9 @@ std::string ranking_of(const Analysis& all, const AnalyzedGroup& group) {
     std::vector<std::size_t> timed;
     for (const std::size_t i : group.in_rank)
       if (all.cells[i].time) timed.push_back(i);
-    return timed.size() > 1 && !group.provisional ? unranked_order(all, group, timed)
-                                                  : why_not_ranked(all, group);
+    if (timed.size() > 1 && !group.provisional) return unranked_order(all, group, timed);
+    const auto how = how_ended(all, group);
+    return why_not_ranked(all, group) + (how ? after_until_clear(*how) : "");
   }
   const AnalyzedCell& best = all.cells[ranked.front()];
   if (ranked.size() == 1)

@@ -100,6 +100,11 @@ TEST(Summary, SaysHowUntilClearEndedAndDoesNotAdviseIt) {
   EXPECT_THAT(text("disturbed"), HasSubstr("--until clear: the machine was too disturbed"));
   EXPECT_THAT(text("time"), HasSubstr("use a longer --max-time"));
   EXPECT_THAT(text("time"), Not(HasSubstr("or --until clear")));
+  for (CellReport& cell : report.cells) {
+    cell.flags = {"disturbed"};
+    for (Fork& fork : cell.forks) fork.flags = {"disturbed"};
+  }
+  EXPECT_THAT(text("disturbed"), HasSubstr("run again. --until clear: the machine was too disturbed"));
   report = test::sample_report(6);
   EXPECT_THAT(text("clear"), HasSubstr("--until clear: the order is clear."));
   EXPECT_THAT(text("equal"), HasSubstr("within 2 % of each other"));
