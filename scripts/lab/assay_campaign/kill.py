@@ -96,7 +96,8 @@ def chain(bench: Bench, case: Case, longest: dict[str, float]) -> None:
     case.expect(done.code == 0, f"the last run did not complete the report: {done.told}")
     after = forks_of(report)
     lose(case, before, after, "after the last run")
-    case.expect(len(after) == forks, f"{len(after)} of {forks} forks are in the completed report")
+    # A cell of a round that was cut off runs again, together with the others.
+    case.expect(len(after) >= forks, f"{len(after)} of {forks} forks are in the completed report")
     case.expect(
         not place.why_invalid(report), f"the completed report is invalid: {place.why_invalid(report)}"
     )
