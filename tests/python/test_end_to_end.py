@@ -134,6 +134,7 @@ def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
         ("torch", "eager", "fp32"),
         ("torch", "eager", "bf16"),
         pytest.param("torch", "compile", "fp32", marks=pytest.mark.nightly),  # it compiles for a minute
+        pytest.param("torch", "freeze", "bf16", marks=pytest.mark.nightly),
         ("jax", "eager", "fp32"),
         ("jax", "jit", "fp32"),
         ("jax", "jit", "bf16"),
