@@ -271,10 +271,19 @@ def is_set_up(program: Path, backend: str) -> bool:
     return listed.returncode == 0 and "unavailable" not in listed.stdout
 
 
+def has_task(backend: str, cell: str) -> bool:
+    """Whether the adapter runs the task of a cell."""
+    options = CELLS[cell]
+    task = options[options.index("--task") + 1] if "--task" in options else "train"
+    declared = json.loads((folder_of(ROOT, backend) / "backend.json").read_text())
+    return task in declared["tasks"]
+
+
 def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> list[Mutant]:
     """Return the mutants of a backend within these cells whose name contains `only`, and the adapters as they
     are in the cells of these mutants.
     """
+    within = {cell for cell in within if has_task(backend, cell)}
     edits = [
         edit
         for edit in (*EDITS, *VARIANTS)
