@@ -194,9 +194,11 @@ MXNET = _of(
 )  # fmt: skip
 
 TENSORFLOW_LSTM = 'return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))'
-TENSORFLOW_EMBEDDING = 'return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))'
+TENSORFLOW_EMBEDDING = (
+    'return self.keep(layers.Embedding(rows, width, dtype=self._dtype), operands, ("embeddings",))'
+)
 # Some tokens get no gradient.
-TENSORFLOW_OWN_EMBEDDING = """run = self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
+TENSORFLOW_OWN_EMBEDDING = """run = self.keep(layers.Embedding(rows, width, dtype=self._dtype), operands, ("embeddings",))
 
         def own(tokens: Any) -> Any:
             y = run(tokens)

@@ -155,8 +155,9 @@ def test_tokens_are_checked_and_timed_one_by_one(
     assert len(fork["prefills_ns"]) == 20
     assert len(fork["latencies_ns"]) == 20 * 6, "a prompt of 6 tokens, and 6 tokens after it"
     metrics = cell["metrics"]
-    for name in ("prefill_time", "token_time_p50", "token_time_p99", "tokens_per_second"):
+    for name in ("prefill_time", "token_time_p50", "tokens_per_second"):
         assert metrics[name]["value"] > 0, name
+    assert metrics["token_time_p99"]["value"] is None, "120 tokens do not show the slowest hundredth"
     # Keys and values of 4 layers, 4 samples, 12 places, 128 wide.
     assert metrics["cache_bytes"]["value"] == 2 * 4 * 4 * 12 * 128 * (2 if precision == "bf16" else 4)
     assert metrics["latency_p50"]["value"] is None

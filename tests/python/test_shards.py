@@ -127,12 +127,15 @@ def test_the_rules_of_ratios_and_verdicts_are_those_of_the_uncut_run(folder: Pat
             assert cell["ratio"]["n"] == len(counted[0] & counted[1])
             assert cell["environment"] == base["environment"]
             assert cell["ratio"]["lower"] is None  # below six rounds
-    verdicts = [told("compare", folder / "whole.json", folder / name, "--format", "json", codes=(6,))
+    verdicts = [told("compare", folder / "whole.json", folder / name, "--format", "json", codes=(3, 6))
                 for name in ("whole.json", "merged.json")]  # fmt: skip
-    for key in ("cell_confidence", "confidence", "threshold", "counts", "exit_code"):
+    for key in ("cell_confidence", "confidence", "threshold", "detect", "baselines"):
         assert verdicts[0][key] == verdicts[1][key]
     assert verdicts[1]["environment"] == []
-    assert [cell["verdict"] for cell in verdicts[1]["cells"]] == ["inconclusive"] * 40
+    assert verdicts[0]["exit_code"] == 6
+    assert {cell["verdict"] for cell in verdicts[0]["cells"]} == {"inconclusive"}
+    # Two forks of some microseconds may differ by any amount.
+    assert {cell["verdict"] for cell in verdicts[1]["cells"]} <= {"inconclusive", "slower", "faster"}
 
 
 @pytest.mark.parametrize("form", ["console", "markdown", "csv", "json"])

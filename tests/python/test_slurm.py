@@ -199,7 +199,9 @@ def test_a_killed_task_leaves_a_report_that_is_completed(cluster: Cluster, tmp_p
     assert done.returncode == 0, done.stderr + done.stdout
     report = json.loads(merged.read_text())
     assert [cell["status"] for cell in report["cells"]] == ["ok"] * 6
-    assert {len(cell["forks"]) for cell in report["cells"]} == {3}
+    # What the killed task had of a cell has no partner in another session, so both are measured again.
+    assert all(len(cell["forks"]) == 3 for cell in report["cells"][:2] + report["cells"][4:])
+    assert all(3 <= len(cell["forks"]) <= 5 for cell in report["cells"][2:4])
     starts = [fork["start"] for cell in report["cells"][2:4] for fork in cell["forks"]]
     assert set(kept) <= set(starts)
     assert {cell["environment"] for cell in report["cells"][2:4]} == {1}, "the machine that began the group"

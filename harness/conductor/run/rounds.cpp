@@ -51,11 +51,10 @@ Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings, cons
     if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{.name = name});
     group->cells.push_back(i);
   }
-  int first = 0;  // the same for all groups, so that rounds of one number are near each other
-  for (const CellReport& cell : report.cells)
-    for (const Fork& fork : cell.forks) first = std::max(first, fork.round + 1);
   for (Group& group : groups_) {
-    group.next_round = first;
+    for (const std::size_t cell : group.cells)
+      for (const Fork& fork : report.cells[cell].forks)
+        group.next_round = std::max(group.next_round, fork.round + 1);
     for (std::size_t i = 0; i < group.cells.size(); ++i) {
       const std::size_t a = group.cells[i];
       for (std::size_t j = 0; j <= i; ++j) {

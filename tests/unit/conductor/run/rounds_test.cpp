@@ -167,6 +167,19 @@ TEST(Rounds, OfALaterSessionAreNewOnesForAllCellsOfTheGroup) {
     for (std::size_t b = 0; b < a; ++b) EXPECT_GE(shared_rounds(cut.cells[a], cut.cells[b]).counting, 6);
 }
 
+TEST(Rounds, OfAGroupThatNoSessionBeganAreTheFirst) {
+  const auto cells = planned_cells({{"mlp", 2}, {"lenet5", 2}});
+  RunSettings settings;
+  settings.forks = 6;
+  const auto steady = [](std::size_t, int) { return 0.01; };
+  Report report = empty_report(cells);
+  run_into(report, cells, settings, steady);
+  for (const std::size_t cell : {2U, 3U}) report.cells[cell].forks.clear();
+  run_into(report, cells, settings, steady, {}, 1);
+  EXPECT_THAT(forks_in(report), testing::ElementsAre(6, 6, 6, 6));
+  EXPECT_EQ(report.cells[2].forks.front().round, 0) << "it has the seeds of a run in one piece";
+}
+
 TEST(Rounds, EndForACellThatFails) {
   const auto cells = planned_cells({{"mlp", 2}});
   for (const Until until : {Until::forks, Until::clear}) {
