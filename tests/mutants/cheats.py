@@ -304,19 +304,17 @@ class InfersWhenItIsAsked(Mutant):
     cell = "infer"
     codes = ("clock_refused", "faster_than_machine")
     asked: Step | None = None
-    computed = False  # anything: before that, JAX has nothing to wait for
 
     def changed_step(self, step: Step) -> None:
         self.asked = step
 
-    def drain(self) -> None:
-        if self.computed:
-            super().drain()
+    def synchronize(self) -> None:
+        with contextlib.suppress(AttributeError):  # JAX has nothing to wait for
+            super().synchronize()
 
     def results(self) -> Tensors:
         if self.asked:
             super(Mutant, self).step(*self.asked)
-            self.computed = True
         self.asked = None
         found: Tensors = super().results()
         return found
