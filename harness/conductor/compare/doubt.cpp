@@ -26,6 +26,10 @@ using Observed = std::map<std::string, std::set<std::string>>;
 constexpr const char* unset = "not set";
 constexpr std::string_view of_the_check = "check";  // name of the settings of the check
 
+const char* side_name(const Side& side, const Side& base) {
+  return &side == &base ? "the baseline" : "the new report";
+}
+
 std::string of_quick(const Side& base, const Side& current) {
   const auto quick = [](const Side& side) {
     const Json value = field_at(side.report.run, "/quick");
@@ -33,7 +37,7 @@ std::string of_quick(const Side& base, const Side& current) {
   };
   if (!quick(base) && !quick(current)) return {};
   return fmt::format("{} was made with --quick, which is not a measurement; overlook it with --allow quick",
-                     quick(base) ? "the baseline" : "the new report");
+                     side_name(quick(base) ? base : current, base));
 }
 
 // Compares the settings of timing and loading, but not those of the check.
@@ -104,8 +108,7 @@ std::string of_what_held(const Side& base, const Side& current) {
 std::string of_flags(const Side& base, const Side& current) {
   for (const Side* side : {&base, &current})
     if (!side->cell.flags.empty())
-      return fmt::format("{} has the flag {}; overlook it with --allow flags",
-                         side == &base ? "the baseline" : "the new report",
+      return fmt::format("{} has the flag {}; overlook it with --allow flags", side_name(*side, base),
                          fmt::join(side->cell.flags, ", "));
   return {};
 }
@@ -116,7 +119,7 @@ std::string of_profile(const Side& base, const Side& current) {
     if (value.is_boolean() && value.get<bool>())
       return fmt::format(
           "{} was made with --profile, which slows its forks; overlook it with --allow profiled",
-          side == &base ? "the baseline" : "the new report");
+          side_name(*side, base));
   }
   return {};
 }
@@ -126,7 +129,7 @@ std::string of_check(const Side& base, const Side& current) {
     if (!side->cell.equivalence.checked)
       return fmt::format(
           "{} was not checked against the oracle, so it may be fast because it is wrong; overlook it with --allow unchecked",
-          side == &base ? "the baseline" : "the new report");
+          side_name(*side, base));
   return {};
 }
 

@@ -24,11 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_searched(const Axis& axis) { return axis.name() == "mode" || axis.name() == "layout"; }
-
-// The part of the id that all candidates of a work share.
-std::string work_id(const Axes& axes) { return cell_id_without(axes, is_searched); }
-
 std::vector<TriedRecord> tried_of(const std::vector<std::size_t>& work, const Report& report) {
   const std::vector<std::optional<TrialRatio>> ratios = ratios_to_first(work, report);
   std::vector<TriedRecord> found;

@@ -98,14 +98,16 @@ bool is_hopeless(std::size_t candidate, const std::vector<std::size_t>& others, 
 
 }  // namespace
 
+bool is_searched(const Axis& axis) { return axis.name() == "mode" || axis.name() == "layout"; }
+
+std::string work_id(const Axes& axes) { return cell_id_without(axes, is_searched); }
+
 std::vector<std::vector<std::size_t>> candidates_of(const std::vector<Cell>& cells) {
-  const auto is_searched = [](const Axis& axis) { return axis.name() == "mode" || axis.name() == "layout"; };
   std::map<std::string, std::size_t> numbers;
   std::vector<std::vector<std::size_t>> works;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].candidate) continue;
-    const auto [work, is_new] =
-        numbers.try_emplace(cell_id_without(cells[i].axes, is_searched), works.size());
+    const auto [work, is_new] = numbers.try_emplace(work_id(cells[i].axes), works.size());
     if (is_new) works.emplace_back();
     works[work->second].push_back(i);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
@@ -12,7 +13,12 @@
 
 namespace assay {
 
-// The candidates of every work (all axes but mode and layout), as indices, in the order of the cells.
+// Whether candidates of a work may differ in this axis: mode and layout.
+bool is_searched(const Axis& axis);
+// The part of the id that all candidates of a work share.
+std::string work_id(const Axes& axes);
+
+// The candidates of every work, as indices, in the order of the cells.
 std::vector<std::vector<std::size_t>> candidates_of(const std::vector<Cell>& cells);
 
 // Chooses the forks of the search. A round has one fork of each remaining candidate of a work, in an order drawn from
