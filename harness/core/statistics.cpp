@@ -34,6 +34,19 @@ double median(std::span<const double> values) {
   return order.size() % 2 == 1 ? order[half] : order[half - 1] + (order[half] - order[half - 1]) / 2;
 }
 
+double mean(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double squares_about_mean(std::span<const double> values) {
+  const double middle = mean(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - middle) * (value - middle);
+  return sum;
+}
+
 double quantile(std::span<const double> values, double p) {
   if (!(p >= 0 && p <= 1)) throw std::invalid_argument("[quantile] p is not in [0, 1]");
   if (values.empty()) throw std::invalid_argument("[quantile] got no values");

@@ -15,6 +15,9 @@ struct Interval {
 
 // The mean of the two middle values if their number is even. Throws std::invalid_argument if empty.
 double median(std::span<const double> values);
+// Neither may be empty.
+double mean(std::span<const double> values);
+double squares_about_mean(std::span<const double> values);  // their sum
 // Linear interpolation between order statistics (type 7 of Hyndman & Fan 1996). p in [0, 1].
 double quantile(std::span<const double> values, double p);
 // The narrowest symmetric order-statistic interval with at least `confidence`; nothing with fewer than six

@@ -16,19 +16,6 @@ constexpr double of_median = std::numbers::pi / 2;
 
 double location(const RunValues& run) { return paired_shift(run, 0.5).estimate; }
 
-double mean(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-double squares_about_mean(std::span<const double> values) {
-  const double middle = mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - middle) * (value - middle);
-  return sum;
-}
-
 double t_quantile(double p, double degrees) {
   return student_t_quantile(p, std::max(1, static_cast<int>(degrees)));
 }

@@ -1,7 +1,6 @@
 #include "harness/conductor/print/printers.hpp"
 
 #include <cmath>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -52,14 +51,8 @@ struct Repetitions {
   std::vector<double> real, cpu;
 };
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 double deviation(const std::vector<double>& values) {
-  const double centre = mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - centre) * (value - centre);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+  return std::sqrt(squares_about_mean(values) / static_cast<double>(values.size() - 1));
 }
 
 Json row(const CellReport& cell, std::size_t family, std::string_view type, std::size_t repetitions) {

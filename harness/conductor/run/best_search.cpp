@@ -40,12 +40,6 @@ std::vector<double> shared_differences(const LogTimes& a, const LogTimes& b) {
   return differences;
 }
 
-double mean_of(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 // A robust estimate of log(a / b).
 std::optional<double> log_ratio(const CellReport& a, const CellReport& b) {
   const std::vector<double> differences = shared_differences(log_times(a), log_times(b));
@@ -70,7 +64,7 @@ double score_of(std::size_t candidate, const std::vector<std::size_t>& others, c
     if (other == candidate) continue;
     if (const auto ratio = log_ratio(report.cells[candidate], report.cells[other])) ratios.push_back(*ratio);
   }
-  return ratios.empty() ? 0 : mean_of(ratios);
+  return ratios.empty() ? 0 : mean(ratios);
 }
 
 // In a part of the search, undisturbed forks of a candidate.
@@ -242,14 +236,14 @@ Scatter scatter_of(const std::vector<LogTimes>& all) {
       if (all[i].empty()) continue;
       std::vector<double> rest;
       for (const auto& [round, time] : all[i]) rest.push_back(time - round_effects[round]);
-      effects[i] = mean_of(rest);
+      effects[i] = mean(rest);
     }
     for (auto& [round, effect] : round_effects) {
       std::vector<double> rest;
       for (std::size_t i = 0; i < all.size(); ++i)
         if (const auto time = all[i].find(round); time != all[i].end())
           rest.push_back(time->second - effects[i]);
-      effect = mean_of(rest);
+      effect = mean(rest);
     }
   }
   double squares = 0;
@@ -262,10 +256,7 @@ Scatter scatter_of(const std::vector<LogTimes>& all) {
 // The variance of a fork, from the differences of a pair.
 double variance_of_pair(std::span<const double> differences) {
   if (differences.size() < 2) return 0;
-  const double mean = mean_of(differences);
-  double squares = 0;
-  for (const double difference : differences) squares += std::pow(difference - mean, 2);
-  return squares / static_cast<double>(differences.size() - 1) / 2;
+  return squares_about_mean(differences) / static_cast<double>(differences.size() - 1) / 2;
 }
 
 }  // namespace
@@ -290,15 +281,15 @@ std::vector<std::optional<TrialRatio>> ratios_to_first(const std::vector<std::si
     TrialRatio ratio{.value = *own / *first};
     const std::vector<double> differences = shared_differences(all[i], all[0]);
     if (i > 0 && !differences.empty()) {
-      const double mean = mean_of(differences);
+      const double middle = mean(differences);
       ratio.rounds = static_cast<int>(differences.size());
-      ratio.value = std::exp(mean);
+      ratio.value = std::exp(middle);
       if (scatter.degrees > 0) {
         const double variance = std::max(scatter.variance, variance_of_pair(differences));
         const double half = student_t_quantile(1 - (1 - all_pairs_confidence) / 2 / pairs, scatter.degrees) *
                             std::sqrt(2 * variance / ratio.rounds);
-        ratio.lower = std::exp(mean - half);
-        ratio.upper = std::exp(mean + half);
+        ratio.lower = std::exp(middle - half);
+        ratio.upper = std::exp(middle + half);
       }
     }
     ratios.push_back(ratio);
