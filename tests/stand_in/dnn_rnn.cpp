@@ -31,7 +31,7 @@ struct cudnnRNNDataStruct {
 namespace {
 
 constexpr std::size_t gates = 4;  // input, forget, new memory, output
-constexpr std::int64_t missing = -1;
+constexpr std::int64_t no_place = -1;
 
 // Where the parts of the linear layers begin, in elements: layers 0 to 3 read x, 4 to 7 the state.
 struct Packing {
@@ -47,7 +47,7 @@ struct Packing {
     };
     const auto add_biases = [&] {
       for (std::size_t layer = 0; layer < 2 * gates; ++layer)
-        bias[layer] = layer < gates || s.second_bias ? add(s.units) : missing;
+        bias[layer] = layer < gates || s.second_bias ? add(s.units) : no_place;
     };
     if (!s.persistent()) add_biases();
     for (std::size_t gate = gates; gate-- > 0;) matrix[gates + gate] = add(s.units * s.units);
@@ -302,7 +302,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDescriptor_t rnn, s
     return refuse(CUDNN_STATUS_BAD_PARAM, "no such part of the parameters");
   const auto l = static_cast<std::size_t>(linear);
   const auto address = [&](std::int64_t element) -> void* {
-    if (element == missing) return nullptr;
+    if (element == no_place) return nullptr;
     return const_cast<std::byte*>(static_cast<const std::byte*>(weights)) + element * size_of(rnn->number);
   };
   const std::int64_t width = l < gates ? rnn->features : rnn->units;

@@ -16,7 +16,7 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::size_t max_workspace = std::size_t{32} << 20;
+constexpr std::size_t max_product_workspace = std::size_t{32} << 20;
 
 // One template for the descriptors: made by cublasLt...Create, destroyed by cublasLt...Destroy.
 template <typename T, cublasStatus_t (*Destroy)(T)>
@@ -38,7 +38,7 @@ using Operation = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using MatrixLayout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-cudaDataType_t type_of(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t cublas_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 // The largest power of two, at most 64, that divides the bytes of a row and of a product: the alignment of an
 // operand that begins inside a buffer.
@@ -81,7 +81,7 @@ class LtMatmul final : public Matmul {
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
       ASSAY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), what, &value, sizeof value));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_product_workspace);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(spec_.ldb, spec_.stride_b, spec_.operands));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(spec_.lda, spec_.stride_a, spec_.operands));
     const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);
@@ -112,8 +112,8 @@ class LtMatmul final : public Matmul {
   void run(const void* a, const void* b, const float* bias, void* c, void* workspace) override {
     check_workspace("cublasLt", workspace, workspace_bytes());
     if (fused_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
-    const float one = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
-    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &one, b, b_.get(), a, a_.get(), &keep, c, c_.get(),
+    const float scale = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
+    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &scale, b, b_.get(), a, a_.get(), &keep, c, c_.get(),
                                 c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize, stream_));
     if (spec_.bias && !fused_bias_)
       add_bias(Stream{stream_}, spec_.result, c, spec_.m * spec_.n, bias, spec_.n, 1, spec_.relu);
@@ -127,7 +127,7 @@ class LtMatmul final : public Matmul {
 
   void make(MatrixLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t leading,
             std::int64_t stride) const {
-    ASSAY_CUBLAS(cublasLtMatrixLayoutCreate(layout.out(), type_of(dtype), static_cast<std::uint64_t>(rows),
+    ASSAY_CUBLAS(cublasLtMatrixLayoutCreate(layout.out(), cublas_type(dtype), static_cast<std::uint64_t>(rows),
                                             static_cast<std::uint64_t>(columns), leading));
     if (spec_.batch == 1) return;
     const auto count = static_cast<std::int32_t>(spec_.batch);

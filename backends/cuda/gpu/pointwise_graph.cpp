@@ -11,7 +11,7 @@ namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Mode = fe::PointwiseMode_t;
 
-enum Uid : std::int64_t { x_uid = 1, dy_uid, result_uid };
+enum PointwiseUid : std::int64_t { x_uid = 1, dy_uid, y_uid };
 
 fe::graph::Pointwise_attributes how(Mode mode) {
   fe::graph::Pointwise_attributes attributes;
@@ -55,7 +55,7 @@ std::shared_ptr<fe::graph::Graph> plan_pointwise_graph(Activation kind, bool gra
   const Tensor x = operand(x_uid), dy = gradient ? operand(dy_uid) : nullptr;
   add(*graph, kind, x, dy)
       ->set_output(true)
-      .set_uid(result_uid)
+      .set_uid(y_uid)
       .set_data_type(type)
       .set_dim(shape)
       .set_stride(strides);
@@ -75,7 +75,7 @@ Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, 
   check_frontend("get the workspace of a pointwise graph", graph->get_workspace_size(bytes));
   return {"cudnn:pointwise_graph",
           [graph, handle, gradient](Places from, Places to, void* workspace) {
-            std::unordered_map<std::int64_t, void*> pointers{{x_uid, from[0]}, {result_uid, to[0]}};
+            std::unordered_map<std::int64_t, void*> pointers{{x_uid, from[0]}, {y_uid, to[0]}};
             if (gradient) pointers[dy_uid] = from[1];
             check_frontend("execute a pointwise graph", graph->execute(handle, pointers, workspace));
           },

@@ -18,10 +18,10 @@ struct Rows {
   std::int64_t step;          // bytes of one place along the axis
 };
 
-Term operand(const Request& request, std::size_t i, std::int64_t offset = 0) {
+Term operand_term(const Request& request, std::size_t i, std::int64_t offset = 0) {
   return Composition::input(i, dense(request.inputs[i]), offset);
 }
-Term result(const Request& request, std::int64_t offset = 0) {
+Term result_term(const Request& request, std::int64_t offset = 0) {
   return Composition::output(0, dense(request.outputs[0]), offset);
 }
 
@@ -32,8 +32,8 @@ Lowered lower_concat(const Request& request) {
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Rows part(request, request.inputs[i]);
-    steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}), {operand(request, i)},
-              {result(request, begin)});
+    steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}), {operand_term(request, i)},
+              {result_term(request, begin)});
     begin += part.bytes;
   }
   steps.finish(lowered);
@@ -45,7 +45,7 @@ Lowered lower_slice(const Request& request) {
   Composition steps(request);
   const Rows whole(request, request.inputs[0]), part(request, request.outputs[0]);
   steps.run(steps.calls().copy({part.count, part.bytes, whole.bytes, part.bytes}),
-            {operand(request, 0, request.integer("begin") * whole.step)}, {result(request)});
+            {operand_term(request, 0, request.integer("begin") * whole.step)}, {result_term(request)});
   steps.finish(lowered);
   return lowered;
 }
@@ -54,9 +54,9 @@ Lowered lower_slice_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
   const Rows whole(request, request.outputs[0]), part(request, request.inputs[0]);
-  steps.run(steps.calls().fill(0, dense(request.outputs[0])), {}, {result(request)});
-  steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}), {operand(request, 0)},
-            {result(request, request.integer("begin") * whole.step)});
+  steps.run(steps.calls().fill(0, dense(request.outputs[0])), {}, {result_term(request)});
+  steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}), {operand_term(request, 0)},
+            {result_term(request, request.integer("begin") * whole.step)});
   steps.finish(lowered);
   return lowered;
 }
