@@ -2,15 +2,19 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 // What the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -60,31 +64,47 @@ std::vector<fs::path> existing(const std::vector<fs::path>& folders) {
   return found;
 }
 
-bool is_below(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
-}
-
 // Best effort: a path that cannot be opened stays forbidden.
-void allow(int rules, const fs::path& path, Rights rights) {
-  const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC));
+void allow(int rules, const char* path, bool is_folder, Rights rights) {
+  const Descriptor opened(::open(path, O_PATH | O_CLOEXEC));
   if (opened.get() < 0) return;
-  struct stat status{};
-  if (::fstat(opened.get(), &status) != 0) return;
-  if (!S_ISDIR(status.st_mode)) rights &= of_files;
-  const landlock_path_beneath_attr rule{rights, opened.get()};
+  const landlock_path_beneath_attr rule{is_folder ? rights : rights & of_files, opened.get()};
   ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-// Allows everything at and below `at` except what is below one of `except`.
-void allow_others(int rules, const fs::path& at, const std::vector<fs::path>& except, Rights rights) {
-  const auto contains = [&](const fs::path& folder) { return is_below(folder, at); };
-  if (std::ranges::find(except, at) != except.end()) return;
-  if (std::ranges::none_of(except, contains)) return allow(rules, at, rights);
-  std::error_code failure;
-  for (const fs::directory_entry& entry : fs::directory_iterator(at, failure)) {
-    // Skips links: the target of a link has its own rules.
-    if (!entry.is_symlink(failure)) allow_others(rules, entry.path(), except, rights);
+// Allows everything at and below the folder `at` except what is below one of `except`, which are relative to it. A
+// folder such as /tmp can have thousands of entries, and each start of a worker comes here.
+void allow_others(int rules, const std::string& at, const std::vector<std::string>& except, Rights rights) {
+  if (except.empty()) return allow(rules, at.empty() ? "/" : at.c_str(), true, rights);
+  std::map<std::string, std::vector<std::string>, std::less<>> inner;  // by the first name of the path
+  std::set<std::string, std::less<>> whole;
+  for (const std::string& path : except) {
+    const std::size_t slash = path.find('/');
+    if (slash == std::string::npos)
+      whole.insert(path);
+    else
+      inner[path.substr(0, slash)].push_back(path.substr(slash + 1));
   }
+  if (whole.contains("")) return;  // the root
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(at.empty() ? "/" : at, failure)) {
+    // Skips links: the target of a link has its own rules.
+    if (entry.is_symlink(failure)) continue;
+    const std::string path = entry.path().native();
+    const std::string_view name = std::string_view(path).substr(at.size() + 1);
+    if (whole.contains(name)) continue;
+    if (const auto found = inner.find(name); found != inner.end())
+      allow_others(rules, path, found->second, rights);
+    else
+      allow(rules, path.c_str(), entry.is_directory(failure), rights);
+  }
+}
+
+// Their paths from the root.
+std::vector<std::string> from_root(const std::vector<fs::path>& folders) {
+  std::vector<std::string> found;
+  for (const fs::path& folder : existing(folders)) found.push_back(folder.native().substr(1));
+  return found;
 }
 
 }  // namespace
@@ -107,10 +127,10 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   // Above the descriptors that a child moves its own to.
   rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
   if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");
-  allow_others(rules_.get(), "/", existing(confinement.unreadable), reading);
-  allow_others(rules_.get(), "/", existing(confinement.unwritable), writing_files | changing_folders);
+  allow_others(rules_.get(), "", from_root(confinement.unreadable), reading);
+  allow_others(rules_.get(), "", from_root(confinement.unwritable), writing_files | changing_folders);
   for (const fs::path& folder : existing(confinement.own))
-    allow(rules_.get(), folder, reading | writing_files | changing_folders);
+    allow(rules_.get(), folder.c_str(), fs::is_directory(folder), reading | writing_files | changing_folders);
 }
 
 }  // namespace assay
