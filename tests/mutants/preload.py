@@ -75,6 +75,7 @@ def become_worker(request: dict[str, Any], descriptors: list[int]) -> None:
     os.closerange(PASSED, 4096)
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # the import looked for it without the worker's TMPDIR
     read_variables_again()
     os.chdir(request["arguments"][-1])  # the cell folder, where the conductor starts a worker
     os.sched_setaffinity(0, request["processors"])
