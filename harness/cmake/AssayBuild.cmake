@@ -21,9 +21,11 @@ endif()
 target_compile_options(assay_build INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;-fpch-preprocess>>")
 
-# The options of COLD libraries.
+# The options of COLD and of HOT libraries.
 add_library(assay_cold INTERFACE)
 target_compile_options(assay_cold INTERFACE "$<$<CONFIG:Release>:-O1>")
+add_library(assay_hot INTERFACE)
+target_compile_options(assay_hot INTERFACE -O2)
 
 if(ASSAY_SANITIZE)
   set(flags -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -105,12 +107,13 @@ function(assay_include_root target scope folder)
   target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${root}>" "$<INSTALL_INTERFACE:include/assay>")
 endfunction()
 
-# assay_library(name [APART] [COLD] [FOLDER folder] [PRECOMPILED headers] SOURCES... LINK... PRIVATE...): one static library for
-# each folder. FOLDER: the folder of its headers (default: this one). APART: never a unity build. COLD: code that is
-# not measured and computes little, such as messages and tables; a release compiles it with -O1. PRECOMPILED: the name of its
-# precompiled headers (default: those of all libraries), or `none` if its options differ from theirs.
+# assay_library(name [APART] [COLD] [HOT] [FOLDER folder] [PRECOMPILED headers] SOURCES... LINK... PRIVATE...): one static
+# library for each folder. FOLDER: the folder of its headers (default: this one). APART: never a unity build. COLD: code that
+# is not measured and computes little, such as messages and tables; a release compiles it with -O1. HOT: code in which tests
+# spend their time; a build with -O1 compiles it with -O2, without precompiled headers. PRECOMPILED: the name of its precompiled
+# headers (default: those of all libraries), or `none` if its options differ from theirs.
 function(assay_library name)
-  cmake_parse_arguments(arg "APART;COLD" "FOLDER;PRECOMPILED" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "APART;COLD;HOT" "FOLDER;PRECOMPILED" "SOURCES;LINK;PRIVATE" ${ARGN})
   if(NOT arg_FOLDER)
     file(RELATIVE_PATH arg_FOLDER ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -124,6 +127,9 @@ function(assay_library name)
   if(arg_COLD)
     target_link_libraries(assay_${name} PRIVATE $<BUILD_INTERFACE:assay_cold>)
     set(arg_PRECOMPILED cold_headers)
+  elseif(arg_HOT AND CMAKE_CXX_FLAGS MATCHES "-O1")
+    target_link_libraries(assay_${name} PRIVATE $<BUILD_INTERFACE:assay_hot>)
+    set(arg_PRECOMPILED none)
   elseif(NOT arg_PRECOMPILED)
     set(arg_PRECOMPILED library_headers)
   endif()
