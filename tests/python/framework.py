@@ -84,8 +84,8 @@ class Framework:
 
 @cache
 def preloaded(name: str) -> Preloaded:
-    """The process that has imported this framework, for all tests of this process, with which it ends."""
-    socket = SHARED / f"{name}-{os.getpid()}.socket"
+    """The process that has imported this framework, for the tests of all processes of pytest-xdist."""
+    socket = SHARED / f"{name}.socket"
     return Preloaded(ENVIRONMENTS / name / "bin/python", ROOT / "backends" / name, socket).__enter__()
 
 
