@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <system_error>
 #include <thread>
 
@@ -145,7 +146,18 @@ std::optional<double> hop_seconds(const std::vector<int>& processors) {
 
 }  // namespace
 
-double loop_seconds() { return shortest_seconds(chain, 16); }
+double loop_seconds() {
+  constexpr double alike = 1.01, most = 0.1;
+  std::array<double, 3> shortest{};
+  shortest.fill(std::numeric_limits<double>::infinity());
+  const Clock::time_point begin = Clock::now();
+  do {
+    shortest.back() = std::min(shortest.back(), shortest_seconds(chain, 4));
+    std::ranges::sort(shortest);
+  } while (!(shortest.back() < alike * shortest.front()) &&
+           std::chrono::duration<double>(Clock::now() - begin).count() < most);
+  return shortest.front();
+}
 
 std::optional<CoreReading> read_cores(const std::vector<int>& processors) try {
   if (processors.size() < 2) return std::nullopt;

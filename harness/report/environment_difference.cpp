@@ -85,7 +85,8 @@ struct ComparedField {
 constexpr const char* gpu_driver = "the GPUs' driver";
 constexpr const char* processor_model = "/cpu/model";
 constexpr const char* loop_seconds_at = "/cpu/loop_seconds";
-constexpr double max_speed_difference = 0.10;
+// Another hardware thread on its core makes the loop up to 12 % slower.
+constexpr double max_speed_difference = 0.15;
 
 // Never compare a host name, a frequency or an uptime: they make one machine look like many.
 const std::vector<ComparedField>& compared_rows() {
