@@ -1,6 +1,8 @@
 // The report in memory. report_fields.hpp describes it, report_json.hpp reads and writes it.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -113,6 +115,16 @@ struct TensorVerdict {
   double l2_error = 0, l2_bound = 0;
   double ratio = 0;  // the worse of the two errors over its bound; above 1 is wrong
 };
+
+// The ratio of a missing, misshapen or non-finite tensor. Finite, because a report is strict JSON.
+inline constexpr double beyond_measure = 1e9;
+// error / bound, at most beyond_measure. 0 without an error; beyond_measure if the error is not finite or nothing is
+// allowed.
+inline double ratio_of(double error, double bound) {
+  if (!std::isfinite(error)) return beyond_measure;
+  if (error == 0) return 0;
+  return bound > 0 ? std::min(error / bound, beyond_measure) : beyond_measure;
+}
 
 // The distance of the check to the kinks of an op: of `elements` (of ReLUs, windows of max-pools), `tipped`
 // fell on another side in at least one of the oracle's perturbed runs.

@@ -18,12 +18,6 @@ TensorVerdict beyond_all_measure(std::string name) {
   return {std::move(name), beyond_measure, 0, beyond_measure, 0, beyond_measure};
 }
 
-double ratio_of(double error, double bound) {
-  if (!std::isfinite(error)) return beyond_measure;
-  if (error == 0) return 0;
-  return bound > 0 ? std::min(error / bound, beyond_measure) : beyond_measure;
-}
-
 bool is_narrow(const Precision& precision) { return precision.storage != precision.master || precision.tf32; }
 
 bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision) {

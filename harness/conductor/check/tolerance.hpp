@@ -26,15 +26,8 @@ inline constexpr double small_sample = 2;
 // Minimum bound, in roundings of the tensor's largest element in the master type.
 inline constexpr double floor_roundings = 8;
 
-// The ratio of a missing, misshapen or non-finite tensor. Finite, because a report is strict JSON.
-inline constexpr double beyond_measure = 1e9;
-
 // The verdict of a tensor that is missing, misshapen or not finite.
 TensorVerdict beyond_all_measure(std::string name);
-
-// error / bound, at most beyond_measure. 0 without an error; beyond_measure if the error is not finite or nothing is
-// allowed.
-double ratio_of(double error, double bound);
 
 // Whether operands are rounded to a narrower type than the accumulation type.
 bool is_narrow(const Precision& precision);
