@@ -22,13 +22,13 @@ constexpr double hopeless_ratio = 1.5;
 constexpr double all_pairs_confidence = 0.98;
 
 // Logarithms of the step time by round, of the forks that others did not disturb.
-using LogTimes = std::map<int, double>;
+using LogTimes = std::map<RoundKey, double>;
 
 LogTimes log_times(const CellReport& row) {
   LogTimes times;
   for (const Fork& fork : row.forks) {
     const auto time = fork.status == Status::ok && !is_disturbed(fork) ? fork_time(fork) : std::nullopt;
-    if (time && time->step_seconds > 0) times[fork.round] = std::log(time->step_seconds);
+    if (time && time->step_seconds > 0) times[round_of(fork)] = std::log(time->step_seconds);
   }
   return times;
 }
@@ -40,15 +40,19 @@ std::vector<double> shared_differences(const LogTimes& a, const LogTimes& b) {
   return differences;
 }
 
+struct Timed {
+  LogTimes times;
+  std::optional<double> step;  // trial_step()
+};
+
 // A robust estimate of log(a / b).
-std::optional<double> log_ratio(const CellReport& a, const CellReport& b) {
-  const std::vector<double> differences = shared_differences(log_times(a), log_times(b));
+std::optional<double> log_ratio(const Timed& a, const Timed& b) {
+  const std::vector<double> differences = shared_differences(a.times, b.times);
   constexpr std::size_t enough =
       6;  // of three values, the median of Walsh averages does not resist one outlier
   if (differences.size() >= enough) return paired_shift(differences, 0.5).estimate;
   if (!differences.empty()) return median(differences);
-  const auto left = trial_step(a), right = trial_step(b);
-  return left && right ? std::optional(std::log(*left / *right)) : std::nullopt;
+  return a.step && b.step ? std::optional(std::log(*a.step / *b.step)) : std::nullopt;
 }
 
 int last_round(const CellReport& row) {
@@ -58,11 +62,12 @@ int last_round(const CellReport& row) {
 }
 
 // The mean logarithm of its ratios to the others.
-double score_of(std::size_t candidate, const std::vector<std::size_t>& others, const Report& report) {
+double score_of(std::size_t candidate, const std::vector<std::size_t>& others,
+                const std::map<std::size_t, Timed>& timed) {
   std::vector<double> ratios;
   for (const std::size_t other : others) {
     if (other == candidate) continue;
-    if (const auto ratio = log_ratio(report.cells[candidate], report.cells[other])) ratios.push_back(*ratio);
+    if (const auto ratio = log_ratio(timed.at(candidate), timed.at(other))) ratios.push_back(*ratio);
   }
   return ratios.empty() ? 0 : mean(ratios);
 }
@@ -70,21 +75,19 @@ double score_of(std::size_t candidate, const std::vector<std::size_t>& others, c
 // In a part of the search, undisturbed forks of a candidate.
 int good_forks(const CellReport& row, int from_round) {
   const LogTimes times = log_times(row);
-  return static_cast<int>(std::distance(times.lower_bound(from_round), times.end()));
+  return static_cast<int>(
+      std::ranges::count_if(times, [&](const auto& one) { return one.first.round >= from_round; }));
 }
 
-// In each of the first rounds, it took 1.5 times as long as the fastest.
-bool is_hopeless(std::size_t candidate, const std::vector<std::size_t>& others, const Report& report) {
-  const LogTimes own = log_times(report.cells[candidate]);
-  for (int round = 0; round < rounds_to_leave; ++round) {
+// In each of the first rounds, it took 1.5 times as long as the fastest. A search is one session.
+bool is_hopeless(const LogTimes& own, const std::map<std::size_t, LogTimes>& all) {
+  for (RoundKey round; round.round < rounds_to_leave; ++round.round) {
     const auto time = own.find(round);
     if (time == own.end()) return false;
     double fastest = time->second;
-    for (const std::size_t other : others) {
-      const LogTimes times = log_times(report.cells[other]);
+    for (const auto& [other, times] : all)
       if (const auto found = times.find(round); found != times.end())
         fastest = std::min(fastest, found->second);
-    }
     if (time->second - fastest < std::log(hopeless_ratio)) return false;
   }
   return true;
@@ -129,15 +132,16 @@ bool is_eligible(const CellReport& row) {
 
 std::vector<std::size_t> in_order(std::vector<std::size_t> candidates, const Report& report) {
   std::map<std::size_t, std::pair<int, double>> keys;  // the negative of the last round, and the score
-  std::vector<std::size_t> eligible;
+  std::map<std::size_t, Timed> eligible;
   for (const std::size_t i : candidates)
-    if (is_eligible(report.cells[i])) eligible.push_back(i);
-  for (const std::size_t i : eligible) {
+    if (const CellReport& row = report.cells[i]; is_eligible(row))
+      eligible[i] = {log_times(row), trial_step(row)};
+  for (const auto& [i, own] : eligible) {
     const int round = last_round(report.cells[i]);
     std::vector<std::size_t> rivals;  // that remained as long
-    for (const std::size_t other : eligible)
+    for (const auto& [other, timed] : eligible)
       if (last_round(report.cells[other]) == round) rivals.push_back(other);
-    keys[i] = {-round, score_of(i, rivals, report)};
+    keys[i] = {-round, score_of(i, rivals, eligible)};
   }
   const std::pair<int, double> last{1, 0};
   std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
@@ -188,8 +192,9 @@ void BestSearch::advance(Work& work, const Report& report) const {
   const auto failed =
       std::erase_if(work.active, [&](std::size_t i) { return !is_eligible(report.cells[i]); });
   if (work.begun == rounds_to_leave) {
-    const std::vector<std::size_t> all = work.active;
-    std::erase_if(work.active, [&](std::size_t i) { return is_hopeless(i, all, report); });
+    std::map<std::size_t, LogTimes> all;
+    for (const std::size_t i : work.active) all[i] = log_times(report.cells[i]);
+    std::erase_if(work.active, [&](std::size_t i) { return is_hopeless(all.at(i), all); });
   }
   if (work.is_final) {
     if (failed > 0) halve(work, report);
@@ -223,7 +228,7 @@ struct Scatter {
 
 Scatter scatter_of(const std::vector<LogTimes>& all) {
   constexpr int sweeps = 100;  // of an alternating fit, which is exact at once if no fork is missing
-  std::map<int, double> round_effects;
+  std::map<RoundKey, double> round_effects;
   std::vector<double> effects(all.size(), 0);
   int forks = 0, candidates = 0;
   for (const LogTimes& times : all) {
