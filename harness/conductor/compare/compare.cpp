@@ -160,10 +160,14 @@ class Comparing {
     result_.baselines = static_cast<int>(bases_.size());
   }
 
+  std::string metric_of(const CellReport& cell) const {
+    return settings_.metric.empty() ? main_metric(cell.axes) : settings_.metric;
+  }
+
   Candidate candidate(const ComparedCell& entry) {
     Candidate found;
     found.entry = &entry;
-    found.metric = settings_.metric.empty() ? main_metric(entry.current->axes) : settings_.metric;
+    found.metric = metric_of(*entry.current);
     found.current = fork_values(*entry.current, found.metric);
     std::vector<std::vector<double>> values(entry.base.size());
     std::string doubt;
@@ -235,8 +239,7 @@ class Comparing {
   CellVerdict verdict(const std::string& id, const ComparedCell& entry) {
     const auto found = candidates_.find(id);
     const CellReport& base = *entry.newest_base();
-    const std::string metric = settings_.metric.empty() ? main_metric(entry.current->axes) : settings_.metric;
-    return judge_pair(base, *entry.current, metric, breakage_,
+    return judge_pair(base, *entry.current, metric_of(*entry.current), breakage_,
                       [&] { return decided(found->second, changes_.at(id)); });
   }
 
