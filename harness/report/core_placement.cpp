@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "harness/core/statistics.hpp"
@@ -52,6 +53,21 @@ bool mark_worse_placed(std::span<CellReport* const> group) {
       changed = changed || was != is;
     }
   return changed;
+}
+
+UsualPlacement::UsualPlacement(std::span<const CellReport* const> cells) {
+  std::map<std::string, std::vector<CoreReading>> readings;
+  for (const CellReport* cell : cells)
+    for (const Fork& fork : cell->forks)
+      if (fork.placement) readings[group_title(cell->axes)].push_back(fork.placement->before);
+  for (const auto& [group, known] : readings) usual_[group] = usual_of(known);
+}
+
+bool UsualPlacement::is_moved(const CellReport& cell, const Fork& fork) const {
+  if (!fork.placement || usual_.empty()) return false;
+  const auto usual = usual_.find(group_title(cell.axes));
+  return usual != usual_.end() && (is_worse_placed(fork.placement->before, usual->second) ||
+                                   is_worse_placed(fork.placement->after, usual->second));
 }
 
 }  // namespace assay

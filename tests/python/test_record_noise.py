@@ -52,6 +52,8 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     first, second = made(14), made(20, "2026-01-02T00:00:00Z")
     first["cells"][0]["forks"][3]["status"] = "crashed"
     first["cells"][1]["forks"][5]["flags"] = ["disturbed"]
+    reading = {"slowdown": 1.00049, "hop_ns": 50.12345}
+    first["cells"][0]["forks"][0]["placement"] = {"before": reading, "after": reading}
     files = [write(tmp_path, "a.json", first), write(tmp_path, "b.json", second)]
     out = tmp_path / "noise.json"
     said = record("quiet", out, *files).stdout
@@ -67,6 +69,8 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
         assert [fork["round"] for fork in cell["forks"]] == [0, 1, 2, *range(4, 14)], "a crash makes no round"
     assert cells[1]["forks"][4] == {"round": 5, "flags": ["disturbed"], "blocks": [2_005_000] * 4}
     assert "flags" not in cells[0]["forks"][4]
+    assert cells[0]["forks"][0]["placement"]["after"] == {"slowdown": 1.0, "hop_ns": 50.123}
+    assert "placement" not in cells[0]["forks"][1]
 
 
 def test_replaces_a_recording_of_its_name(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "harness/core/statistics.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/report_fields.hpp"
 
 namespace assay::simulation {
 namespace {
@@ -19,12 +21,14 @@ namespace {
 struct RecordedFork {
   int round = 0;
   std::vector<std::string> flags{};
+  std::optional<CorePlacement> placement{};
   std::vector<std::int64_t> blocks{};
 };
 inline Description describe(Of<RecordedFork>) {
   return fields(
       "fork", "A fork that was ok.", field("round", &RecordedFork::round, "Its round."),
       field("flags", &RecordedFork::flags, "Its own.").left_out_by_default(),
+      field("placement", &RecordedFork::placement, "Readings of its processors.").left_out_by_default(),
       field("blocks", &RecordedFork::blocks, "Nanoseconds a step of its timed blocks.").not_empty());
 }
 struct RecordedCell {
@@ -72,6 +76,7 @@ Fork fork_of(RecordedFork recorded) {
   fork.seed = static_cast<std::uint64_t>(recorded.round) + 1;
   fork.status = Status::ok;
   fork.flags = std::move(recorded.flags);
+  fork.placement = recorded.placement;
   std::int64_t now = 0;
   for (const std::int64_t length : recorded.blocks) {
     fork.blocks.push_back({.steps = 1, .begin_ns = now, .end_ns = now + length});

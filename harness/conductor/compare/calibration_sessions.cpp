@@ -50,15 +50,23 @@ void require_same(const CalibrationSession& session, const Report& report) {
                     fmt::format("{}: ", one_line(cell.id, 200)));
 }
 
+UsualPlacement usual_placement(std::span<const Report> runs) {
+  std::vector<const CellReport*> cells;
+  for (const Report& run : runs)
+    for (const CellReport& cell : run.cells) cells.push_back(&cell);
+  return UsualPlacement(cells);
+}
+
 // The forks of each run in which the cell has two or more.
-CellRuns cell_runs(std::span<const Report> runs, const CellReport& first, const std::string& metric) {
+CellRuns cell_runs(std::span<const Report> runs, const CellReport& first, const std::string& metric,
+                   const UsualPlacement& usual) {
   CellRuns found;
   found.id = first.id;
   found.metric = metric;
   for (const Report& run : runs) {
     const CellReport* cell = cell_with_id(run, first.id);
     if (!cell || cell->status != Status::ok) continue;
-    auto values = fork_values(*cell, metric);
+    auto values = fork_values(*cell, metric, usual);
     const bool positive = std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
     if (values.size() < 2 || !positive) continue;
     if (found.runs.empty()) found.measured_as = measured_as({run, *cell});
@@ -73,6 +81,7 @@ std::string metric_of(const CellReport& cell, const CalibrationSettings& setting
 
 // "lenet5/...: crashed (killed by SIGSEGV)" for the first cells.
 std::string failures_text(std::span<const Report> runs, const CalibrationSettings& settings) {
+  const UsualPlacement usual = usual_placement(runs);
   std::string text;
   std::size_t said = 0;
   for (const CellReport& first : runs.front().cells) {
@@ -84,11 +93,12 @@ std::string failures_text(std::span<const Report> runs, const CalibrationSetting
       if (const CellReport* cell = cell_with_id(run, first.id); cell && worst->status == Status::ok)
         worst = cell;
     const std::string metric = metric_of(first, settings);
-    text += fmt::format("{}{}: {}", said == 1 ? "" : "; ", one_line(worst->id, 200),
-                        worst->status != Status::ok
-                            ? fmt::format("{} ({})", to_string(worst->status), one_line(worst->reason, 200))
-                            : fmt::format("{} of {} forks count and have {}",
-                                          fork_values(*worst, metric).size(), worst->forks.size(), metric));
+    text += fmt::format(
+        "{}{}: {}", said == 1 ? "" : "; ", one_line(worst->id, 200),
+        worst->status != Status::ok
+            ? fmt::format("{} ({})", to_string(worst->status), one_line(worst->reason, 200))
+            : fmt::format("{} of {} forks count and have {}", fork_values(*worst, metric, usual).size(),
+                          worst->forks.size(), metric));
   }
   return text;
 }
@@ -103,8 +113,9 @@ CalibrationSession session_of(std::span<const Report> runs, const CalibrationSet
   if (const auto kernel = field_at(runs.front().environment, "/kernel"); kernel.is_string())
     session.kernel = kernel.get<std::string>();
   session.identity = identity_of(runs.front());
+  const UsualPlacement usual = usual_placement(runs);
   for (const CellReport& cell : runs.front().cells) {
-    CellRuns found = cell_runs(runs, cell, metric_of(cell, settings));
+    CellRuns found = cell_runs(runs, cell, metric_of(cell, settings), usual);
     if (!found.runs.empty()) session.cells.push_back(std::move(found));
   }
   if (session.cells.empty())

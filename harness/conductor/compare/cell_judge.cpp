@@ -45,9 +45,11 @@ CellVerdict judge_pair(const CellReport& base, const CellReport& current, const 
   return cell;
 }
 
-std::vector<double> fork_values(const CellReport& cell, std::string_view metric) {
+std::vector<double> fork_values(const CellReport& cell, std::string_view metric,
+                                const UsualPlacement& usual) {
   std::vector<double> values;
   for (const Fork* fork : counted_forks(cell)) {
+    if (usual.is_moved(cell, *fork)) continue;
     const std::optional<double> value = fork_metric(cell, *fork, metric);
     if (!value) return {};
     values.push_back(*value);

@@ -10,6 +10,7 @@
 
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/verdict.hpp"
+#include "harness/report/core_placement.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -47,8 +48,8 @@ std::string accuracy_of_other_seeds(const CellReport& base, const CellReport& cu
 
 // The gate compares one number per fork.
 
-// The metric of each fork that counts, see counted_forks(). Empty if one of them does not have it.
-std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
+// The metric of each fork that counts, see counted_forks(), and that was not moved. Empty if one of them does not have it.
+std::vector<double> fork_values(const CellReport& cell, std::string_view metric, const UsualPlacement& usual);
 
 // The default metric of a cell: "epoch_time" for two or more epochs, "training_time" for one epoch,
 // "latency_p50" for a network in task infer, "token_time_p50" in task decode, else "step_time".

@@ -14,6 +14,8 @@
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/core_placement.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/report/metric_table.hpp"
 
 namespace assay {
@@ -116,6 +118,8 @@ class Comparing {
 
   Comparison run() {
     const ComparedCells entries = entries_of(bases_, current_, settings_.filter);
+    if (!settings_.overlooked.contains(Overlooked::flags) && is_one_machine())
+      usual_ = usual_placement(entries);
     for (const auto& [id, entry] : entries)
       if (entry.is_ok()) candidates_.emplace(id, candidate(entry));
     judge();
@@ -124,6 +128,7 @@ class Comparing {
       result_.cells.push_back(entry.current && entry.newest_base() ? verdict(id, entry)
                                                                    : verdict_of_one_side(id, entry));
     note_left_out();
+    note_moved();
     sort_by_attention(result_.cells);
     return std::move(result_);
   }
@@ -168,14 +173,15 @@ class Comparing {
     Candidate found;
     found.entry = &entry;
     found.metric = metric_of(*entry.current);
-    found.current = fork_values(*entry.current, found.metric);
+    found.current = fork_values(*entry.current, found.metric, usual_);
     std::vector<std::vector<double>> values(entry.base.size());
     std::string doubt;
     for (std::size_t i = 0; i < entry.base.size(); ++i) {
       if (!entry.base[i] || entry.base[i]->status != Status::ok) continue;
-      values[i] = fork_values(*entry.base[i], found.metric);
+      values[i] = fork_values(*entry.base[i], found.metric, usual_);
       std::string why =
           doubt_about(Side{*bases_[i], *entry.base[i]}, Side{current_, *entry.current}, settings_.overlooked);
+      if (why.empty()) why = doubt_about_placement(*entry.base[i], *entry.current);
       if (why.empty() && !values[i].empty()) found.used.push_back(i);
       if (!why.empty()) doubt = std::move(why);
     }
@@ -194,6 +200,41 @@ class Comparing {
     for (const std::size_t i : found.used) found.model.base[i] = (*found.scale)(values[i]);
     found.model.current = (*found.scale)(found.current);
     return found;
+  }
+
+  bool is_one_machine() const {
+    using enum DifferenceKind;
+    return std::ranges::none_of(result_.environment, [](const EnvironmentDifference& one) {
+      return one.hard && (one.kind == processor || one.kind == speed || one.kind == cpus);
+    });
+  }
+
+  static UsualPlacement usual_placement(const ComparedCells& entries) {
+    std::vector<const CellReport*> cells;
+    for (const auto& [id, entry] : entries) {
+      if (entry.current) cells.push_back(entry.current);
+      for (const CellReport* base : entry.base)
+        if (base) cells.push_back(base);
+    }
+    return UsualPlacement(cells);
+  }
+
+  int moved_forks(const CellReport& cell) const {
+    const std::vector<const Fork*> forks = counted_forks(cell);
+    return static_cast<int>(
+        std::ranges::count_if(forks, [&](const Fork* fork) { return usual_.is_moved(cell, *fork); }));
+  }
+
+  // Why the placement of the processors leaves nothing to compare; empty if it does not.
+  std::string doubt_about_placement(const CellReport& base, const CellReport& current) const {
+    for (const CellReport* cell : {&base, &current})
+      if (const int moved = moved_forks(*cell);
+          moved > 0 && moved == static_cast<int>(counted_forks(*cell).size()))
+        return fmt::format(
+            "in every fork of {} the host had the processors on one core, or far apart; measure again, or overlook it with "
+            "--allow flags",
+            cell == &base ? "the baseline" : "the new report");
+    return {};
   }
 
   ModelSettings model_settings() const {
@@ -302,6 +343,23 @@ class Comparing {
     return "more forks or baselines would not do on this machine: use `assay ab`";
   }
 
+  void note_moved() {
+    int moved = 0, all = 0;
+    for (const auto& [id, one] : candidates_) {
+      std::vector<const CellReport*> cells{one.entry->current};
+      for (const std::size_t i : one.used) cells.push_back(one.entry->base[i]);
+      for (const CellReport* cell : cells) {
+        moved += moved_forks(*cell);
+        all += static_cast<int>(counted_forks(*cell).size());
+      }
+    }
+    if (moved > 0)
+      result_.notes.push_back(fmt::format(
+          "{} of {} forks are left out: before or after the run the host had their processors on one core, or "
+          "far apart",
+          moved, all));
+  }
+
   void note_left_out() {
     if (cells_with_fewer_ == 0) return;
     result_.notes.push_back(fmt::format("{} cell{} left out baselines that were measured in another way: {}",
@@ -314,6 +372,7 @@ class Comparing {
   std::vector<const Report*> bases_;
   std::map<std::string, Candidate> candidates_;
   std::map<std::string, std::optional<CellChange>> changes_;
+  UsualPlacement usual_;
   std::string left_out_;
   int cells_with_fewer_ = 0;
   Comparison result_;

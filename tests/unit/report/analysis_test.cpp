@@ -235,6 +235,26 @@ TEST(Placement, IsComparedWithWhatIsUsualInTheSession) {
   EXPECT_TRUE(counts(forks[0]));
 }
 
+TEST(Placement, IsOfBothReadingsBetweenRunsOfOneProgram) {
+  Report quiet = test::sample_report(3), moved = test::sample_report(3);
+  for (Report* report : {&quiet, &moved})
+    for (CellReport& cell : report->cells)
+      for (Fork& fork : cell.forks) fork.placement = placed({1.0, 50});
+  for (Fork& fork : moved.cells[0].forks) fork.placement = placed({2.0, 20});  // all on one core
+  moved.cells[1].forks[1].placement->after = {1.0, 250};
+  moved.cells[1].forks[2].placement.reset();
+  const std::vector<const CellReport*> cells{&quiet.cells[0], &quiet.cells[1], &moved.cells[0],
+                                             &moved.cells[1]};
+  const UsualPlacement usual(cells);
+  EXPECT_FALSE(usual.is_moved(quiet.cells[0], quiet.cells[0].forks[0]));
+  for (const Fork& fork : moved.cells[0].forks) EXPECT_TRUE(usual.is_moved(moved.cells[0], fork));
+  const std::vector<Fork>& forks = moved.cells[1].forks;
+  EXPECT_FALSE(usual.is_moved(moved.cells[1], forks[0]));
+  EXPECT_TRUE(usual.is_moved(moved.cells[1], forks[1])) << "it was moved while it ran";
+  EXPECT_FALSE(usual.is_moved(moved.cells[1], forks[2])) << "no reading";
+  EXPECT_FALSE(UsualPlacement().is_moved(moved.cells[1], forks[1]));
+}
+
 TEST(Disturbances, TimeThatTheHypervisorTookDropsNoFork) {
   Report report = test::sample_report(6);
   for (CellReport& cell : report.cells)

@@ -443,6 +443,52 @@ INSTANTIATE_TEST_SUITE_P(
                  "the baseline has the flag disturbed", Overlooked::flags}),
     [](const auto& row) { return row.param.name; });
 
+CompareSettings coarse() {
+  CompareSettings settings;
+  settings.threshold = 0.10;
+  return settings;
+}
+
+CompareSettings allowing_flags() {
+  CompareSettings settings = coarse();
+  settings.overlooked = {Overlooked::flags};
+  return settings;
+}
+
+// A report whose first `count` forks ran on one core and took twice as long.
+Report moved(std::size_t count) {
+  CellReport cell = lenet(2e-3);
+  const CellReport slow = lenet(4e-3);
+  for (std::size_t i = 0; i < cell.forks.size(); ++i) {
+    const CoreReading usual{1.0, 50}, shared{2.0, 20};
+    const bool is_moved = i < count;
+    if (is_moved) cell.forks[i] = slow.forks[i];
+    cell.forks[i].placement = CorePlacement{.before = usual, .after = is_moved ? shared : usual};
+  }
+  return report_of({cell});
+}
+
+TEST(Compare, LeavesOutForksThatTheHostMovedWhileTheyRan) {
+  const Comparison comparison = compare(moved(0), moved(6), coarse());
+  EXPECT_EQ(only(comparison).current_forks, 6);
+  EXPECT_EQ(only(comparison).verdict, Verdict::same) << only(comparison).reason;
+  EXPECT_THAT(comparison.notes, ::testing::ElementsAre(HasSubstr("6 of 24 forks are left out")));
+  const Comparison all = compare(moved(0), moved(6), allowing_flags());
+  EXPECT_EQ(only(all).current_forks, 12);
+  EXPECT_THAT(all.notes, ::testing::IsEmpty());
+}
+
+TEST(Compare, DecidesNothingIfTheHostMovedAllForksOfASide) {
+  for (const auto& [base, current] : {std::pair{moved(0), moved(12)}, std::pair{moved(12), moved(0)}}) {
+    const CellVerdict cell = only(compare(base, current, {}));
+    EXPECT_EQ(cell.verdict, Verdict::inconclusive);
+    EXPECT_THAT(cell.reason, HasSubstr("--allow flags"));
+    EXPECT_NE(only(compare(base, current, allowing_flags())).verdict, Verdict::inconclusive);
+  }
+  const Report now = moved(0), one = moved(12), other = moved(0);
+  EXPECT_EQ(only(compare({&one, &other}, now, coarse())).baselines, 1);
+}
+
 TEST(Compare, HowACellWasCheckedIsNoDifference) {
   Report base = report_of({lenet(2e-3)}), slower = report_of({lenet(2.6e-3)});
   base.cells[0].settings = {{"check", {{"distinct", 4}}}};
@@ -460,12 +506,6 @@ Report with_accuracies(const std::vector<double>& accuracies, std::int64_t sampl
     cell.forks[i].evaluations[0].samples = samples;
   }
   return report_of({cell});
-}
-
-CompareSettings coarse() {
-  CompareSettings settings;
-  settings.threshold = 0.10;
-  return settings;
 }
 
 TEST(CompareAccuracy, IsPairedBySeed) {
