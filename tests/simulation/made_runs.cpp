@@ -18,15 +18,28 @@ double drawn(Philox& lot, bool heavy) {
          std::sqrt(squares);  // t with three degrees of freedom over its deviation, the root of three
 }
 
+void change_machine(std::vector<RunValues>& cells, Philox& lot) {
+  const std::size_t forks = cells.front().size();
+  const std::size_t length = 1 + lot.below(forks - 1), from = lot.below(forks - length + 1);
+  for (std::size_t c = 0; c < cells.size(); c += 2) {
+    const double longer = std::log(lot.uniform(1.3, 2));
+    for (std::size_t fork = from; fork < from + length; ++fork) cells[c][fork] += longer;
+  }
+}
+
 // The logarithms of the forks of each cell in one run.
 std::vector<RunValues> run_of(const MadeDesign& design, Philox& lot) {
-  const double common = design.noise.common * lot.normal();
+  constexpr double much = 5;
+  const MadeNoise& noise = design.noise;
+  const double common = noise.common * lot.normal();
   std::vector<RunValues> cells(static_cast<std::size_t>(design.cells));
-  for (RunValues& cell : cells) {
-    const double run = common + design.noise.runs * lot.normal();
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const bool uneven = static_cast<double>(c) < noise.uneven * design.cells;
+    const double run = common + noise.runs * (uneven ? much : 1) * lot.normal();
     for (int fork = 0; fork < design.forks; ++fork)
-      cell.push_back(run + design.noise.forks * drawn(lot, design.noise.heavy));
+      cells[c].push_back(run + noise.forks * drawn(lot, noise.heavy));
   }
+  if (noise.changing > 0 && lot.uniform_double() < noise.changing) change_machine(cells, lot);
   return cells;
 }
 

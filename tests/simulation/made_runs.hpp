@@ -12,6 +12,11 @@ struct MadeNoise {
   double runs = 0.01;   // between runs of a cell
   double common = 0;    // between runs, common to all cells
   bool heavy = false;   // forks by Student's t with three degrees of freedom, of that deviation
+  // Share of the runs in which the machine changes: in some consecutive rounds, but not in all, every second cell takes 1.3
+  // to 2 times as long. Each of these cells has a factor of its own.
+  double changing = 0;
+  // Share of the cells whose runs differ by five times as much.
+  double uneven = 0;
 };
 
 struct MadeDesign {

@@ -45,6 +45,8 @@ void print_made(int comparisons) {
       Case{"2 % forks with heavy tails, 1 % runs", {.heavy = true}},
       Case{"2 % forks, 1 % runs, 2 % of all cells", {.common = 0.02}},
       Case{"2 % forks, 1 % runs, all cells +10 %", {}, 5, 0.10},
+      Case{"2 % forks, 1 % runs, a machine that changes", {.changing = 0.3}},
+      Case{"2 % forks, 1 % runs, 5 % in a third of the cells", {.uneven = 1.0 / 3}},
   };
   fmt::print(
       "| noise | cells | unchanged: exit 0 | exit 3 | exit 6 | +10 % in one cell found | +20 % |\n"

@@ -81,6 +81,22 @@ TEST(Simulation, HeavyTailsGiveFewAlarms) {
   }
 }
 
+TEST(Simulation, AMachineThatChangesInMidRunGivesFewAlarms) {
+  for (const int cells : {1, 5, 12}) {
+    MadeDesign design{.cells = cells, .noise = {.changing = 0.3}};
+    EXPECT_LT(100 * outcomes_of(design, 200, 7).slower, 5 * 200) << cells;
+    design.baselines = 1;
+    EXPECT_LT(100 * outcomes_of(design, 200, 7).slower, 5 * 200) << cells << " cells, one baseline";
+  }
+}
+
+TEST(Simulation, CellsWhoseRunsDifferByMoreGiveFewAlarms) {
+  for (const int cells : {12, 20}) {
+    const MadeDesign design{.cells = cells, .noise = {.uneven = 1.0 / 3}};
+    EXPECT_LT(100 * outcomes_of(design, 200, 9).slower, 5 * 200) << cells;
+  }
+}
+
 TEST(Simulation, TheQuietRecordingHasFewAlarmsAndShowsAChange) {
   const Design design;
   for (const Recording& recording : noise()) {

@@ -315,12 +315,29 @@ class Comparing {
     cell.verdict = verdict_of(change, std::log1p(settings_.threshold), std::log1p(result_.detect));
     if (cell.verdict != Verdict::inconclusive) return;
     if (!cell.reason.empty()) cell.reason += "; ";
-    cell.reason +=
-        change.uneven
-            ? "its baselines differ from each other by far more than those of the other cells: one of them has "
-              "other code, or was disturbed; leave out those from before the change"
-            : fmt::format("only a change of {:.2g} % would have been found with {:.0f} %; {}",
-                          100 * std::expm1(change.detectable), 100 * detection_power, remedy(cell, change));
+    cell.reason += why_undecided(cell, change);
+  }
+
+  std::string why_undecided(CellVerdict& cell, const CellChange& change) const {
+    if (change.uneven)
+      return "its baselines differ from each other by far more than those of the other cells: one of them has "
+             "other code, or was disturbed; leave out those from before the change";
+    const bool shown = shows_change(change, std::log1p(settings_.threshold));
+    if (shown && !is_in_own_time(change))
+      return fmt::format(
+          "its own time changed by {:.2g} %, which is less than half of its change relative to the shift of "
+          "all cells; measure again, or use `assay ab`",
+          100 * std::expm1(change.with_shift));
+    if (shown && is_beyond_baselines(change))
+      return "its fastest forks changed by less than half as much: the machine changed in mid-run, or only some processes "
+             "are affected; measure again, or use `assay ab`";
+    if (shown || std::expm1(change.worst_pair) >= result_.detect)
+      return fmt::format(
+          "its baselines differ from each other by up to {:.2g} %, so less than that shows nothing; "
+          "leave out the odd one, or use `assay ab`",
+          100 * std::expm1(change.worst_pair));
+    return fmt::format("only a change of {:.2g} % would have been found with {:.0f} %; {}",
+                       100 * std::expm1(change.detectable), 100 * detection_power, remedy(cell, change));
   }
 
   // What would find a change of `detect`: more baselines, then more forks.

@@ -143,7 +143,8 @@ class Pool {
     const bool centred = centred_ && many && is_aligned(cells);
     if (centred) shifts_ = centre(cells);
     const double assumed = settings_.prior_deviation * settings_.prior_deviation;
-    std::vector<Between> found;
+    std::vector<Between>& found = between_;
+    found.clear();
     std::vector<double> relative;  // to what is assumed
     for (const Located& cell : cells) {
       found.push_back(between(cell.known()));
@@ -182,7 +183,9 @@ class Pool {
                                   weight * weight / (settings_.prior_degrees + degrees_ * total * total));
   }
 
+  // Of the history that was added last.
   const std::vector<double>& shifts() const { return shifts_; }
+  const std::vector<Between>& between_runs() const { return between_; }
 
  private:
   static bool is_aligned(const std::vector<Located>& cells) {
@@ -196,6 +199,47 @@ class Pool {
   const ModelSettings& settings_;
   double total_ = 0, excess_ = 0, degrees_ = 0;  // the sums are of variances, times their degrees
   std::vector<double> shifts_;
+  std::vector<Between> between_;
+};
+
+// Moderated variances (as Smyth 2004): an estimate with d degrees of freedom has a squared coefficient of variation of 2 / d.
+// So if the variances of the cells differ by more than chance explains, by a squared coefficient of 2 / d, the pooled one
+// weighs as much as d degrees of a cell's own. Chance adds about 1 / sqrt(cells) to the coefficient.
+class OwnVariances {
+ public:
+  OwnVariances(const Spread& pooled, const std::vector<Between>& cells, const std::vector<Located>& places)
+      : pooled_(pooled) {
+    double sum = 0, squares = 0, by_chance = 0, count = 0;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      ratios_.push_back(cells[c].variance / (pooled.of_runs + places[c].of_forks));
+      of_forks_.push_back(places[c].of_forks);
+      degrees_.push_back(cells[c].degrees);
+      if (cells[c].degrees <= 0) continue;
+      sum += ratios_.back();
+      squares += std::pow(ratios_.back(), 2);
+      by_chance += 1 + 2 / cells[c].degrees;
+      count += 1;
+    }
+    if (count < static_cast<double>(cells_for_a_shift) || sum <= 0) return;
+    const double excess = squares * count * count / (sum * sum * by_chance) - 1 - 1 / std::sqrt(count);
+    if (excess > 0) weight_ = 2 / excess;
+  }
+
+  // The spread of a cell, of its runs: at least the pooled one.
+  Spread of(std::size_t cell) const {
+    Spread spread = pooled_;
+    if (!weight_ || degrees_[cell] <= 0) return spread;
+    const double degrees = *weight_ + degrees_[cell];
+    const double factor = std::max(1.0, (*weight_ + degrees_[cell] * ratios_[cell]) / degrees);
+    spread.of_runs = factor * (pooled_.of_runs + of_forks_[cell]) - of_forks_[cell];
+    spread.run_degrees = std::min(pooled_.run_degrees, degrees);
+    return spread;
+  }
+
+ private:
+  Spread pooled_;
+  std::vector<double> ratios_, of_forks_, degrees_;
+  std::optional<double> weight_;
 };
 
 CellSessions sessions_of(const ModelCell& cell) {
@@ -216,9 +260,10 @@ double quantile_of(const Sum& sum, double confidence) {
   return t_quantile(0.5 + 0.5 * confidence, sum.degrees());
 }
 
-double detectable_by(const Sum& sum, double threshold, double confidence) {
+// `floor`: a smaller estimate is not found.
+double detectable_by(const Sum& sum, double floor, double confidence) {
   const double error = std::sqrt(sum.variance);
-  return std::max(threshold, quantile_of(sum, confidence) * error) +
+  return std::max(floor, quantile_of(sum, confidence) * error) +
          t_quantile(detection_power, sum.degrees()) * error;
 }
 
@@ -279,26 +324,31 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
   Spread spread;
   pool.put_into(spread);
   result.between_runs = std::sqrt(spread.of_runs);
+  const OwnVariances own(spread, pool.between_runs(), places);
   std::vector<double> differences, errors;
   for (std::size_t i = 0; i < judged.size(); ++i) {
     const ModelCell& cell = cells[judged[i]];
     CellChange& change = result.cells[judged[i]].emplace();
-    std::vector<double> means;
+    std::vector<double> means, fastest;
     double inverse = 0;
     std::size_t forks = cell.current.size();
     for (const auto& session : places[i].known()) means.push_back(session.front());
-    for (const RunValues& run : cell.base) {
+    for (std::size_t r = 0; r < cell.base.size(); ++r) {
+      const RunValues& run = cell.base[r];
       if (run.empty()) continue;
       inverse += 1 / static_cast<double>(run.size());
       forks = std::min(forks, run.size());
+      fastest.push_back(std::ranges::min(run) - (shifts.empty() ? 0 : shifts[r]));
     }
     const auto count = static_cast<double>(means.size());
     change.estimate = location(cell.current) - mean(means);
+    change.of_fastest = std::ranges::min(cell.current) - mean(fastest);
+    change.worst_pair = std::ranges::max(means) - std::ranges::min(means);
     change.baselines = static_cast<int>(means.size());
     change.forks = static_cast<int>(forks);
     change.confidence = result.confidence;
     change.uneven = uneven[i];
-    change.spread = spread;
+    change.spread = own.of(i);
     change.spread.of_forks = variances[i];
     change.spread.fork_degrees = within[i].degrees;
     const Sum sum = variance_of(change.spread, 1 + 1 / count,
@@ -306,7 +356,8 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
     const double half = quantile_of(sum, result.confidence) * std::sqrt(sum.variance);
     change.lower = -half;
     change.upper = half;
-    change.detectable = detectable_by(sum, settings.threshold, result.confidence);
+    change.detectable =
+        detectable_by(sum, std::max(settings.threshold, change.worst_pair), result.confidence);
     differences.push_back(change.estimate);
     errors.push_back(sum.variance);
   }
@@ -326,18 +377,32 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
   }
   for (const std::size_t c : judged) {
     CellChange& change = *result.cells[c];
+    change.with_shift = change.estimate;
     change.estimate -= shift;
+    change.of_fastest -= shift;
     change.lower += change.estimate;
     change.upper += change.estimate;
   }
   return result;
 }
 
+bool shows_change(const CellChange& change, double threshold) {
+  return (change.lower > 0 || change.upper < 0) && std::abs(change.estimate) >= threshold;
+}
+
+bool is_beyond_baselines(const CellChange& change) { return std::abs(change.estimate) > change.worst_pair; }
+
+bool is_in_own_time(const CellChange& change) { return change.with_shift / change.estimate >= 0.5; }
+
+bool is_in_every_fork(const CellChange& change) { return change.of_fastest / change.estimate >= 0.5; }
+
 Verdict verdict_of(const CellChange& change, double threshold, double detect) {
   if (change.uneven) return Verdict::inconclusive;
-  if (change.lower > 0 && change.estimate >= threshold) return Verdict::slower;
-  if (change.upper < 0 && change.estimate <= -threshold) return Verdict::faster;
-  return change.detectable <= detect ? Verdict::same : Verdict::inconclusive;
+  if (!shows_change(change, threshold))
+    return change.detectable <= detect ? Verdict::same : Verdict::inconclusive;
+  if (!is_beyond_baselines(change) || !is_in_every_fork(change) || !is_in_own_time(change))
+    return Verdict::inconclusive;
+  return change.estimate > 0 ? Verdict::slower : Verdict::faster;
 }
 
 std::vector<std::optional<Spread>> spreads_of(const History& history, const ModelSettings& settings) {

@@ -51,11 +51,14 @@ class Spread {
 };
 
 struct CellChange {
-  double estimate = 0;  // the new run less the mean of the baselines, and less the common shift
+  double estimate = 0;    // the new run less the mean of the baselines, and less the common shift
+  double of_fastest = 0;  // the same of the fastest fork of each run, in place of its location
+  double with_shift = 0;  // the estimate with the common shift
   double lower = 0, upper = 0;
   double confidence = 0;         // of the interval
   double detectable = 0;         // the change that would have been found with `detection_power`
   int baselines = 0, forks = 0;  // baselines that have the cell; the smallest number of forks of a run
+  double worst_pair = 0;         // the largest difference between two of its baselines
   Spread spread;
   bool uneven = false;  // its baselines differ by far more than those of the other cells: one of them changed
 };
@@ -73,16 +76,29 @@ struct ModelResult {
 };
 
 // The shift is the median over the cells, so a change of a few of them is not in it. Variances between runs are pooled over
-// the cells, over the baselines and over `histories` of other builds, and combined with the prior; those of forks are
-// pooled over the runs of a cell. Intervals are Student's, with degrees of freedom by Satterthwaite (1946), and share the
+// the cells, over the baselines and over `histories` of other builds, and combined with the prior; if those of the cells
+// differ by more than chance explains, each cell has more of its own. Those of forks are pooled over the runs of a cell.
+// Intervals are Student's, with degrees of freedom by Satterthwaite (1946), and share the
 // error (Bonferroni).
 ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const History> histories,
                        const ModelSettings& settings);
 
+// The interval excludes 0, and the estimate is at least the threshold.
+bool shows_change(const CellChange& change, double threshold);
+// No two baselines differ by as much. What machines do to runs has heavier tails than the normal distribution.
+bool is_beyond_baselines(const CellChange& change);
+// The fastest forks changed by at least half as much. Slower code is slower in every process, but a machine that changes in
+// mid-run slows down some of the forks.
+bool is_in_every_fork(const CellChange& change);
+
+// Its own time, with the common shift, changed by at least half as much. If the machine slowed down half of the cells in
+// mid-run, the others are not faster, though they are relative to the shift.
+bool is_in_own_time(const CellChange& change);
+
 // slower, faster, same or inconclusive, for a threshold and a change to detect in ln(time).
 //
-//   slower, faster  the interval excludes 0, and the estimate is at least the threshold
-//   same            otherwise, if a change of `detect` would have been found with `detection_power`
+//   slower, faster  it shows a change that is beyond the baselines, in every fork and in its own time
+//   same            it shows none, and a change of `detect` would have been found with `detection_power`
 //   inconclusive    otherwise; also if the baselines are uneven
 Verdict verdict_of(const CellChange& change, double threshold, double detect);
 

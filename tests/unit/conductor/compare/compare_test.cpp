@@ -489,6 +489,15 @@ TEST(Compare, DecidesNothingIfTheHostMovedAllForksOfASide) {
   EXPECT_EQ(only(compare({&one, &other}, now, coarse())).baselines, 1);
 }
 
+TEST(Compare, DecidesNothingIfOnlySomeForksAreSlower) {
+  CellReport cell = lenet(2e-3);
+  const CellReport slow = lenet(6e-3);
+  for (std::size_t i = 1; i < cell.forks.size(); ++i) cell.forks[i] = slow.forks[i];
+  const CellVerdict found = only(compare(report_of({lenet(2e-3)}), report_of({cell}), {}));
+  EXPECT_EQ(found.verdict, Verdict::inconclusive);
+  EXPECT_THAT(found.reason, HasSubstr("the machine changed in mid-run"));
+}
+
 TEST(Compare, HowACellWasCheckedIsNoDifference) {
   Report base = report_of({lenet(2e-3)}), slower = report_of({lenet(2.6e-3)});
   base.cells[0].settings = {{"check", {{"distinct", 4}}}};

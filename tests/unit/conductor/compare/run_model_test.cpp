@@ -107,6 +107,63 @@ TEST(RunModel, NoticesThatOneCellChangedWithinItsBaselines) {
   EXPECT_EQ(verdict_of(*result.cells[5], 0.0488, 0.0953), Verdict::inconclusive);
 }
 
+TEST(RunModel, DecidesNothingIfSomeForksAreAsFastAsBefore) {
+  for (const std::size_t slow : {2U, 3U, 4U, 5U, 6U}) {
+    Made made(1, 5, 0.005, 0.01);
+    for (std::size_t fork = 0; fork < slow; ++fork) made.cells[0].current[fork] += 0.7;
+    const CellChange change = made.judged().cells.at(0).value();
+    EXPECT_EQ(is_in_every_fork(change), slow == 6) << slow;
+    EXPECT_EQ(verdict_of(change, 0.0488, 0.0953), slow == 6 ? Verdict::slower : Verdict::inconclusive)
+        << slow << " of 6 forks are slower";
+  }
+  Made before(12, 5, 0.005, 0.01);
+  for (RunValues& run : before.cells[4].base)
+    for (std::size_t fork = 0; fork < 5; ++fork) run[fork] += 0.7;
+  EXPECT_EQ(verdict_of(*before.judged().cells[4], 0.0488, 0.0953), Verdict::inconclusive)
+      << "nor is it faster if the baselines were like that";
+}
+
+TEST(RunModel, AChangeIsLargerThanThatBetweenAnyTwoBaselines) {
+  Made made(1, 5, 0.002, 0.005);
+  Made::add(made.cells[0].base[1], 0.06);
+  const CellChange judged = made.judged().cells.at(0).value();
+  EXPECT_NEAR(judged.worst_pair, 0.06, 0.01);
+  EXPECT_GE(judged.detectable, judged.worst_pair);
+  CellChange change;
+  change.estimate = change.of_fastest = change.with_shift = 0.08;
+  change.lower = 0.02;
+  change.upper = 0.14;
+  for (const double worst_pair : {0.0, 0.07, 0.09}) {
+    change.worst_pair = worst_pair;
+    EXPECT_EQ(verdict_of(change, 0.0488, 0.2), worst_pair < 0.08 ? Verdict::slower : Verdict::inconclusive);
+  }
+}
+
+TEST(RunModel, ACellWhoseTimeDidNotChangeIsNotSlowerBecauseOthersAreFaster) {
+  for (const double shift : {-0.5, 0.5}) {
+    Made made(5, 1, 0.002, 0.005);
+    for (const std::size_t c : {0U, 1U, 2U}) Made::add(made.cells[c].current, shift);
+    const ModelResult result = made.judged();
+    EXPECT_NEAR(result.shift->estimate, shift, 0.02);
+    EXPECT_FALSE(is_in_own_time(*result.cells[4])) << shift;
+    EXPECT_EQ(verdict_of(*result.cells[4], 0.0488, 0.0953), Verdict::inconclusive) << shift;
+  }
+}
+
+TEST(RunModel, ACellWhoseRunsDifferByMoreHasAWiderInterval) {
+  const auto half = [](const ModelResult& result, std::size_t c) {
+    return result.cells[c]->upper - result.cells[c]->estimate;
+  };
+  Made alike(12, 5, 0.01, 0.01), unlike = alike;
+  for (ModelCell& cell : unlike.cells)
+    if (&cell - unlike.cells.data() < 3)
+      for (std::size_t r = 0; r < 5; ++r) Made::add(cell.base[r], r % 2 == 0 ? 0.04 : -0.04);
+  const ModelResult result = unlike.judged();
+  EXPECT_NEAR(half(alike.judged(), 0), half(alike.judged(), 11), 0.01);
+  EXPECT_GT(half(result, 0), 1.3 * half(result, 11));
+  EXPECT_GT(half(result, 11), half(alike.judged(), 11)) << "but the pooled variance is larger, too";
+}
+
 TEST(RunModel, UsesTheBaselinesThatACellHas) {
   Made made(6, 3, 0.005, 0.01);
   made.cells[0].base[1].clear();
