@@ -82,23 +82,24 @@ std::vector<std::size_t> drawn_cells(std::size_t all, std::size_t count, Philox&
   return cells;
 }
 
-void print_replayed(const Recording& recording, std::size_t cells, int baselines, int draws) {
+// `name`: of the recording, and how its forks scatter.
+void print_replayed(const std::string& name, const std::vector<Report>& runs, std::size_t cells,
+                    int baselines, int draws) {
   const Design design;
-  const std::vector<Report> runs = runs_of(recording, design);
-  Philox lot(seed, "replay/" + recording.name + fmt::format("/{}", cells));
+  const std::size_t recorded = runs.front().cells.size();
+  Philox lot(seed, fmt::format("replay/{}/{}", name, cells));
   int all = 0, green = 0, slower = 0, undecided = 0;
   std::array<int, 2> found{};
   constexpr std::array effects{0.10, 0.30};
   const auto found_contests = contests(runs, baselines);
   // Of one cell: each of them once.
-  const int each = cells == 1 ? static_cast<int>(recording.cells())
-                   : cells == recording.cells()
-                       ? 1
-                       : std::max(1, draws / static_cast<int>(found_contests.size() + 1));
+  const int each = cells == 1          ? static_cast<int>(recorded)
+                   : cells == recorded ? 1
+                                       : std::max(1, draws / static_cast<int>(found_contests.size() + 1));
   for (const Contest& contest : found_contests)
     for (int draw = 0; draw < each; ++draw) {
-      const std::vector<std::size_t> chosen = cells == 1 ? std::vector{static_cast<std::size_t>(draw)}
-                                                         : drawn_cells(recording.cells(), cells, lot);
+      const std::vector<std::size_t> chosen =
+          cells == 1 ? std::vector{static_cast<std::size_t>(draw)} : drawn_cells(recorded, cells, lot);
       const int code = cli::exit_code(compared(contest, design, chosen));
       ++all;
       green += code == cli::fine;
@@ -110,9 +111,9 @@ void print_replayed(const Recording& recording, std::size_t cells, int baselines
           found[i] += cell.id == changed.cells[chosen.front()].id && cell.verdict == Verdict::slower;
       }
     }
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", recording.name,
-             spread_text(recording), runs.size(), cells, baselines, all, percent(green, all),
-             percent(slower, all), percent(undecided, all), percent(found[0], all), percent(found[1], all));
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, runs.size(), cells, baselines,
+             all, percent(green, all), percent(slower, all), percent(undecided, all), percent(found[0], all),
+             percent(found[1], all));
   std::fflush(stdout);
 }
 
@@ -120,11 +121,25 @@ void print_replays(const std::vector<Recording>& all, int draws) {
   fmt::print(
       "\n| recording | spread | runs | cells | baselines | comparisons | exit 0 | exit 3 | exit 6 | +10 % found | +30 % |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const Recording& recording : all)
+  const Design design;
+  for (const Recording& recording : all) {
+    const std::vector<Report> runs = runs_of(recording, design);
+    std::set<std::size_t> counts{recording.cells()};
+    for (const std::size_t cells : {1, 5, 12, 20})
+      if (cells < recording.cells()) counts.insert(cells);
     for (const int baselines : {1, 5})
-      for (const std::size_t cells :
-           std::set<std::size_t>{1, std::min<std::size_t>(5, recording.cells()), recording.cells()})
-        print_replayed(recording, cells, baselines, draws);
+      for (const std::size_t cells : counts)
+        print_replayed(fmt::format("{} | {}", recording.name, spread_text(recording)), runs, cells, baselines,
+                       draws);
+  }
+  // Those that were recorded while nothing else ran.
+  std::vector<const Recording*> quiet;
+  for (const Recording& recording : all)
+    if (recording.kind == "quiet") quiet.push_back(&recording);
+  if (quiet.size() < 2) return;
+  const std::vector<Report> joined = joined_runs(quiet, 50, design);
+  for (const int baselines : {1, 5})
+    for (const std::size_t cells : {20, 50}) print_replayed("joined | -", joined, cells, baselines, draws);
 }
 
 void print_ab(const std::vector<Recording>& all, int draws) {

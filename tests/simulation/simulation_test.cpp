@@ -203,6 +203,24 @@ TEST(Replay, ComparesARunWithThoseBeforeIt) {
   EXPECT_EQ(compared(found[0], {}, {2}).judged, 1);
 }
 
+TEST(Replay, JoinsTheCellsOfSeveralRecordings) {
+  const Recording four = made(4, 6, 2, numbered), nine = made(9, 6, 3, numbered);
+  const auto runs = joined_runs({&four, &nine}, 11, {});
+  ASSERT_EQ(runs.size(), 4U);
+  std::set<std::string> ids;
+  for (const CellReport& cell : runs[0].cells) ids.insert(cell.id);
+  EXPECT_EQ(ids.size(), 11U);
+  const auto time = [&](std::size_t run, std::size_t cell) {
+    return runs[run].cells[cell].forks[0].blocks[0].end_ns;
+  };
+  EXPECT_EQ(time(3, 1), std::llround(1e9 * numbered(3, 0, 1)));
+  EXPECT_EQ(time(3, 4), std::llround(1e9 * numbered(3, 0, 2))) << "the first stretch of the longer one";
+  EXPECT_EQ(time(3, 5), std::llround(1e9 * numbered(7, 0, 0))) << "its second stretch";
+  EXPECT_EQ(time(0, 8), std::llround(1e9 * numbered(1, 0, 0))) << "the first one again, a run later";
+  EXPECT_EQ(time(3, 8), std::llround(1e9 * numbered(0, 0, 0)));
+  EXPECT_EQ(compared(contests(runs, 3).at(0), {}).judged, 11);
+}
+
 TEST(Replay, SlowsOneCellOrAll) {
   const auto runs = runs_of(made(2, 6, 3, [](int, int round, int) { return 1e-3 + 1e-6 * round; }), {});
   const Report one = slowed(runs[1], 0.5, 1), all = slowed(runs[1], 0.5);
