@@ -34,6 +34,15 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
   return continuation;
 }
 
+std::int64_t ExamExcerpt::first(std::int64_t size) const {
+  const std::int64_t last = size - count(size);
+  return std::min(last, static_cast<std::int64_t>(at * static_cast<double>(last + 1)));
+}
+
+ExamExcerpt read_exam_excerpt(const std::filesystem::path& file) {
+  return decoded<ExamExcerpt>(read_strict_json(file), file.string(), {.not_finite = false});
+}
+
 ExamRun read_exam_run(const std::filesystem::path& file) {
   return decoded<ExamRun>(read_strict_json(file), file.string(), {.not_finite = false});
 }

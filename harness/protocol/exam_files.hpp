@@ -1,6 +1,7 @@
 // The JSON files of check/ in a cell folder: docs/reference/protocol.md, "The exam".
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <vector>
@@ -59,6 +60,24 @@ inline Description describe(Of<ExamContinuation>) {
 
 // Throws JsonError naming the file if it is missing or malformed.
 ExamContinuation read_exam_continuation(const std::filesystem::path& file);
+
+// excerpt.json: which elements of each tensor of a large state the continuation hands over, chosen after the run.
+struct ExamExcerpt {
+  std::int64_t elements = 1;  // one after the other; all of a smaller tensor
+  double at = 0;  // where they begin: 0 at the first element, 1 at the last place from which all fit
+
+  std::int64_t count(std::int64_t size) const { return std::min(size, elements); }
+  std::int64_t first(std::int64_t size) const;
+};
+inline Description describe(Of<ExamExcerpt>) {
+  return fields(
+      "exam_excerpt", "The elements of each tensor that the continuation hands over.",
+      field("elements", &ExamExcerpt::elements, "Their number, at most.").at_least(1),
+      field("at", &ExamExcerpt::at, "Where they begin, as a share of the possible places.").between(0, 1));
+}
+
+// Throws JsonError naming the file if it is missing or malformed.
+ExamExcerpt read_exam_excerpt(const std::filesystem::path& file);
 
 // run.json, written after the run of a task without training: which of its batches are computed again, with its own
 // weights, before the exam sets anything.

@@ -36,6 +36,7 @@ struct ExamFeeds {
   ExamBatches batches;
   std::optional<ExamContinuation> continuation;  // absent: not requested
   std::optional<ExamRun> run;                    // absent: not requested
+  std::optional<ExamExcerpt> excerpt;            // absent: the continuation hands over whole tensors
 
   // The rows of a batch. If a sample occurs several times, its further rows differ by one rounding in some
   // elements, so that no two rows are equal.
@@ -61,6 +62,9 @@ class StagingBuffer {
 
 // Moves about one of `one_in` values, drawn at random, by a rounding towards zero.
 void nudge(std::span<float> values, std::uint64_t one_in, Philox& random);
+
+// Puts `next` behind the tensors of its name in `all`, which are `count` in the end, along a new first dimension.
+void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count);
 
 // Throws CellError naming a file that is missing or malformed.
 ExamFeeds read_exam(const std::filesystem::path& cell_folder);
@@ -112,11 +116,11 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 // sample at once. The oracle answers so.
 std::unique_ptr<Answers> answers_without_caches(const Program& program);
 
-// "continuation/...": the distance between two runs of the same steps from the current state: one without a
-// pause, and one from a copy of that state that waits for each step. If they differ, two more of the latter kind,
-// from copies that are a rounding apart, show how far roundings take the program. "continuation/loss" is that of one step
-// before them. They use the batches in the
-// exam's slots; `first` is the number of the first step. The feeds must have a continuation.
+// "continuation/<run>/<tensor>" F32: the states after the same steps, by run. One step is made before them: "start" is
+// the state after it, "continuation/loss" its loss. "unwaited" continues without a pause. "waited" begins from a copy of
+// that state and waits for each step. If the two differ, "near_1" and "near_2" do as "waited", from copies that are a
+// rounding apart: they show how far roundings take the program. The steps use the batches in the exam's slots; `first`
+// is the number of the first step. The feeds must have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 
 // The tensors of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64,

@@ -6,6 +6,19 @@
 #include "harness/worker/exam.hpp"
 
 namespace assay {
+
+void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count) {
+  const auto found = std::ranges::find(all, next.name, &HostTensor::name);
+  HostTensor* tensor = found != all.end() ? &*found : nullptr;
+  if (tensor == nullptr) {
+    Shape shape = next.type.shape;
+    shape.insert(shape.begin(), count);
+    all.push_back({next.name, {next.type.dtype, shape}, {}});
+    tensor = &all.back();
+  }
+  tensor->bytes.insert(tensor->bytes.end(), next.bytes.begin(), next.bytes.end());
+}
+
 namespace {
 
 // The exam's batches in the slots of an executable: a batch is staged when it is requested and its slot holds
@@ -43,9 +56,6 @@ HostTensor number(std::string name, double value) {
 
 void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vector<HostTensor> tensors);
 
-// Stacks tensors of one type along a new first dimension.
-void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count);
-
 // As Answers::run(). results: of the last step; compute(slot): of a step on the batch in a slot.
 template <typename Compute>
 std::vector<HostTensor> answers_of_run(std::vector<HostTensor> results, std::span<const std::int64_t> slots,
@@ -64,18 +74,6 @@ void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vec
     tensor.name = prefix + tensor.name;
     all.push_back(std::move(tensor));
   }
-}
-
-void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count) {
-  const auto found = std::ranges::find(all, next.name, &HostTensor::name);
-  HostTensor* tensor = found != all.end() ? &*found : nullptr;
-  if (tensor == nullptr) {
-    Shape shape = next.type.shape;
-    shape.insert(shape.begin(), count);
-    all.push_back({next.name, {next.type.dtype, shape}, {}});
-    tensor = &all.back();
-  }
-  tensor->bytes.insert(tensor->bytes.end(), next.bytes.begin(), next.bytes.end());
 }
 
 // Without a dropout nothing tells the exam from a run.

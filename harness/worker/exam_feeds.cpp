@@ -16,59 +16,13 @@
 namespace assay {
 namespace {
 
-// Marks a mask's element whose input was 0: its output cannot show whether it was kept.
-constexpr std::uint8_t unknown = 255;
-
 std::vector<HostTensor> drawn(Executable& executable, std::int64_t slot, std::int64_t step) {
   executable.step(slot, 0, step);
   return executable.masks();
 }
 
-// In how many elements two runs of a mask agree, and how many there are.
-struct Agreement {
-  double equal = 0, all = 0;
-
-  void add(std::uint8_t a, std::uint8_t b) {
-    if (a == unknown || b == unknown) return;
-    equal += (a != 0) == (b != 0);
-    ++all;
-  }
-};
-
-// Compares the rows of a mask in pairs, and so finds a mask that is drawn for one row and used for all.
-Agreement agreement_of_rows(const HostTensor& mask) {
-  Agreement found;
-  const auto elements = mask.as<std::uint8_t>();
-  const auto rows = static_cast<std::size_t>(mask.type.shape.front());
-  const std::size_t row = elements.size() / rows;
-  for (std::size_t i = 0; i < rows / 2 * 2; i += 2)
-    for (std::size_t e = i * row; e < (i + 1) * row; ++e) found.add(elements[e], elements[e + row]);
-  return found;
-}
-
-HostTensor counted(const HostTensor& first, const HostTensor& second) {
-  double kept_first = 0, kept_second = 0;
-  Agreement draws;
-  const auto a = first.as<std::uint8_t>(), b = second.as<std::uint8_t>();
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == unknown || b[i] == unknown) continue;
-    kept_first += a[i] != 0;
-    kept_second += b[i] != 0;
-    draws.add(a[i], b[i]);
-  }
-  const Agreement rows = agreement_of_rows(first);
-  HostTensor counts = HostTensor::zeros("draws/" + first.name, {DType::f32, {6}});
-  const double values[] = {kept_first, kept_second, draws.equal, draws.all, rows.equal, rows.all};
-  std::ranges::transform(values, counts.as<float>().begin(),
-                         [](double value) { return static_cast<float>(value); });
-  return counts;
-}
-
-// "draws/<mask>" F32 (6) for each mask of the program, from two further steps. Counts only elements whose
-// output shows the mask: how many the first step kept, how many the second kept, in how many the two agree, and
-// how many there are; then in how many elements rows of the first step agree, and in how many they could. Uses the
-// executable's current state, at learning rate 0 and on the first batch; the executable draws masks again
-// afterwards. Empty without dropout.
+// "draws/<mask>" U8 (2, ...) for each mask of the program, from two further steps. Uses the executable's current state, at
+// learning rate 0 and on the first batch; the executable draws masks again afterwards. Empty without dropout.
 std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& feeds) {
   std::vector<HostTensor> answers;
   if (feeds.masks.empty()) return answers;
@@ -77,9 +31,11 @@ std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& fe
   StagingBuffer buffer(executable);
   buffer.stage(slot, feeds.batch(0));
   const std::int64_t next = feeds.step_count(feeds.steps()) + 1;
-  const std::vector<HostTensor> first = drawn(executable, slot, next);
-  const std::vector<HostTensor> second = drawn(executable, slot, next + 1);
-  for (std::size_t i = 0; i < first.size(); ++i) answers.push_back(counted(first[i], second[i]));
+  for (std::int64_t step = next; step < next + 2; ++step)
+    for (HostTensor& mask : drawn(executable, slot, step)) {
+      mask.name = "draws/" + mask.name;
+      stack(answers, mask, 2);
+    }
   return answers;
 }
 
@@ -203,7 +159,8 @@ std::int64_t ExamFeeds::step_count(std::int64_t row) const {
 
 ExamFeeds read_exam(const fs::path& cell_folder) {
   const fs::path folder = cell_folder / "check";
-  const fs::path continuation = folder / "continuation.json", run = folder / "run.json";
+  const fs::path continuation = folder / "continuation.json", run = folder / "run.json",
+                 excerpt = folder / "excerpt.json";
   ExamFeeds feeds{
       read_safetensors(folder / "state.safetensors"),
       read_inputs(folder / "inputs.npy"),
@@ -213,7 +170,8 @@ ExamFeeds read_exam(const fs::path& cell_folder) {
       read_if_there(folder / "extreme.safetensors"),
       read_exam_batches(folder / "batches.json"),
       fs::exists(continuation) ? std::optional(read_exam_continuation(continuation)) : std::nullopt,
-      fs::exists(run) ? std::optional(read_exam_run(run)) : std::nullopt};
+      fs::exists(run) ? std::optional(read_exam_run(run)) : std::nullopt,
+      fs::exists(excerpt) ? std::optional(read_exam_excerpt(excerpt)) : std::nullopt};
   const std::int64_t samples = feeds.batches.count() * feeds.batches.distinct;
   if (feeds.inputs.type.shape.front() != samples || feeds.labels.type.shape.front() != samples) {
     throw CellError(fmt::format("[exam] {} has inputs {} and labels {}, but {} samples are required",

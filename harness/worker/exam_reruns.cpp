@@ -1,8 +1,10 @@
 // Continues the timed run.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "harness/core/clock.hpp"
 #include "harness/core/io/philox.hpp"
@@ -16,21 +18,23 @@ using State = std::vector<HostTensor>;
 // More runs with pauses, if the first two runs differ: how far the program's roundings take it.
 constexpr int spread_runs = 2;
 
-// The largest difference, its L2 norm, the norm of the change by the steps, the norm of the tensor, and room for
-// the spread.
-HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
-  const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
-  double largest = 0, apart = 0, moved = 0, size = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    largest = std::max(largest, std::abs(one[i] - other[i]));
-    apart += (one[i] - other[i]) * (one[i] - other[i]);
-    moved += (other[i] - start[i]) * (other[i] - start[i]);
-    size += other[i] * other[i];
-  }
-  HostTensor numbers = HostTensor::zeros("continuation/" + a.name, {DType::f32, {5}});
-  const double values[] = {largest, std::sqrt(apart), std::sqrt(moved), std::sqrt(size)};
-  std::ranges::transform(values, numbers.as<float>().begin(), [](double v) { return static_cast<float>(v); });
-  return numbers;
+// The elements of a tensor that the conductor reads, in F32.
+HostTensor handed(const std::string& run, const HostTensor& tensor,
+                  const std::optional<ExamExcerpt>& excerpt) {
+  const std::int64_t size = tensor.type.elements();
+  const std::int64_t first = excerpt ? excerpt->first(size) : 0,
+                     count = excerpt ? excerpt->count(size) : size;
+  HostTensor chosen = HostTensor::zeros("continuation/" + run + "/" + tensor.name,
+                                        {DType::f32, excerpt ? Shape{count} : tensor.type.shape});
+  const auto copy = [&](const auto& values) {
+    std::ranges::transform(values.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                           chosen.as<float>().begin(), [](auto value) { return static_cast<float>(value); });
+  };
+  if (tensor.type.dtype == DType::f64)
+    copy(tensor.as<double>());
+  else
+    copy(tensor.as<float>());
+  return chosen;
 }
 
 // A copy in which about half of the elements, drawn from the seed, are a rounding nearer to zero.
@@ -41,13 +45,6 @@ State nudged(State state, int seed) {
     nudge(tensor.as<float>(), 2, random);
   }
   return state;
-}
-
-float l2_distance(const HostTensor& a, const HostTensor& b) {
-  const std::vector<double> one = to_doubles(a), other = to_doubles(b);
-  double apart = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) apart += (one[i] - other[i]) * (one[i] - other[i]);
-  return static_cast<float>(std::sqrt(apart));
 }
 
 }  // namespace
@@ -69,7 +66,7 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   const State before = executable.state();
   for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
   executable.synchronize();
-  State without_pause = executable.state();
+  const State without_pause = executable.state();
 
   const auto run_with_pauses = [&](const State& start) {
     executable.set_state(start);
@@ -83,20 +80,17 @@ std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& fe
   HostTensor count = HostTensor::zeros("continuation/steps", {DType::f32, {}});
   count.as<float>()[0] = static_cast<float>(steps);
   State answers = {std::move(count), std::move(loss)};
-  bool equal = true;
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
-    equal = equal && answers.back().as<float>()[0] == 0;
-  }
-  without_pause.clear();
+  const auto hand_over = [&](const std::string& run, const State& state) {
+    for (const HostTensor& tensor : state) answers.push_back(handed(run, tensor, feeds.excerpt));
+  };
+  hand_over("start", before);
+  hand_over("unwaited", without_pause);
+  hand_over("waited", with_pauses);
+  const bool equal =
+      std::ranges::equal(without_pause, with_pauses, {}, &HostTensor::bytes, &HostTensor::bytes);
   const bool all_equal = executable.agree(equal ? 1 : 0) == 1;
-  for (int run = 0; !all_equal && run < spread_runs; ++run) {
-    const State near = run_with_pauses(nudged(before, run));
-    for (std::size_t i = 0; i < near.size(); ++i) {
-      float& spread = answers[2 + i].as<float>()[4];
-      spread = std::max(spread, l2_distance(near[i], with_pauses[i]));
-    }
-  }
+  for (int run = 0; !all_equal && run < spread_runs; ++run)
+    hand_over(fmt::format("near_{}", run + 1), run_with_pauses(nudged(before, run)));
   return answers;
 }
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker.exam import _continuation
+from assay_worker.exam import Feeds, _continuation
 from assay_worker.tensors import nudged
 
-FEEDS: Any = SimpleNamespace(schedule=[[0.1, 1], [0.1, 2]], slots=[0, 1])
+NONE = np.zeros(0)
 
 
 class Chaotic:
@@ -39,8 +38,11 @@ class Chaotic:
         return float(len(self.steps))
 
 
-def continued(adapter: Any, steps: int) -> dict[str, np.ndarray]:
-    return _continuation(adapter, FEEDS, {"seconds": 0, "fewest": steps, "most": steps}, 7, int)
+def continued(adapter: Any, steps: int, excerpt: dict[str, float] | None = None) -> dict[str, np.ndarray]:
+    asked = {"seconds": 0, "fewest": steps, "most": steps}
+    schedule = [[0.1, 1], [0.1, 2]]
+    feeds = Feeds({}, NONE, NONE, schedule, {}, {}, 1, NONE, [0, 1], asked, None, excerpt)
+    return _continuation(adapter, feeds, asked, 7, int)
 
 
 def test_the_same_steps_start_from_a_copy_of_the_state() -> None:
@@ -48,18 +50,34 @@ def test_the_same_steps_start_from_a_copy_of_the_state() -> None:
     answers = continued(adapter, 2)
     assert adapter.steps == [(0, 7), (1, 8), (0, 9), (1, 8), (0, 9)]
     assert adapter.starts == 1, "equal runs need no more runs"
+    assert set(answers) == {
+        "continuation/steps",
+        "continuation/loss",
+        *(f"continuation/{run}/x" for run in ("start", "unwaited", "waited")),
+    }
     assert answers["continuation/steps"] == 2
     assert answers["continuation/loss"] == 1, "of the step before them"
-    assert answers["continuation/x"][[0, 1, 4]].tolist() == [0, 0, 0]
+    assert np.array_equal(answers["continuation/unwaited/x"], answers["continuation/waited/x"])
+    assert not np.array_equal(answers["continuation/start/x"], answers["continuation/waited/x"])
 
 
-def test_where_the_copy_is_rounded_the_spread_shows_what_roundings_become() -> None:
+def test_where_the_copy_is_rounded_more_runs_show_what_roundings_become() -> None:
     adapter = Chaotic(np.float64)
     answers = continued(adapter, 12)
     assert adapter.starts == 3
-    _, apart, _, _, spread = answers["continuation/x"]
+    waited = answers["continuation/waited/x"]
+    apart = np.linalg.norm(answers["continuation/unwaited/x"] - waited)
+    spread = max(np.linalg.norm(answers[f"continuation/near_{run}/x"] - waited) for run in (1, 2))
     assert apart > 1e-4, "of values up to 1"
     assert apart / 6 < spread < apart * 6
+
+
+def test_the_elements_that_are_requested_are_handed_over() -> None:
+    whole = continued(Chaotic(np.float32), 2)
+    chosen = continued(Chaotic(np.float32), 2, {"elements": 10, "at": 0.5})
+    for run in ("start", "unwaited", "waited"):
+        name = f"continuation/{run}/x"
+        assert np.array_equal(chosen[name], whole[name][27:37])
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 0.0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from assay_worker import Adapter, Cell, Unsupported
 from assay_worker.exam import sit
-from assay_worker.exam_dropout import UNKNOWN, filled, shares
+from assay_worker.exam_dropout import filled
 from assay_worker.program import read_program
 from assay_worker.tensors import Tensors, read_tensors
 from framework import assert_computes_with_what_it_drew
@@ -78,15 +78,14 @@ def test_other_masks_backwards_show_in_the_gradients(make_cell: Any) -> None:
         assert distance > 0.1 * moved
 
 
-def test_a_program_whose_generator_cannot_begin_again_shows_its_shares_only(make_cell: Any) -> None:
+def test_a_program_whose_generator_cannot_begin_again_shows_its_masks_only(make_cell: Any) -> None:
     answers = examined(make_cell("dropping"), CannotBegin)
     assert not [name for name in answers if name.startswith("timed/")]
-    assert answers["draws/drop1.mask"].shape == (6,)
+    masks = answers["draws/drop1.mask"]
+    assert masks.dtype == np.uint8
+    assert len(masks) == 2
 
 
-def test_shares_count_what_is_known() -> None:
-    first = {"m": np.array([[1, 0, 1], [1, 1, UNKNOWN], [0, 0, 0]], np.uint8)}
-    second = {"m": np.array([[1, 1, 1], [0, 1, 1], [0, UNKNOWN, 1]], np.uint8)}
-    # Seven are known in both. In the first two rows two columns are known, and one is alike.
-    np.testing.assert_array_equal(shares(first, second)["draws/m"], [4, 5, 4, 7, 1, 2])
-    np.testing.assert_array_equal(filled(first)["m"][1], [1, 1, 1])
+def test_what_is_unknown_is_kept() -> None:
+    masks = {"m": np.array([[1, 0, 1], [1, 1, 255]], np.uint8)}
+    np.testing.assert_array_equal(filled(masks)["m"], [[1, 0, 1], [1, 1, 1]])

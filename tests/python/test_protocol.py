@@ -52,14 +52,19 @@ def test_the_exam_writes_what_the_protocol_says(make_cell: Any) -> None:
     for name in parameters:
         for run in ("first", "last"):
             wanted |= {f"{run}/parameter/{name}", f"{run}/moment/{name}.m", f"{run}/moment/{name}.v"}
-        wanted |= {f"continuation/{name}", f"continuation/{name}.m", f"continuation/{name}.v"}
+        for run in ("start", "unwaited", "waited"):
+            wanted |= {f"continuation/{run}/{name}{moment}" for moment in ("", ".m", ".v")}
     assert set(answers) == wanted
     assert answers["evaluation/logits"].shape == (6, 5)
     assert answers["extreme/loss"] > 20
     # numpy has the same bits, with and without a pause.
     assert answers["continuation/steps"] == 5
-    assert all(answers[f"continuation/{name}"][1] == 0 for name in parameters)
-    assert all(answers[f"continuation/{name}"][2] > 0 for name in parameters)
+    for name in parameters:
+        start, unwaited, waited = (
+            answers[f"continuation/{run}/{name}"] for run in ("start", "unwaited", "waited")
+        )
+        assert np.array_equal(unwaited, waited)
+        assert not np.array_equal(start, waited)
 
 
 def test_an_inference_answers_with_the_logits_of_every_slot(make_cell: Any) -> None:

@@ -16,7 +16,7 @@ from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import fit_losses, loader_samples
 from .exam_staging import Staged
 from .program import Program
-from .tensors import Tensors, apart, copied, nudged, read_tensors, write_tensors
+from .tensors import Tensors, copied, nudged, read_tensors, same_tensors, write_tensors
 
 # More runs with pauses, if two runs differ: how far the program's roundings take it.
 SPREAD_RUNS = 2
@@ -37,6 +37,7 @@ class Feeds:
     slots: list[int]  # of each batch
     continuation: dict[str, float] | None  # seconds, fewest, most; None: not requested
     run: list[int] | None  # slots of the run to compute again; None: not requested
+    excerpt: dict[str, float] | None = None  # elements, at; None: the continuation hands over whole tensors
 
     @property
     def batches(self) -> range:
@@ -51,6 +52,15 @@ class Feeds:
             again = np.setdiff1d(np.arange(len(rows)), first)
             inputs[again] = nudged(inputs[again], 0.25, np.random.default_rng(number))
         return inputs, labels
+
+    def handed(self, tensor: np.ndarray) -> np.ndarray:
+        """Return the elements of a tensor of the continuation that the conductor reads."""
+        if self.excerpt is None:
+            return tensor
+        count = min(tensor.size, int(self.excerpt["elements"]))
+        last = tensor.size - count
+        first = min(last, int(self.excerpt["at"] * (last + 1)))
+        return tensor.reshape(-1)[first : first + count]
 
     def batch_masks(self) -> Tensors:
         return {name: mask[self.row_of] for name, mask in self.masks.items()}
@@ -80,6 +90,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
         [int(slot) for slot in batches["slots"]],
         document("continuation"),
         run and run["slots"],
+        document("excerpt"),
     )
 
 
@@ -248,12 +259,10 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
 def _continuation(
     adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int, agree: Callable[[int], int]
 ) -> Tensors:
-    """Return how far apart two runs of the same steps from the present state are.
+    """Return the states after several runs of the same steps from the present state.
 
-    One continues without a pause. The other starts from a copy of that state and waits for each step.
-    For each tensor: the largest difference, the L2 norms of the difference, the movement and the tensor, and
-    the spread: if the two differ, the L2 distance to the farther of two more runs of the second kind, from
-    states that differ from the copy by roundings.
+    `unwaited` continues without a pause. `waited` starts from a copy of that state, `start`, and waits for
+    each step. If the two differ, `near_1` and `near_2` do so from states that are a rounding off the copy.
     """
 
     def enqueue(step: int) -> None:
@@ -267,35 +276,37 @@ def _continuation(
     loss = adapter.loss()
     steps = range(1, 1 + agree(int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"]))))
 
-    before = copied(adapter.state())
+    start = copied(adapter.state())
     for step in steps:
         enqueue(step)
     adapter.synchronize()
-    without_pause = copied(adapter.state())
+    unwaited = copied(adapter.state())
 
     def run_with_pauses(start: Tensors) -> Tensors:
         adapter.set_state(start)
         for step in steps:
             enqueue(step)
             adapter.synchronize()
-        return adapter.state()
+        return copied(adapter.state())
 
-    with_pauses = copied(run_with_pauses(before))
-    found = {name: apart(before[name], without_pause[name], tensor) for name, tensor in with_pauses.items()}
-    spread = dict.fromkeys(found, 0.0)
-    if agree(int(any(numbers[0] != 0 for numbers in found.values()))):
-        del without_pause
+    runs = {"start": start, "unwaited": unwaited, "waited": run_with_pauses(start)}
+    if agree(int(not same_tensors(unwaited, runs["waited"]))):
         for run in range(SPREAD_RUNS):
             random = np.random.default_rng(run)
-            near = {name: nudged(tensor, 0.5, random) for name, tensor in before.items()}
-            for name, tensor in run_with_pauses(near).items():
-                difference = np.asarray(tensor, np.float64) - with_pauses[name]
-                spread[name] = max(spread[name], float(np.linalg.norm(difference.ravel())))
+            near = {name: nudged(tensor, 0.5, random) for name, tensor in start.items()}
+            runs[f"near_{run + 1}"] = run_with_pauses(near)
     answers = {"continuation/steps": np.array(len(steps)), "continuation/loss": np.array(loss)}
-    for name, numbers in found.items():
-        answers[f"continuation/{name}"] = np.append(numbers, spread[name])
+    for run_name, state in runs.items():
+        for name, tensor in state.items():
+            answers[f"continuation/{run_name}/{name}"] = feeds.handed(tensor)
     return answers
 
 
 def _write(path: Path, tensors: Tensors) -> None:
-    write_tensors(path, {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()})
+    write_tensors(
+        path,
+        {
+            name: tensor if name.startswith("draws/") else np.asarray(tensor, np.float32)
+            for name, tensor in tensors.items()
+        },
+    )

@@ -17,7 +17,6 @@ from .errors import Unsupported
 from .program import SQUARES, Program
 from .tensors import Tensors, apart, copied
 
-UNKNOWN = 255  # in a mask: nobody can tell
 DRAWS = 3  # steps that are compared by their loss
 KEPT_STATES = 2  # of these, steps that are compared by all that they update
 LARGE_STATE = 256 << 20  # bytes; of a larger state, one copy is kept
@@ -83,7 +82,7 @@ class NetworkDropout(DropoutExam):
         for draw in range(DRAWS):
             adapter.set_state(self._start)
             drawn.append(adapter.draw_masks(self._slot(draw)))
-        found = shares(drawn[0], drawn[1])
+        found = draws(drawn[0], drawn[1])
         if not self._losses:
             return found
         losses, distances = [], []
@@ -135,7 +134,7 @@ class OpDropout(DropoutExam):
 
     def answers(self) -> Tensors:
         adapter = self._adapter
-        found = shares(*self._drawn)
+        found = draws(*self._drawn)
         adapter.supply_masks(filled(self._drawn[0]))
         adapter.step(self._slot_of(0), 0.0, 1)
         adapter.synchronize()
@@ -147,27 +146,8 @@ class OpDropout(DropoutExam):
         return found
 
 
-def shares(first: Tensors, second: Tensors) -> Tensors:
-    """By mask: kept in one draw, in the next, alike in both, of how many; alike in two rows, of how many."""
-    counts = {}
-    for name in first:
-        a, b = first[name], second[name]
-        known = (a != UNKNOWN) & (b != UNKNOWN)
-        pairs = len(a) // 2
-        row, next_row = a[0 : 2 * pairs : 2], a[1 : 2 * pairs : 2]
-        known_rows = (row != UNKNOWN) & (next_row != UNKNOWN)
-        counts[f"draws/{name}"] = np.array(
-            [
-                (a[known] != 0).sum(),
-                (b[known] != 0).sum(),
-                ((a != 0) == (b != 0))[known].sum(),
-                known.sum(),
-                ((row != 0) == (next_row != 0))[known_rows].sum(),
-                known_rows.sum(),
-            ],
-            np.float32,
-        )
-    return counts
+def draws(first: Tensors, second: Tensors) -> Tensors:
+    return {f"draws/{name}": np.stack([mask, second[name]]) for name, mask in first.items()}
 
 
 def filled(masks: Tensors) -> Tensors:

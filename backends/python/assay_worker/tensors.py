@@ -71,17 +71,18 @@ def apart(start: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def write_tensors(path: Path, tensors: Tensors) -> None:
-    header, blobs, offset = {}, [], 0
+    header, offset = {}, 0
     for name, tensor in tensors.items():
-        blob = np.ascontiguousarray(tensor).tobytes()
         header[name] = {
             "dtype": NAMES[tensor.dtype.newbyteorder("<")],
             "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + len(blob)],
+            "data_offsets": [offset, offset + tensor.nbytes],
         }
-        blobs.append(blob)
-        offset += len(blob)
+        offset += tensor.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors.values():
+            file.write(np.ascontiguousarray(tensor).data)

@@ -13,7 +13,6 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/json/encode.hpp"
-#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 namespace {
@@ -55,8 +54,15 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
   return allowed;
 }
 
+std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t seed) {
+  constexpr std::int64_t max_whole_bytes = std::int64_t{64} << 20, elements = 65'536;
+  if (state_bytes <= max_whole_bytes) return std::nullopt;
+  return ExamExcerpt{elements, Philox(seed, "excerpt").uniform_double()};
+}
+
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
   if (audit.results) write_run_question(folder, *audit.results);
+  if (audit.excerpt) write_atomically(folder / "excerpt.json", encode(*audit.excerpt).dump() + "\n", false);
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/clock_file.hpp"
+#include "harness/protocol/exam_files.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -39,7 +40,8 @@ struct RunAudit {
   std::string state{};         // why the state that it handed over is not that of the run; empty: it is
   bool own_loader = false;     // the batches came from the framework's own loader
   bool deterministic = false;  // two runs of the same steps must have the same bits
-  std::optional<RunResults> results{};  // what the run computed; absent: it trained a network
+  std::optional<ExamExcerpt> excerpt{};  // of a continuation's tensors; absent: they are whole
+  std::optional<RunResults> results{};   // what the run computed; absent: it trained a network
 };
 
 // The ends of blocks that a replay reaches in about a second by the time of the blocks, at most 1000 steps; at most eight,
@@ -54,7 +56,11 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
 bool chosen_of_later_forks(std::uint64_t seed);
 
-// Writes run.json into check/ of a cell folder, if it is requested.
+// What the continuation hands over of each tensor of a state of so many bytes; absent: all of it. seed: the worker must
+// not know it while it is timed.
+std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t seed);
+
+// Writes run.json and excerpt.json into check/ of a cell folder, if they are requested.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 
 // Each of `replayed`; "continuation/loss" for `next_loss`. Numbers that are missing or not finite are beyond measure.

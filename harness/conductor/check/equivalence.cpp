@@ -99,13 +99,14 @@ std::vector<Ties> ties_of(const TensorFile& oracle) {
 }
 
 // The maximum size of a file with these tensors; adds a margin for the header and the other judged tensors.
-std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors, const RunAudit& audit) {
+std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors, const Program& program,
+                             const RunAudit& audit) {
   std::uint64_t bytes = 0;
   for (const ExpectedTensor& tensor : tensors)
     bytes += static_cast<std::uint64_t>(TensorType{DType::f32, tensor.shape}.bytes());
   // Those of the run have the same names, with other batches.
   if (audit.results) bytes *= 2 + std::max<std::uint64_t>(1, audit.results->slots.size());
-  return bytes + (std::uint64_t{64} << 20);
+  return bytes + max_continuation_bytes(program) + (std::uint64_t{64} << 20);
 }
 
 void add_failure(Equivalence& result, const std::string& name, const std::string& words) {
@@ -285,7 +286,8 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     add(judge_timed_dropout(worker, asked.oracle, asked.program, asked.exam.task, asked.precision,
                             asked.batches.repeats()));
     if (fs::exists(asked.exam.folder / "continuation.json")) {
-      add(judge_continuation(worker, asked.program, asked.precision, asked.noisy, audit.deterministic));
+      add(judge_continuation(worker, asked.program, asked.precision, asked.noisy, audit.deterministic,
+                             audit.excerpt));
       result.not_finite = first_not_finite(worker, asked.program);
     }
     if (!audit.state.empty())
@@ -319,7 +321,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   const Questions asked{exam, program};
   TensorFile worker;
   try {
-    worker = TensorFile::read_foreign(worker_file, max_file_bytes(asked.tensors, audit));
+    worker = TensorFile::read_foreign(worker_file, max_file_bytes(asked.tensors, program, audit));
   } catch (const Error& error) {
     return without_answers(error);
   }
@@ -335,7 +337,8 @@ Equivalence judge(const Exam& exam, const Program& program, const std::vector<Ra
   std::vector<bool> skipped(asked.tensors.size());
   for (const RankAnswers& answers : ranks) {
     try {
-      files.push_back(TensorFile::read_foreign(answers.file, max_file_bytes(asked.tensors, answers.audit)));
+      files.push_back(
+          TensorFile::read_foreign(answers.file, max_file_bytes(asked.tensors, program, answers.audit)));
     } catch (const Error& error) {
       return of_rank(files.size(), without_answers(error));
     }

@@ -25,7 +25,9 @@ std::vector<ExpectedTensor> expected_of_op(const Program& program, Task task, co
     tensors.push_back(
         {.name = "running/" + graph.value(id).name, .shape = graph.value(id).type.shape, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))
-    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {6}, .draws = true});
+    tensors.push_back({.name = "draws/" + graph.value(id).name,
+                       .shape = stacked(2, graph.value(id).type.shape),
+                       .draws = true});
   return tensors;
 }
 
@@ -78,8 +80,31 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
   add_state(tensors, program, "last");
   if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .mean = true, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))
-    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {6}, .draws = true});
+    tensors.push_back({.name = "draws/" + graph.value(id).name,
+                       .shape = stacked(2, graph.value(id).type.shape),
+                       .draws = true});
   return tensors;
+}
+
+std::vector<StateTensor> state_tensors(const Program& program) {
+  const Graph& graph = program.training;
+  std::vector<StateTensor> tensors;
+  for (const ValueId id : graph.with_role(Role::parameter)) {
+    const Value& parameter = graph.value(id);
+    tensors.push_back({parameter.name, parameter.type.shape, parameter.name});
+    for (const std::string& moment : program.optimizer.moments())
+      tensors.push_back({parameter.name + "." + moment, parameter.type.shape, parameter.name});
+  }
+  for (const ValueId id : graph.with_role(Role::state))
+    tensors.push_back({graph.value(id).name, graph.value(id).type.shape});
+  return tensors;
+}
+
+std::int64_t state_bytes(const Program& program) {
+  std::int64_t bytes = 0;
+  for (const StateTensor& tensor : state_tensors(program))
+    bytes += TensorType{DType::f32, tensor.shape}.bytes();
+  return bytes;
 }
 
 }  // namespace assay

@@ -69,7 +69,7 @@ void write_exam_of_rank(const fs::path& exam, const fs::path& folder, int rank, 
 }
 
 TensorType type_of_rank(const ExpectedTensor& expected, std::size_t world) {
-  TensorType type{DType::f32, expected.shape};
+  TensorType type{expected.draws ? DType::u8 : DType::f32, expected.shape};
   if (expected.rows) type.shape.front() /= static_cast<std::int64_t>(world);
   return type;
 }

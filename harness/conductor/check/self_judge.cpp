@@ -2,7 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <span>
 
+#include <fmt/format.h>
+
+#include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/graph/op.hpp"
 
@@ -10,26 +16,66 @@ namespace assay {
 namespace {
 
 constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
-constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
+constexpr double coarseness = 0x1p-14;  // of a generator's rate
 // Two runs that move a tensor at random are apart by more than either moves.
 constexpr double share_of_noise = 3;
 // Two runs that began a rounding apart, or that round differently, may end farther apart than two others did.
 constexpr double spread_factor = 6;
 
-TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
-  TensorVerdict verdict = beyond_all_measure(name);
-  const double n = counts.at(3), in_rows = counts.at(5);
-  if (!(n >= 1)) return verdict;
-  const double kept = 1 - rate;
-  const double same = kept * kept + rate * rate;
-  struct Share {
-    double count, of, expected;
-  };
-  const Share shares[] = {
-      {counts[0], n, kept}, {counts[1], n, kept}, {counts[2], n, same}, {counts[4], in_rows, same}};
-  verdict = {name, 0, 0, 0, 0, 0};
+constexpr std::uint8_t unknown =
+    255;  // in a mask: the input was 0, so its output cannot show whether it was kept
+
+// How many of some elements are as they should be with this probability.
+struct Share {
+  double expected;
+  double count = 0, of = 0;
+
+  void add(bool found) {
+    count += found ? 1 : 0;
+    ++of;
+  }
+  void add_alike(std::uint8_t a, std::uint8_t b) {
+    if (a != unknown && b != unknown) add((a != 0) == (b != 0));
+  }
+};
+
+// Pairs of elements in one dimension of a mask: neighbours, or those that are half of the dimension apart. Each element is
+// in one pair at most.
+void add_pairs(std::vector<Share>& shares, std::span<const std::uint8_t> mask, std::size_t extent,
+               std::size_t stride, double alike) {
+  const std::size_t half = extent / 2;
+  Share neighbours{alike}, halves{alike};
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    const std::size_t at = i / stride % extent;
+    if (at % 2 == 0 && at + 1 < extent) neighbours.add_alike(mask[i], mask[i + stride]);
+    if (at < half) halves.add_alike(mask[i], mask[i + half * stride]);
+  }
+  shares.push_back(neighbours);
+  if (half > 1) shares.push_back(halves);
+}
+
+// `draws`: (2, ...).
+TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, double rate) {
+  const std::span<const std::uint8_t> both = draws.as<std::uint8_t>();
+  const auto first = both.first(both.size() / 2), second = both.last(both.size() / 2);
+  const double kept = 1 - rate, alike = kept * kept + rate * rate;
+  std::vector<Share> shares;
+  for (const auto& draw : {first, second}) {
+    shares.push_back({kept});
+    for (const std::uint8_t element : draw)
+      if (element != unknown) shares.back().add(element != 0);
+    if (shares.back().of == 0) return beyond_all_measure(name);
+  }
+  shares.push_back({alike});
+  for (std::size_t i = 0; i < first.size(); ++i) shares.back().add_alike(first[i], second[i]);
+  std::size_t stride = first.size();
+  for (const std::int64_t extent : std::span(draws.type.shape).subspan(1)) {
+    stride /= static_cast<std::size_t>(extent);
+    add_pairs(shares, first, static_cast<std::size_t>(extent), stride, alike);
+  }
+  TensorVerdict verdict{name, 0, 0, 0, 0, 0};
   for (const Share& share : shares) {
-    if (share.of == 0) continue;  // a batch of one row has no two that could agree
+    if (share.of == 0) continue;
     const double error = std::abs(share.count / share.of - share.expected);
     const double bound =
         max_deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
@@ -49,7 +95,12 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
     for (const ValueId id : node.inputs) {
       if (id == none || graph.value(id).role != Role::mask) continue;
       const std::string name = "draws/" + graph.value(id).name;
-      verdicts.push_back(judge(name, worker.required(name), node.attributes.number("rate")));
+      const TensorType& mask = graph.value(id).type;
+      Shape two = mask.shape;
+      two.insert(two.begin(), 2);
+      verdicts.push_back(worker.refusal(name, {DType::u8, two}).empty()
+                             ? judge_mask(name, *worker.find(name), node.attributes.number("rate"))
+                             : beyond_all_measure(name));
     }
   }
   return verdicts;
@@ -64,50 +115,83 @@ struct Drift {
   bool none = false;  // they must have the same bits
 };
 
-TensorVerdict apart(const std::string& name, const TensorFile& worker, const Drift& drift, double roundoff) {
-  const HostTensor* found = worker.find(name);
-  if (found == nullptr || found->type.elements() != 5) return beyond_all_measure(name);
-  const std::vector<double> numbers = to_doubles(*found);
-  const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3],
-               spread = numbers[4];
-  // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
-  const double from_spread = drift.noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
-  const double allowed = drift.none ? 0 : drift.share * moved + from_spread + 8 * roundoff * size;
-  for (const double number : numbers)
-    if (!std::isfinite(number) || number < 0) return beyond_all_measure(name);
-  return {name, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
+constexpr const char* near_runs[] = {"near_1", "near_2"};
+
+double l2_distance(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
 }
+
+// A tensor of the state as the worker handed it over after each run.
+class ContinuedTensor {
+ public:
+  ContinuedTensor(const TensorFile& worker, const StateTensor& tensor,
+                  const std::optional<ExamExcerpt>& excerpt)
+      : worker_(worker), name_(tensor.name), type_{DType::f32, tensor.shape} {
+    if (excerpt) type_.shape = {excerpt->count(type_.elements())};
+  }
+
+  TensorVerdict judged(const Drift& drift, double roundoff) const {
+    const auto start = after("start"), unwaited = after("unwaited"), waited = after("waited");
+    if (!start || !unwaited || !waited) return beyond_all_measure("continuation/" + name_);
+    double largest = 0, size = 0, spread = 0;
+    for (std::size_t i = 0; i < waited->size(); ++i) {
+      largest = std::max(largest, std::abs((*unwaited)[i] - (*waited)[i]));
+      size += (*waited)[i] * (*waited)[i];
+    }
+    for (const char* run : near_runs) {
+      if (worker_.find(of(run)) == nullptr) continue;  // the two runs were equal
+      const auto near = after(run);
+      if (!near) return beyond_all_measure("continuation/" + name_);
+      spread = std::max(spread, l2_distance(*near, *waited));
+    }
+    const double distance = l2_distance(*unwaited, *waited), moved = l2_distance(*waited, *start);
+    // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
+    const double from_spread = drift.noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
+    const double allowed =
+        drift.none ? 0 : drift.share * moved + from_spread + 8 * roundoff * std::sqrt(size);
+    return {"continuation/" + name_, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
+  }
+
+ private:
+  std::string of(const char* run) const { return fmt::format("continuation/{}/{}", run, name_); }
+  std::optional<std::vector<double>> after(const char* run) const {
+    if (!worker_.refusal(of(run), type_).empty()) return std::nullopt;
+    return worker_.required(of(run));
+  }
+
+  const TensorFile& worker_;
+  std::string name_;
+  TensorType type_;
+};
 
 }  // namespace
 
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision, const std::set<std::string>& noisy,
-                                              bool deterministic) {
-  const Graph& graph = program.training;
-  std::vector<TensorVerdict> verdicts;
+                                              bool deterministic, const std::optional<ExamExcerpt>& excerpt) {
   const Drift usual{is_narrow(precision) ? 0.1 : 1e-2, false, deterministic},
       noise{share_of_noise, true, deterministic};
-  const double roundoff = unit_roundoff(precision.master);
-  const auto add = [&](const std::string& name, const Drift& drift) {
-    verdicts.push_back(apart("continuation/" + name, worker, drift, roundoff));
-  };
-  for (const ValueId id : graph.with_role(Role::parameter)) {
-    const std::string& name = graph.value(id).name;
-    const Drift& drift = noisy.contains(name) ? noise : usual;
-    add(name, drift);
-    for (const std::string& moment : program.optimizer.moments()) add(name + "." + moment, drift);
-  }
-  for (const ValueId id : graph.with_role(Role::state)) add(graph.value(id).name, usual);
+  std::vector<TensorVerdict> verdicts;
+  for (const StateTensor& tensor : state_tensors(program))
+    verdicts.push_back(
+        ContinuedTensor(worker, tensor, excerpt)
+            .judged(noisy.contains(tensor.parameter) ? noise : usual, unit_roundoff(precision.master)));
   return verdicts;
 }
 
+std::uint64_t max_continuation_bytes(const Program& program) {
+  return static_cast<std::uint64_t>(state_bytes(program)) * (3 + std::size(near_runs));
+}
+
 std::string first_not_finite(const TensorFile& worker, const Program& program) {
-  const Graph& graph = program.training;
-  for (const ValueId id : graph.with_role(Role::parameter)) {
-    const std::string& name = graph.value(id).name;
-    const HostTensor* found = worker.find("continuation/" + name);
-    if (found == nullptr || found->type.elements() != 5) continue;
-    if (!std::isfinite(to_doubles(*found)[3])) return name;
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const std::string& name = program.training.value(id).name;
+    const HostTensor* found = worker.find("continuation/waited/" + name);
+    if (found == nullptr || found->type.dtype != DType::f32) continue;
+    if (!std::ranges::all_of(found->as<float>(), [](float value) { return std::isfinite(value); }))
+      return name;
   }
   return {};
 }

@@ -2,6 +2,8 @@
 // run with a pause after each step have the same result.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,14 +11,16 @@
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/protocol/exam_files.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
 
-// "draws/<mask>": of n elements in two steps, the number kept in each step must be n (1 - rate), and the
-// number in which the steps agree must be n ((1 - rate)^2 + rate^2), each within six standard deviations of
-// independent draws plus 2^-14 n. Two rows of one step must agree as two steps do. max_error and max_bound are
-// those of the worst of the four, as shares. A program that does not report a mask is wrong.
+// "draws/<mask>" U8 (2, ...): the masks of two steps. Of n elements, the number kept in each step must be n (1 - rate), and
+// the number in which the steps agree must be n ((1 - rate)^2 + rate^2), each within six standard deviations of
+// independent draws plus 2^-14 n. So must elements of the first step that are next to each other in a dimension, or half
+// of the dimension apart. max_error and max_bound are those of the worst, as shares. A program that does not report a
+// mask is wrong.
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
 
 // "continuation/<tensor>" of an exam with a continuation: compares two runs of the same steps from the state
@@ -25,15 +29,18 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
 // eight roundings of the tensor: runs with another order of summation drift apart, but a lost, doubled or
 // late update differs more. `noisy` names the parameters whose gradient is zero except for rounding. If a
 // program does not sum in a fixed order, all that moves them and their moments is different in each run, so
-// three times the change is allowed. If the two runs differ, the worker has measured how far equal runs of it
-// are apart (`spread`): six times that is allowed too, up to the change by the steps, and for `noisy` ones
-// without a limit. `deterministic`: nothing is allowed.
+// three times the change is allowed. If the two runs differ, the worker has run the steps from states that are
+// a rounding apart: six times the farthest of those is allowed too, up to the change by the steps, and for `noisy`
+// ones without a limit. `deterministic`: nothing is allowed. `excerpt`: of the worker's tensors.
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision, const std::set<std::string>& noisy,
-                                              bool deterministic = false);
+                                              bool deterministic = false,
+                                              const std::optional<ExamExcerpt>& excerpt = std::nullopt);
 
-// The first parameter that is not finite after the timed steps, as the norms of an exam's continuation show; empty if
-// there is none.
+// The maximum size of the tensors of a continuation, in bytes.
+std::uint64_t max_continuation_bytes(const Program& program);
+
+// The first parameter that is not finite after the continuation; empty if there is none.
 std::string first_not_finite(const TensorFile& worker, const Program& program);
 // Whether only what began from the state that the timed steps left exceeds its bound, and not the exam itself.
 bool differs_only_after_run(const Equivalence& verified);

@@ -539,6 +539,7 @@ std::vector<RankAnswers> answers_of(const std::vector<Member>& members, const Ru
   for (RankAnswers& one : answers) {
     one.audit.own_loader = audit.own_loader;
     one.audit.deterministic = audit.deterministic;
+    one.audit.excerpt = audit.excerpt;
   }
   return answers;
 }
@@ -610,6 +611,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       add_spent(spent, result);
       return result;
     };
+    RunAudit audit;
+    const fs::path& first_folder = members.front().folder;
     const Afterwards at_end = stays ? Afterwards::stop : Afterwards::quit;
     ConversationResult result = say({first}, timed || set ? Afterwards::stay : at_end);
     if (result.ok() && timed) {
@@ -621,6 +624,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         fork.loopback_bytes = *sent - *sent_before;
       if (result.ok()) fork.placement = context.cores->after_run(processors);
     } else if (result.ok() && set) {
+      audit.excerpt = choose_excerpt(program, first_folder / "check");
+      for (const Member& member : members) write_audit(member.folder / "check", audit);
       result = say({second}, at_end);
     }
     outcome.hello = result.hello;
@@ -663,11 +668,9 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         end_with(fork, ReasonCode::exam_changed, changed);
     }
     if (fork.examined) {
-      RunAudit audit;
-      const fs::path& first_folder = members.front().folder;
-      if (timed) audit = ask_about_run(cell, program, fork, first_folder, context);
-      for (const Member& member : members) write_audit(member.folder / "check", audit);
       if (timed) {
+        audit = ask_about_run(cell, program, fork, first_folder, context);
+        for (const Member& member : members) write_audit(member.folder / "check", audit);
         ConversationResult last = say(at_last, at_end);
         take_ending(fork, last);
         if (!last.ok()) return;

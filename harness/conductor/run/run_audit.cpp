@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/conductor/run/exams.hpp"
@@ -31,14 +32,7 @@ fs::path handed_state(const fs::path& folder) { return folder / "results/state.s
 // Why the file is not the state whose digest the worker reported; empty if it is.
 std::string contradiction_in_state(const fs::path& file, const Program& program, const std::string& digest) {
   std::map<std::string, Shape> expected;
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const Value& value = program.training.value(id);
-    expected[value.name] = value.type.shape;
-    for (const std::string& moment : program.optimizer.moments())
-      expected[value.name + "." + moment] = value.type.shape;
-  }
-  for (const ValueId id : program.training.with_role(Role::state))
-    expected[program.training.value(id).name] = program.training.value(id).type.shape;
+  for (const StateTensor& tensor : state_tensors(program)) expected[tensor.name] = tensor.shape;
   try {
     const TensorFile state = TensorFile::read_foreign(file, 2 * max_handed_bytes);
     if (state.names().size() != expected.size()) return "it has other tensors than the program";
@@ -126,13 +120,12 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, c
 
 bool hands_over(const Cell& cell, const Program& program) {
   if (!cell.check || !cell.has_loss() || cell.axes.ranks() > 1) return false;
-  std::int64_t bytes = 0;
-  for (const Role role : {Role::parameter, Role::state})
-    for (const ValueId id : program.training.with_role(role))
-      bytes +=
-          program.training.value(id).type.bytes() *
-          (role == Role::parameter ? 1 + static_cast<std::int64_t>(program.optimizer.moments().size()) : 1);
-  return bytes <= max_handed_bytes;
+  return state_bytes(program) <= max_handed_bytes;
+}
+
+std::optional<ExamExcerpt> choose_excerpt(const Program& program, const fs::path& check) {
+  if (!fs::exists(check / "continuation.json")) return std::nullopt;
+  return excerpt_of(state_bytes(program), std::random_device()());
 }
 
 RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& fork, const fs::path& folder,
@@ -144,6 +137,7 @@ RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& for
   audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
   if (has_run_results(program, cell.axes.task))
     audit.results = context.exams.ask_of_run(cell, program, fork, folder);
+  audit.excerpt = choose_excerpt(program, folder / "check");
   return audit;
 }
 

@@ -36,9 +36,17 @@ void read_continuation(const std::filesystem::path& file) {
   }
 }
 
+void read_excerpt(const std::filesystem::path& file) {
+  const ExamExcerpt excerpt = read_exam_excerpt(file);
+  for (const std::int64_t size : {1, 7, 1'000'000}) {
+    const std::int64_t first = excerpt.first(size), count = excerpt.count(size);
+    require(first >= 0 && count >= 1 && first + count <= size, "an excerpt lies within the tensor");
+  }
+}
+
 const Registration here("request", [](Input input) {
   const std::filesystem::path& file = file_with(input);
-  for (const auto read : {read_batches, read_continuation}) {
+  for (const auto read : {read_batches, read_continuation, read_excerpt}) {
     try {
       read(file);
     } catch (const Error&) {

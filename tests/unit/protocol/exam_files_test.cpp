@@ -41,6 +41,27 @@ TEST(ExamContinuation, RefusesALengthThatIsNotFinite) {
   EXPECT_THROW(read_exam_continuation(file), JsonError);
 }
 
+TEST(ExamExcerpt, LiesWithinEachTensor) {
+  const ExamExcerpt all{.elements = 10, .at = 1};
+  EXPECT_EQ(all.count(3), 3);
+  EXPECT_EQ(all.first(3), 0);
+  EXPECT_EQ(all.first(10), 0);
+  EXPECT_EQ(all.first(12), 2);
+  EXPECT_EQ((ExamExcerpt{.elements = 10, .at = 0}.first(100)), 0);
+  EXPECT_EQ((ExamExcerpt{.elements = 10, .at = 0.5}.first(100)), 45);
+}
+
+TEST(ExamExcerpt, RefusesAPlaceOutside) {
+  const TemporaryFolder folder;
+  const auto file = folder / "excerpt.json";
+  write_atomically(file, R"({"elements": 9, "at": 0.25})", false);
+  EXPECT_EQ(read_exam_excerpt(file).at, 0.25);
+  for (const char* text : {R"({"elements": 9, "at": 1.5})", R"({"elements": 0, "at": 0.25})"}) {
+    write_atomically(file, text, false);
+    EXPECT_THROW(read_exam_excerpt(file), JsonError) << text;
+  }
+}
+
 TEST(CellRequest, RefusesALengthThatIsNotFinite) {
   const TemporaryFolder folder;
   const auto file = folder / "request.json";

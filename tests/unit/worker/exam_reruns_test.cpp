@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "harness/worker/exam.hpp"
 
@@ -11,8 +14,11 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::Gt;
+using ::testing::Key;
 using ::testing::Lt;
+using ::testing::UnorderedElementsAre;
 
 // A chaotic network: each step maps every parameter x to 4x(1-x), which doubles an error. It computes in `Number`,
 // and its state in host memory is rounded to f32.
@@ -61,29 +67,51 @@ ExamFeeds feeds(std::int64_t steps) {
   return made;
 }
 
+std::map<std::string, std::vector<double>> by_name(const std::vector<HostTensor>& answers) {
+  std::map<std::string, std::vector<double>> named;
+  for (const HostTensor& tensor : answers) named[tensor.name] = to_doubles(tensor);
+  return named;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
 TEST(Continuation, RunsTheSameStepsFromACopyOfTheState) {
   Chaotic<float> network;
-  const std::vector<HostTensor> answers = continue_run(network, feeds(2), 7);
+  const auto answers = by_name(continue_run(network, feeds(2), 7));
   EXPECT_THAT(network.numbers, ElementsAre(7, 8, 9, 8, 9));
   EXPECT_THAT(network.slots, ElementsAre(0, 1, 0, 1, 0));
   EXPECT_EQ(network.starts, 1) << "equal runs need no more runs";
-  ASSERT_EQ(answers.size(), 3U);
-  EXPECT_EQ(answers[0].name, "continuation/steps");
-  EXPECT_EQ(answers[1].name, "continuation/loss");
-  EXPECT_EQ(answers[2].name, "continuation/x");
-  EXPECT_EQ(answers[2].as<float>()[0], 0);
-  EXPECT_EQ(answers[2].as<float>()[4], 0) << "spread";
+  EXPECT_THAT(answers, UnorderedElementsAre(Key("continuation/steps"), Key("continuation/loss"),
+                                            Key("continuation/start/x"), Key("continuation/unwaited/x"),
+                                            Key("continuation/waited/x")));
+  EXPECT_EQ(answers.at("continuation/unwaited/x"), answers.at("continuation/waited/x"));
+  EXPECT_GT(distance(answers.at("continuation/start/x"), answers.at("continuation/waited/x")), 0.1);
 }
 
-TEST(Continuation, WhereTheCopyIsRoundedTheSpreadShowsWhatRoundingsBecome) {
+TEST(Continuation, WhereTheCopyIsRoundedMoreRunsShowWhatRoundingsBecome) {
   Chaotic<double> network;
-  const std::vector<HostTensor> answers = continue_run(network, feeds(12), 0);
+  const auto answers = by_name(continue_run(network, feeds(12), 0));
   EXPECT_EQ(network.starts, 3);
-  const std::span<const float> numbers = answers.at(2).as<float>();
-  const float apart = numbers[1], spread = numbers[4];
+  const auto& waited = answers.at("continuation/waited/x");
+  const double apart = distance(answers.at("continuation/unwaited/x"), waited);
+  const double spread = std::max(distance(answers.at("continuation/near_1/x"), waited),
+                                 distance(answers.at("continuation/near_2/x"), waited));
   EXPECT_GT(apart, 1e-4) << "of values up to 1";
   EXPECT_GT(spread, apart / 6);
   EXPECT_LT(spread, apart * 6);
+}
+
+TEST(Continuation, HandsOverTheElementsThatAreRequested) {
+  Chaotic<float> network, same;
+  ExamFeeds some = feeds(2);
+  some.excerpt = ExamExcerpt{.elements = 10, .at = 0.5};
+  const auto all = by_name(continue_run(network, feeds(2), 7)), few = by_name(continue_run(same, some, 7));
+  for (const char* name : {"continuation/start/x", "continuation/unwaited/x", "continuation/waited/x"})
+    EXPECT_THAT(few.at(name), ElementsAreArray(all.at(name).begin() + 27, all.at(name).begin() + 37)) << name;
 }
 
 // Keeps what it was given, without a copy.

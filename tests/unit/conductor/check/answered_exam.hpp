@@ -59,7 +59,7 @@ class AnsweredExam {
   std::vector<ExpectedTensor> expected() const {
     return expected_tensors(program_, exam_.task, batches_, exam_.task == Task::train);
   }
-  // "continuation/..." of the tensors of the program's state.
+  // The verdicts on the continuation, one for each tensor of the program's state.
   std::vector<std::string> continued() const {
     std::vector<std::string> names;
     for (const HostTensor& tensor : read_safetensors(folder() / "check/state.safetensors"))
@@ -115,12 +115,12 @@ class AnsweredExam {
   }
 
  private:
-  // The steps moved each tensor by a tenth of its size, with and without pauses by the same.
+  // The steps moved each tensor by a tenth, with and without pauses by the same.
   void continue_run() {
-    for (const std::string& name : continued()) {
-      const std::span<float> numbers = add(name, {5}).as<float>();
-      numbers[2] = 0.1f;
-      numbers[3] = 1;
+    for (const StateTensor& tensor : state_tensors(program_)) {
+      for (const auto& [run, value] : {std::pair("start", 1.0f), {"unwaited", 1.1f}, {"waited", 1.1f}})
+        std::ranges::fill(
+            add("continuation/" + std::string(run) + "/" + tensor.name, tensor.shape).as<float>(), value);
     }
   }
 

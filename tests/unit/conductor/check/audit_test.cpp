@@ -43,6 +43,15 @@ TEST(ReplayableBlocks, AreEightWithTheLastThatEndsWithinASecond) {
   for (const ReportedLoss& one : reported) EXPECT_EQ(one.loss, static_cast<double>(one.steps) / 10 - 1);
 }
 
+TEST(Excerpt, IsOfLargeStates) {
+  EXPECT_FALSE(excerpt_of(std::int64_t{64} << 20, 1));
+  const auto chosen = excerpt_of((std::int64_t{64} << 20) + 4, 1),
+             other = excerpt_of(std::int64_t{1} << 28, 2);
+  ASSERT_TRUE(chosen && other);
+  EXPECT_EQ(chosen->elements, 65'536);
+  EXPECT_NE(chosen->at, other->at) << "the worker cannot know it";
+}
+
 TEST(ReplayableBlocks, AreNoneIfTheFirstBlockTakesLonger) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].end_ns = blocks[0].begin_ns + 1'100'000'000;

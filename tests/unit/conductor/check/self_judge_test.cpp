@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
 #include "tests/temporary_folder.hpp"
@@ -21,123 +26,197 @@ Program dropping() {
   return {graph, Graph("none"), {}};
 }
 
-TensorVerdict verdict_on(const std::vector<float>& counts) {
-  TemporaryFolder folder;
-  HostTensor tensor = HostTensor::zeros("draws/drop.mask", {DType::f32, {6}});
-  std::ranges::copy(counts, tensor.as<float>().begin());
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts =
-      judge_draws(TensorFile::read(folder.path() / "verify.safetensors"), dropping(), Task::train);
-  EXPECT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts.front().name, "draws/drop.mask");
-  return verdicts.front();
+// The masks of two steps.
+class Draws {
+ public:
+  Draws() { fill(0.75, 0.75); }
+  void fill(double kept_first, double kept_second) {
+    Philox random(1, "masks");
+    for (std::size_t i = 0; i < 2 * elements; ++i)
+      values()[i] = random.uniform_double() < (i < elements ? kept_first : kept_second);
+  }
+  std::span<std::uint8_t> values() { return masks_.as<std::uint8_t>(); }
+  std::uint8_t& first(std::size_t row, std::size_t column) { return values()[row * 100 + column]; }
+  TensorVerdict verdict() const {
+    const TemporaryFolder folder;
+    write_safetensors(folder / "verify.safetensors", std::vector{masks_});
+    const auto verdicts =
+        judge_draws(TensorFile::read(folder / "verify.safetensors"), dropping(), Task::train);
+    EXPECT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(verdicts.front().name, "draws/drop.mask");
+    return verdicts.front();
+  }
+  static constexpr std::size_t elements = 10'000;
+
+ private:
+  HostTensor masks_ = HostTensor::zeros("draws/drop.mask", {DType::u8, {2, 100, 100}});
+};
+
+TEST(DrawJudge, PassesHonestDraws) {
+  EXPECT_LT(Draws().verdict().ratio, 0.7);
+  EXPECT_GT(Draws().verdict().ratio, 0);
 }
 
-// 7,500 of 10,000 elements are kept, plus or minus 43, and 6,250 are equal in two draws. 5,000 pairs of elements
-// are in two rows of one draw.
-TEST(DrawJudge, passes_honest_draws) {
-  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000, 3125, 5000}).ratio, 0.01);
-  EXPECT_LE(verdict_on({7440, 7570, 6190, 10000, 3125, 5000}).ratio, 1);
+TEST(DrawJudge, FindsAnotherRateInEitherDraw) {
+  Draws draws;
+  draws.fill(0.7, 0.75);
+  EXPECT_GT(draws.verdict().ratio, 1);
+  draws.fill(0.75, 0.8);
+  EXPECT_GT(draws.verdict().ratio, 1);
+  draws.fill(1, 1);
+  EXPECT_GT(draws.verdict().ratio, 9) << "nothing is dropped";
 }
 
-TEST(DrawJudge, finds_another_rate_in_either_draw) {
-  EXPECT_GT(verdict_on({7000, 7500, 6250, 10000, 3125, 5000}).ratio, 1);
-  EXPECT_GT(verdict_on({7500, 8000, 6250, 10000, 3125, 5000}).ratio, 1);
+TEST(DrawJudge, FindsAMaskThatComesAgain) {
+  Draws draws;
+  std::ranges::copy(draws.values().first(Draws::elements), draws.values().begin() + Draws::elements);
+  EXPECT_GT(draws.verdict().ratio, 10);
 }
 
-TEST(DrawJudge, finds_a_mask_that_comes_again) {
-  EXPECT_GT(verdict_on({7500, 7500, 10000, 10000, 3125, 5000}).ratio, 10);
+TEST(DrawJudge, FindsAMaskThatIsUsedForSeveralElements) {
+  Draws rows, halves, columns, twice;
+  for (std::size_t row = 0; row < 100; ++row)
+    for (std::size_t column = 0; column < 100; ++column) {
+      rows.first(row, column) = rows.first(0, column);
+      halves.first(row, column) = halves.first(row % 50, column);
+      columns.first(row, column) = columns.first(row, column / 2 * 2);
+      twice.first(row, column) = twice.first(row, column % 50);
+    }
+  EXPECT_GT(rows.verdict().ratio, 5);
+  EXPECT_GT(halves.verdict().ratio, 5);
+  EXPECT_GT(columns.verdict().ratio, 5);
+  EXPECT_GT(twice.verdict().ratio, 5);
 }
 
-TEST(DrawJudge, finds_a_dropout_that_drops_nothing) {
-  EXPECT_GT(verdict_on({10000, 10000, 10000, 10000, 3125, 5000}).ratio, 10);
+TEST(DrawJudge, LeavesOutWhatIsUnknown) {
+  Draws draws;
+  for (std::size_t i = 0; i < draws.values().size(); i += 2) draws.values()[i] = 255;
+  EXPECT_LT(draws.verdict().ratio, 0.7);
+  std::ranges::fill(draws.values(), std::uint8_t{255});
+  EXPECT_EQ(draws.verdict().ratio, beyond_measure) << "it shows nothing";
 }
 
-TEST(DrawJudge, FindsAMaskThatIsUsedForAllRows) {
-  EXPECT_GT(verdict_on({7500, 7500, 6250, 10000, 5000, 5000}).ratio, 5);
+TEST(DrawJudge, RefusesAProgramThatShowsNoMask) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "verify.safetensors",
+                    std::vector{HostTensor::zeros("draws/drop.mask", {DType::u8, {2, 100}})});
+  EXPECT_EQ(
+      judge_draws(TensorFile::read(folder / "verify.safetensors"), dropping(), Task::train).front().ratio,
+      beyond_measure);
 }
 
-TEST(DrawJudge, JudgesNoRowsWhereABatchHasOne) {
-  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000, 0, 0}).ratio, 0.01);
+using Runs = std::map<std::string, std::vector<float>>;
+
+// A parameter "w" that the steps moved by 1, by the values after each run.
+Runs moved_by_one(std::vector<float> unwaited) {
+  return {{"start", {1, 1}}, {"unwaited", std::move(unwaited)}, {"waited", {2, 1}}};
 }
 
-TEST(DrawJudge, a_program_that_shows_nothing_is_wrong) {
-  EXPECT_EQ(verdict_on({0, 0, 0, 0, 0, 0}).ratio, beyond_measure);
-}
-
-TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
-  EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1, 0, 0}).ratio, beyond_measure);
-}
-
-// One parameter and no moments; a worker's report of its continuation.
-double continuation_ratio(const std::vector<float>& numbers, const std::set<std::string>& noisy = {},
-                          bool deterministic = false) {
+// One parameter of so many elements, and no moments.
+Program of_one_parameter(std::int64_t elements) {
   Graph graph("continued");
   GraphBuilder b(graph);
-  b.parameter("w", {2}, "zeros");
-  TemporaryFolder folder;
-  HostTensor tensor = HostTensor::zeros("continuation/w", {DType::f32, {5}});
-  std::ranges::copy(numbers, tensor.as<float>().begin());
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  b.parameter("w", {elements}, "zeros");
   OptimizerSpec sgd;
   sgd.kind = "sgd";
   sgd.momentum = 0;
-  const auto verdicts =
-      judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"), {graph, Graph("none"), sgd},
-                         precision_of(PrecisionKind::fp32), noisy, deterministic);
+  return {graph, Graph("none"), sgd};
+}
+
+TensorFile handed_over(const Runs& runs) {
+  const TemporaryFolder folder;
+  std::vector<HostTensor> tensors;
+  for (const auto& [run, values] : runs) {
+    tensors.push_back(HostTensor::zeros("continuation/" + run + "/w", {DType::f32, {std::ssize(values)}}));
+    std::ranges::copy(values, tensors.back().as<float>().begin());
+  }
+  write_safetensors(folder / "verify.safetensors", tensors);
+  return TensorFile::read(folder / "verify.safetensors");
+}
+
+double continuation_ratio(const Runs& runs, const std::set<std::string>& noisy = {},
+                          bool deterministic = false) {
+  const auto verdicts = judge_continuation(handed_over(runs), of_one_parameter(2),
+                                           precision_of(PrecisionKind::fp32), noisy, deterministic);
   EXPECT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts.front().name, "continuation/w");
   return verdicts.front().ratio;
 }
 
-TEST(ContinuationJudge, FindsDistancesThatNobodyHas) {
-  EXPECT_LT(continuation_ratio({1e-6f, 1e-6f, 1, 1}), 1);
-  EXPECT_GT(continuation_ratio({1, 1, 1, 1}), 1);
-  EXPECT_EQ(continuation_ratio({1, 1, -1e30f, 1}), beyond_measure);
-  EXPECT_EQ(continuation_ratio({1, -1, 1, 1}), beyond_measure);
-  EXPECT_EQ(continuation_ratio({1, 1, INFINITY, 1}), beyond_measure);
+TEST(ContinuationJudge, ComparesTheRunsWithAndWithoutPauses) {
+  EXPECT_EQ(continuation_ratio(moved_by_one({2, 1})), 0);
+  EXPECT_LT(continuation_ratio(moved_by_one({2.005f, 1})), 1);
+  EXPECT_GT(continuation_ratio(moved_by_one({2.02f, 1})), 1);
+  EXPECT_GT(continuation_ratio(moved_by_one({1, 1})), 90) << "no step was done";
+}
+
+TEST(ContinuationJudge, RefusesStatesThatNobodyHas) {
+  EXPECT_EQ(continuation_ratio(moved_by_one({NAN, 1})), beyond_measure);
+  EXPECT_EQ(continuation_ratio(moved_by_one({INFINITY, 1})), beyond_measure);
+  EXPECT_EQ(continuation_ratio(moved_by_one({2, 1, 1})), beyond_measure);
+  for (const char* run : {"start", "unwaited", "waited"}) {
+    Runs runs = moved_by_one({2, 1});
+    runs.erase(run);
+    EXPECT_EQ(continuation_ratio(runs), beyond_measure) << run;
+  }
+  Runs runs = moved_by_one({2, 1});
+  runs["near_1"] = {NAN, 1};
+  EXPECT_EQ(continuation_ratio(runs), beyond_measure);
 }
 
 TEST(ContinuationJudge, ProgramsThatRoundDifferentlyEachTimeMayDifferAsTheirOwnRunsDo) {
-  EXPECT_GT(continuation_ratio({0.1f, 0.1f, 1, 1, 0}), 1);
-  EXPECT_LT(continuation_ratio({0.1f, 0.1f, 1, 1, 0.02f}), 1);
-  EXPECT_GT(continuation_ratio({0.2f, 0.2f, 1, 1, 0.02f}), 1);
-  EXPECT_GT(continuation_ratio({2, 2, 1, 1, 2}), 1) << "that is more than all that the steps changed";
-  EXPECT_LT(continuation_ratio({2, 2, 0.1f, 1, 2}, {"w"}), 1);
-  EXPECT_EQ(continuation_ratio({0.1f, 0.1f, 1, 1, -1}), beyond_measure);
+  const auto ratio = [](float unwaited, float near) {
+    Runs runs = moved_by_one({2 + unwaited, 1});
+    runs["near_1"] = {2, 1};
+    runs["near_2"] = {2 + near, 1};
+    return continuation_ratio(runs);
+  };
+  EXPECT_GT(ratio(0.1f, 0), 1);
+  EXPECT_LT(ratio(0.1f, 0.02f), 1);
+  EXPECT_GT(ratio(0.2f, 0.02f), 1);
+  EXPECT_GT(ratio(2, 2), 1) << "that is more than all that the steps changed";
+  const Runs noise = {{"start", {1, 1}}, {"unwaited", {3.1f, 1}}, {"waited", {1.1f, 1}}, {"near_1", {3, 1}}};
+  EXPECT_GT(continuation_ratio(noise), 1);
+  EXPECT_LT(continuation_ratio(noise, {"w"}), 1);
 }
 
 TEST(ContinuationJudge, ADeterministicProgramHasTheSameBits) {
-  EXPECT_EQ(continuation_ratio({0, 0, 1, 1, 0}, {}, true), 0);
-  EXPECT_EQ(continuation_ratio({1e-9f, 1e-9f, 1, 1, 1}, {}, true), beyond_measure);
-  EXPECT_EQ(continuation_ratio({1e-9f, 1e-9f, 1, 1, 1}, {"w"}, true), beyond_measure);
+  EXPECT_EQ(continuation_ratio(moved_by_one({2, 1}), {}, true), 0);
+  const float next = std::nextafter(2.0f, 3.0f);
+  EXPECT_EQ(continuation_ratio(moved_by_one({next, 1}), {}, true), beyond_measure);
+  EXPECT_EQ(continuation_ratio(moved_by_one({next, 1}), {"w"}, true), beyond_measure);
 }
 
 TEST(ContinuationJudge, a_parameter_that_only_rounding_moves_may_end_elsewhere_after_each_run) {
-  EXPECT_GT(continuation_ratio({2e-6f, 2e-6f, 1e-6f, 1}), 1);
-  EXPECT_LT(continuation_ratio({2e-6f, 2e-6f, 1e-6f, 1}, {"w"}), 1);
-  EXPECT_GT(continuation_ratio({1e-5f, 1e-5f, 1e-6f, 1}, {"w"}), 1);
+  const auto ratio = [](float apart, const std::set<std::string>& noisy) {
+    return continuation_ratio(
+        {{"start", {1, 0}}, {"unwaited", {1 + 1e-6f + apart, 0}}, {"waited", {1 + 1e-6f, 0}}}, noisy);
+  };
+  EXPECT_GT(ratio(2e-6f, {}), 1);
+  EXPECT_LT(ratio(2e-6f, {"w"}), 1);
+  EXPECT_GT(ratio(1e-5f, {"w"}), 1);
+}
+
+TEST(ContinuationJudge, ReadsTheElementsThatItChose) {
+  const ExamExcerpt chosen{.elements = 2, .at = 0.5};
+  const auto ratio = [&](const Runs& runs, std::int64_t elements) {
+    return judge_continuation(handed_over(runs), of_one_parameter(elements),
+                              precision_of(PrecisionKind::fp32), {}, false, chosen)
+        .front()
+        .ratio;
+  };
+  EXPECT_EQ(ratio(moved_by_one({2, 1}), 100), 0);
+  EXPECT_GT(ratio(moved_by_one({1, 1}), 100), 1);
+  EXPECT_EQ(ratio(moved_by_one({2, 1}), 1), beyond_measure) << "it has only one";
 }
 
 TEST(ContinuationJudge, NamesTheFirstParameterThatIsNotFinite) {
-  Graph graph("continued");
-  GraphBuilder b(graph);
-  b.parameter("a", {2}, "zeros");
-  b.parameter("w", {2}, "zeros");
-  const TemporaryFolder folder;
-  const auto named = [&](float size) {
-    std::vector<HostTensor> tensors;
-    for (const char* name : {"continuation/a", "continuation/w"}) {
-      tensors.push_back(HostTensor::zeros(name, {DType::f32, {5}}));
-      tensors.back().as<float>()[3] = 1;
-    }
-    tensors.back().as<float>()[3] = size;
-    write_safetensors(folder.path() / "verify.safetensors", tensors);
-    return first_not_finite(TensorFile::read(folder.path() / "verify.safetensors"),
-                            {graph, Graph("none"), {}});
-  };
-  EXPECT_EQ(named(NAN), "w");
-  EXPECT_EQ(named(INFINITY), "w");
-  EXPECT_EQ(named(3e38F), "");
+  for (const float value : {NAN, INFINITY}) {
+    Runs runs = moved_by_one({2, 1});
+    runs["waited"] = {2, value};
+    EXPECT_EQ(first_not_finite(handed_over(runs), of_one_parameter(2)), "w");
+  }
+  EXPECT_EQ(first_not_finite(handed_over(moved_by_one({2, 3e38F})), of_one_parameter(2)), "");
 }
 
 TEST(ContinuationJudge, BlamesTheRunOnlyIfTheExamWasPassed) {
