@@ -50,16 +50,26 @@ std::optional<std::string> group(const std::string& lines, const std::string& co
   return std::nullopt;
 }
 
-// A group and its ancestors. In a container the path may be the host's, which does not exist here: then the
-// mount's top is the container's own group.
+// A group and its ancestors. In a container the path may be the host's, which does not exist here, or one above the
+// root of the namespace ("/../.."): then the mount's top is the container's own group.
 template <typename Use>
 void upwards(const fs::path& mount, const std::string& path, Use use) {
   fs::path below = fs::path(path).relative_path();
-  while (!below.empty() && below != "..") {
+  if (std::ranges::find(below, fs::path("..")) != below.end()) below.clear();
+  while (!below.empty()) {
     use(mount / below);
     below = below.parent_path();
   }
   use(mount);
+}
+
+// Where version 2 is mounted: at the top, or next to the controllers of version 1, which may have some of its own. Empty
+// if it is not.
+fs::path mount_of_v2(const fs::path& mount) {
+  std::error_code ignored;
+  if (fs::exists(mount / "cgroup.controllers", ignored) || fs::exists(mount / "cpu.max", ignored))
+    return mount;
+  return fs::exists(mount / "unified/cgroup.controllers", ignored) ? mount / "unified" : fs::path();
 }
 
 std::optional<double> quota_v2(const fs::path& folder) {
@@ -108,12 +118,12 @@ Json control_group_limits(const fs::path& root) {
   const fs::path mount = root / "sys/fs/cgroup";
   const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
   std::error_code ignored;
-  const bool v2 = fs::exists(mount / "cgroup.controllers", ignored) || fs::exists(mount / "cpu.max", ignored);
+  const fs::path mount_v2 = mount_of_v2(mount);
   const bool v1 = fs::exists(mount / "cpu", ignored) || fs::exists(mount / "memory", ignored);
   std::optional<double> quota;
   std::optional<std::int64_t> memory;
-  if (v2) {
-    upwards(mount, group(groups, "").value_or("/"), [&](const fs::path& folder) {
+  if (!mount_v2.empty()) {
+    upwards(mount_v2, group(groups, "").value_or("/"), [&](const fs::path& folder) {
       tighten(quota, quota_v2(folder));
       tighten(memory, file_integer(folder / "memory.max"));
     });
@@ -124,9 +134,9 @@ Json control_group_limits(const fs::path& root) {
     upwards(mount / "memory", group(groups, "memory").value_or("/"),
             [&](const fs::path& folder) { tighten(memory, memory_v1(folder)); });
   }
-  return {{"version", v1   ? Json(1)
-                      : v2 ? Json(2)
-                           : Json(nullptr)},
+  return {{"version", v1                 ? Json(1)
+                      : mount_v2.empty() ? Json(nullptr)
+                                         : Json(2)},
           {"cpu_quota", encode(quota)},
           {"memory_limit", encode(memory)}};
 }
@@ -138,8 +148,8 @@ std::optional<QuotaStops> quota_stops(const std::string& process, const fs::path
   const auto add = [&](const fs::path& folder) { add_stops(all, folder); };
   if (std::error_code ignored; fs::exists(mount / "cpu", ignored))
     upwards(mount / "cpu", group(groups, "cpu").value_or("/"), add);
-  else
-    upwards(mount, group(groups, "").value_or("/"), add);
+  else if (const fs::path mount_v2 = mount_of_v2(mount); !mount_v2.empty())
+    upwards(mount_v2, group(groups, "").value_or("/"), add);
   return all;
 }
 

@@ -150,6 +150,27 @@ TEST_F(Machine, has_limits_of_control_groups_version_1) {
             json({{"version", 1}, {"cpu_quota", nullptr}, {"memory_limit", nullptr}}));
 }
 
+TEST_F(Machine, HasLimitsOfBothVersionsSideBySide) {
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  write("proc/self/cgroup", "4:memory:/box\n0::/box\n");
+  write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "4096\n");
+  write("sys/fs/cgroup/unified/cgroup.controllers", "cpu\n");
+  write("sys/fs/cgroup/unified/box/cpu.max", "50000 100000\n");
+  write("sys/fs/cgroup/unified/box/cpu.stat", "nr_throttled 2\nthrottled_usec 3\n");
+  EXPECT_EQ(control_group_limits(root_), json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 4096}}));
+  ASSERT_TRUE(quota_stops("self", root_));
+  EXPECT_EQ(quota_stops("self", root_)->ns, 3000);
+}
+
+TEST_F(Machine, DoesNotLeaveItsControlGroups) {
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  write("proc/self/cgroup", "0::/../../outside\n");  // the process is above the root of its namespace
+  write("sys/fs/cgroup/cgroup.controllers", "cpu\n");
+  write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+  write("sys/outside/cpu.max", "1000 100000\n");
+  EXPECT_EQ(control_group_limits(root_)["cpu_quota"], 2.0);
+}
+
 TEST_F(Machine, CountsTheStopsOfAQuotaInBothVersions) {
   write("proc/77/cgroup", "0::/slice/inner\n");
   write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
