@@ -14,6 +14,7 @@
 #include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/config/ranks.hpp"
 #include "harness/conductor/data/dataset.hpp"
@@ -211,8 +212,19 @@ void reject_uncompiled(Fork& fork, const Cell& cell) {
                cell.axes.mode, cell.backend->name));
 }
 
+// Of the batches that a worker stages before its first block, and of what it reads after the last.
+std::int64_t bytes_around_run(const Cell& cell) {
+  const Program program = cell.program();
+  const Graph& graph = program.graph(cell.axes.task);
+  const std::int64_t batches =
+      cell.measure.epochs > 0 ? 1 : std::max<std::int64_t>(1, cell.measure.resident_batches);
+  std::int64_t bytes = batches * input_elements(graph) * std::int64_t{sizeof(float)} + state_bytes(program);
+  for (const Graph::Output& output : graph.outputs()) bytes += graph.value(output.value).type.bytes();
+  return bytes;
+}
+
 // cores: those of the worker; empty: all that may be used.
-RunWindow window_of(const ConversationResult& result, const std::vector<int>& cores) {
+RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
   const auto ns = [](Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
@@ -224,6 +236,8 @@ RunWindow window_of(const ConversationResult& result, const std::vector<int>& co
                    .waited_ns = result.run_waited_ns,
                    .quota_stopped_ns = result.quota_stopped_ns,
                    .standstills = result.standstills};
+  if (!cell.profile)
+    window.handled_bytes = bytes_around_run(cell);  // a profile runs each operator after the steps
   if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
@@ -394,7 +408,7 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
   const std::optional<Disturbance> largest = largest_disturbance(results);
   bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
-    RunWindow window = window_of(results[i], members[i].plan.worker.cores);
+    RunWindow window = window_of(cell, results[i], members[i].plan.worker.cores);
     window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
@@ -430,9 +444,9 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
 // Reads the measurements of a timed fork; the status says why they are rejected.
 void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
                 const ConversationResult& result, const std::vector<ConversationResult>& results) try {
-  fork = members.size() == 1
-             ? read_member(fork, cell, members.front(), window_of(result, members.front().plan.worker.cores))
-             : read_ranks(fork, cell, members, results);
+  fork = members.size() == 1 ? read_member(fork, cell, members.front(),
+                                           window_of(cell, result, members.front().plan.worker.cores))
+                             : read_ranks(fork, cell, members, results);
   add_quality_flags(fork, cell);
   add_warnings(fork);
   reject_divergence(fork);

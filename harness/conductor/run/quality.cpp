@@ -256,23 +256,36 @@ std::string uncovered_time(const Fork& fork, const RunWindow& window) {
 
 // The blocks and evaluations next to the conductor's own clock.
 constexpr double outside_share = 0.1, outside_seconds = 0.2;
+constexpr double handling_seconds = 1, handled_bytes_per_second = 20e6;  // outside of the steps
 
 std::string unstamped_time(const Fork& fork, const RunWindow& window) {
-  if (!window.stepped_ns || others_disturbed(window.disturbance)) return {};
+  if (others_disturbed(window.disturbance)) return {};
   double covered = 0;
   for (const Block& block : fork.blocks) covered += block_seconds(block);
   for (const Evaluation& evaluation : fork.evaluations) covered += evaluation.seconds;
   for (const ResultReading& reading : fork.readings)
     covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns);
-  const double span = 1e-9 * static_cast<double>(window.stepped_ns->second - window.stepped_ns->first);
   double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
   gaps += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
   for (const Standstill& still : window.standstills) gaps += still.seconds;
-  if (span <= covered + std::max(outside_seconds, outside_share * covered) + gaps) return {};
+  const double allowed = covered + std::max(outside_seconds, outside_share * covered) + gaps;
+  if (const auto& stepped = window.stepped_ns) {
+    const double span = 1e-9 * static_cast<double>(stepped->second - stepped->first);
+    if (span > allowed)
+      return fmt::format(
+          "the steps took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}: the "
+          "worker's clock is slow, or it worked outside of its blocks",
+          duration_text(span), duration_text(covered));
+  }
+  if (!window.handled_bytes) return {};
+  const double run = 1e-9 * static_cast<double>(window.end_ns - window.begin_ns);
+  const double handling =
+      handling_seconds + static_cast<double>(*window.handled_bytes) / handled_bytes_per_second;
+  if (run <= allowed + handling) return {};
   return fmt::format(
-      "the steps took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}: the worker's clock "
-      "is slow, or it worked outside of its blocks",
-      duration_text(span), duration_text(covered));
+      "the run took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}, and staging batches "
+      "and reading the state may take {}: the worker's clock is slow, or it worked outside of its blocks",
+      duration_text(run), duration_text(covered), duration_text(handling));
 }
 
 // The kernel counts a process's time in ticks of up to 10 ms, and a block's counters are read just outside of it.

@@ -57,6 +57,22 @@ TEST(ClockContradiction, RefusesBlocksOutsideOfTheRun) {
   EXPECT_THAT(found_in(run), HasSubstr("begins before the conductor sent"));
 }
 
+TEST(ClockContradiction, RefusesTimeOutsideOfTheSteps) {
+  for (const bool silent : {false, true}) {
+    TimedRun run = run_of(100 * ms, 0);
+    if (!silent) run.window.stepped_ns = {run.fork.blocks.front().begin_ns, run.fork.blocks.back().end_ns};
+    run.window.begin_ns -= 1000 * ms;
+    run.window.handled_bytes = 0;
+    EXPECT_THAT(found_in(run), IsEmpty()) << "a second to stage and to read";
+    run.window.begin_ns -= 400 * ms;
+    EXPECT_THAT(found_in(run), AllOf(HasSubstr("the run took 2.92 s"), HasSubstr("take 1.5 s, and staging")));
+    run.window.handled_bytes = 8'000'000;
+    EXPECT_THAT(found_in(run), IsEmpty());
+    run.window.handled_bytes.reset();
+    EXPECT_THAT(found_in(run), IsEmpty());
+  }
+}
+
 TEST(ClockContradiction, ExcusesTheTimeForWhichAQuotaStoppedTheWorker) {
   TimedRun run = run_of(100 * ms, 60 * ms);
   EXPECT_THAT(found_in(run), HasSubstr("cover"));
