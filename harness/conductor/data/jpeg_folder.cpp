@@ -52,12 +52,13 @@ Content content_of(const fs::directory_entry& entry) {
   if (error || (!is_folder && !is_file && !entry.exists(error)))
     throw IoError("jpeg", entry.path(), "is a link to something that does not exist, or cannot be examined");
   if (is_folder) return Content::folder;
-  if (!is_file) return Content::other;
   std::string suffix = entry.path().extension().string();
   for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   constexpr std::array<std::string_view, 4> jpeg{".jpeg", ".jpg", ".jpe", ".jfif"};
   constexpr std::array<std::string_view, 11> other{".png", ".webp", ".bmp",  ".gif",  ".tif", ".tiff",
                                                    ".ppm", ".pgm",  ".avif", ".heic", ".jp2"};
+  if (!is_file && (contains(jpeg, suffix) || contains(other, suffix)))
+    throw IoError("jpeg", entry.path(), "is not a file (a pipe, a socket or a device); remove it");
   if (contains(jpeg, suffix)) return Content::jpeg;
   return contains(other, suffix) ? Content::other_image : Content::other;
 }

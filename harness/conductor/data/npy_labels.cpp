@@ -55,7 +55,10 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t label = number(data.data() + i * size, header.descr);
     if (label < std::numeric_limits<std::int32_t>::min() || label > std::numeric_limits<std::int32_t>::max())
-      throw IoError("npy", path, fmt::format("label {} is {}", i, label));
+      throw IoError("npy", path,
+                    fmt::format("label {} is {}: number the classes from 0 "
+                                "(np.unique(labels, return_inverse=True)[1])",
+                                i, label));
     labels.push_back(static_cast<std::int32_t>(label));
   }
   return labels;

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -135,6 +137,9 @@ TEST(JpegFolder, RefusesWhatItWouldLeaveOut) {
               HasSubstr("train/Z/more: is a folder in the folder of a class"));
   EXPECT_THAT(reason([](const Folders& f) { f.write("train/0.jpg", Folders::plain(0, 0)); }),
               HasSubstr("outside of the folders of its classes: 0.jpg;"));
+  EXPECT_THAT(
+      reason([](const Folders& f) { ASSERT_EQ(::mkfifo((f.home() / "train/Z/pipe.jpg").c_str(), 0600), 0); }),
+      AllOf(HasSubstr("train/Z/pipe.jpg"), HasSubstr("is not a file")));
   for (const char* link : {"train/gone", "train/Z/gone.jpg"})
     EXPECT_THAT(
         reason([&](const Folders& f) { std::filesystem::create_symlink("nowhere", f.home() / link); }),

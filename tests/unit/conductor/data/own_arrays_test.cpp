@@ -88,7 +88,7 @@ TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
   own.write_labels(npy("<f4", "(25,)", std::string(100, '\0')));
   EXPECT_THAT(own.reason(), HasSubstr("contains '<f4' (32-bit real numbers) (25), but labels"));
   own.write_labels(npy("<i8", "(25,)", std::string(200, '\x11')));
-  EXPECT_THAT(own.reason(), HasSubstr("label 0 is 1229782938247303441"));
+  EXPECT_THAT(own.reason(), HasSubstr("label 0 is 1229782938247303441: number the classes"));
   own.write_labels(npy("|b1", "(25,)", std::string(24, '\1')));
   EXPECT_THAT(own.reason(), HasSubstr("is truncated"));
   own.write_labels(npy("|b1", "(25,)", std::string(25, '\1')));
