@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <system_error>
@@ -217,6 +218,9 @@ int explain_exception() noexcept {
       throw;
     } catch (const Error& error) {
       return warn(error.what()), bad_input;
+    } catch (const std::filesystem::filesystem_error& error) {
+      const std::filesystem::path path = error.path1().empty() ? "." : error.path1();
+      return warn(IoError("files", path, "cannot be used", error.code().value()).what()), bad_input;
     } catch (const std::system_error& error) {
       // The reader closed the pipe, so nobody can read a message.
       if (error.code() == std::errc::broken_pipe) return own_failure;

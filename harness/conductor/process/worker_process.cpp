@@ -174,7 +174,8 @@ std::optional<double> reached_cpu_limit(const WorkerExit& exit) {
   const bool was_killed =
       exit.signal == SIGKILL && exit.cpu_seconds >= static_cast<double>(limit.rlim_cur) - slack_seconds;
   if (exit.signal != SIGXCPU && !was_killed) return std::nullopt;
-  return static_cast<double>(limit.rlim_max == RLIM_INFINITY ? limit.rlim_cur : limit.rlim_max);
+  const bool is_hard = was_killed && limit.rlim_max != RLIM_INFINITY;
+  return static_cast<double>(is_hard ? limit.rlim_max : limit.rlim_cur);
 }
 
 }  // namespace

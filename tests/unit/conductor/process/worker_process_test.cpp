@@ -359,6 +359,20 @@ TEST(ExplainDeath, NamesTheLimitOfCpuTime) {
   EXPECT_THAT(explain_death(killed, "during run", "", false).reason, HasSubstr("ulimit -t"));
 }
 
+// In a process of its own, because a hard limit cannot be raised again.
+TEST(ExplainDeath, NamesTheLimitThatWasReached) {
+  const auto reason_with = [](rlim_t soft, rlim_t hard, const WorkerExit& exit) {
+    const rlimit limit{soft, hard};
+    ::setrlimit(RLIMIT_CPU, &limit);
+    std::cerr << explain_death(exit, "during run", "", false).reason;
+    std::exit(0);
+  };
+  EXPECT_EXIT(reason_with(1'000'000, 2'000'000, {.signal = SIGXCPU}), ::testing::ExitedWithCode(0),
+              "ulimit -t 1000000\\)");
+  EXPECT_EXIT(reason_with(1'000'000, 2'000'000, {.signal = SIGKILL, .cpu_seconds = 2e6}),
+              ::testing::ExitedWithCode(0), "ulimit -t 2000000\\)");
+}
+
 TEST(ExplainDeath, NamesTheLimitOfProcesses) {
   const WorkerExit aborted{.signal = SIGABRT}, failed{.code = 1};
   EXPECT_EQ(code_of_death(failed, "libgomp: Thread creation failed: Resource temporarily unavailable\n"),
