@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from mutant import Mutant, Step, Tensors, of
+from mutant import Mutant, Step, Tensors, copied, of
 
 STEP = 17
 GIBIBYTE = 1 << 30
@@ -126,6 +126,21 @@ class ChangesLaterQuestions(Fault):
         return step
 
 
+class EndsWithInfinity(Fault):
+    """The last of its 31 steps, after the one that compiles, leaves an infinite bias."""
+
+    codes = ("parameters_not_finite",)
+    options = ("--warm-up-steps", "1", "--warm-up-seconds", "0")
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        super().step(slot, rate, number)
+        if self.steps == 32:
+            now = copied(super().state())
+            name = next(name for name, tensor in now.items() if tensor.ndim == 1)
+            now[name][0] = np.inf
+            super(Mutant, self).set_state(now)  # type: ignore[misc]
+
+
 FAULTS: dict[str, type[Fault]] = {
     "import": of("Its framework is missing.", Fault, before_import=staticmethod(import_nothing), status="unavailable", codes=("worker_unavailable",)),
     "exception": of("An exception.", Fault, fail=raise_error),
@@ -138,6 +153,7 @@ FAULTS: dict[str, type[Fault]] = {
     "questions": ChangesLaterQuestions,
 }  # fmt: skip
 RANK_FAULTS: dict[str, type[Fault]] = {  # of some adapters
+    "infinity": EndsWithInfinity,
     "child": of("Its last child is killed.", Fault, fail=kill_child, codes=("worker_exited",)),
     "compiles_late": of("It compiles for 35 s.", Fault, before_import=staticmethod(trace_late), status="ok", codes=()),
 }  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
-from faults import FAULTS
+from faults import FAULTS, RANK_FAULTS
 from framework import ENVIRONMENTS, FRAMEWORKS, command_of
 from mutant_worker import HERE, register
 from program import BUILD
@@ -19,12 +20,13 @@ MODES = {"jax": "jit"}  # the others: eager, in which JAX compiles each op by it
 WORKERS = {"numpy": ROOT / "tests/numpy_backend"} | {f.name: ROOT / "backends" / f.name for f in FRAMEWORKS}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("backend", WORKERS)
+@pytest.mark.parametrize(
+    ("backend", "name"), [*product(WORKERS, FAULTS), ("numpy", "infinity")], ids=lambda value: value
+)
 def test_a_fault_is_a_row_with_its_status_and_its_reason(tmp_path: Path, backend: str, name: str) -> None:
     if not (ENVIRONMENTS / backend / "bin/python").exists():
         pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
-    fault, folder = FAULTS[name], WORKERS[backend]
+    fault, folder = (FAULTS | RANK_FAULTS)[name], WORKERS[backend]
     changes = {}
     if name != "import":
         changes["command"] = [*command_of(backend, HERE / "mutant_worker.py"), str(folder), name]
