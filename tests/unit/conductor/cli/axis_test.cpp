@@ -1,4 +1,7 @@
 // One row added to the table of axes is found everywhere that an axis has to be.
+#include <cmath>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -8,6 +11,8 @@
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/protocol/request.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -65,6 +70,19 @@ TEST(AddedAxis, LastsAsLongAsItsScope) {
   EXPECT_EQ(find_axis("warp-factor"), nullptr);
   EXPECT_EQ(axis_table().size(), rows);
   EXPECT_EQ(axes_in_order().size(), rows);
+}
+
+TEST_F(OneRow, IsOfARequestThatWorkersTakeAtAllLimits) {
+  for (const Option& option : options()) {
+    const bool counts = option.type == OptionType::integer;
+    if (option.scope != OptionScope::cell || (!counts && option.type != OptionType::number)) continue;
+    for (const double limit : {option.min, option.max}) {
+      const nlohmann::json value = counts ? nlohmann::json(std::llround(limit)) : nlohmann::json(limit);
+      const Cell cell = cells({{"workload", "mlp"}, {std::string(option.name), value}}).at(0);
+      EXPECT_NO_THROW(decoded<CellRequest>(request_json(cell, 1), "request.json"))
+          << option.name << ' ' << limit;
+    }
+  }
 }
 
 TEST_F(OneRow, IsAnOptionWithItsHelp) {
