@@ -67,13 +67,17 @@ bool is_zero(std::span<const double> values) {
   return std::ranges::all_of(values, [](double value) { return value == 0; });
 }
 
-// The bound of an answer, with what elements on the other side of a tie may change on top.
-Bound bound_of_answer(const TensorFile& oracle, const std::string& name, std::span<const double> exact,
-                      const Precision& precision, double repeats, bool of_rounding = false) {
+ErrorNorms errors_seen(const TensorFile& oracle, const std::string& name) {
   const std::vector<double> seen = oracle.required("bound/" + name);
   if (seen.size() != 2)
     throw CellError(fmt::format("[check] bound/{} of the oracle has {} elements, not 2", name, seen.size()));
-  Bound bound = bound_of({seen[0], seen[1]}, exact, precision, repeats, of_rounding);
+  return {seen[0], seen[1]};
+}
+
+// The bound of an answer, with what elements on the other side of a tie may change on top.
+Bound bound_of_answer(const TensorFile& oracle, const std::string& name, std::span<const double> exact,
+                      const Precision& precision, double repeats, bool of_rounding = false) {
+  Bound bound = bound_of(errors_seen(oracle, name), exact, precision, repeats, of_rounding);
   if (name.starts_with("gradient/") && is_zero(exact)) {
     const double allowed = zero_gradient_roundings * unit_roundoff(precision.storage);
     bound.max = std::max(bound.max, allowed);
@@ -219,9 +223,21 @@ std::vector<double> last_positions(const std::vector<double>& rows, std::size_t 
   return last;
 }
 
+// The largest errors of the oracle's runs, for results of a network on other inputs with the same weights.
+ErrorNorms carried_over(const TensorFile& exam, const std::string& name, std::span<const double> exact) {
+  const std::vector<double> examined = exam.required(name);
+  ErrorNorms seen = errors_seen(exam, name);
+  const double scale = largest(examined);
+  if (scale > 0) seen.max *= largest(exact) / scale;
+  return seen;
+}
+
 // "run/last/<result>" and "run/<result>": RunResults.
-std::vector<TensorVerdict> judge_run(const TensorFile& worker, const RunResults& run, const Program& program,
-                                     Task task, const Precision& precision) {
+std::vector<TensorVerdict> judge_run(const Questions& questions, const TensorFile& worker,
+                                     const RunResults& run) {
+  const Program& program = questions.program;
+  const Task task = questions.exam.task;
+  const Precision& precision = questions.precision;
   const TensorFile oracle = TensorFile::read(run.answers);
   const ExamBatches asked = read_exam_batches(run.exam / "batches.json");
   const auto count = static_cast<std::size_t>(asked.count());
@@ -235,7 +251,12 @@ std::vector<TensorVerdict> judge_run(const TensorFile& worker, const RunResults&
       return;
     }
     const std::vector<double> got = rows_of(worker.required(name), batches, batch, run.rows);
-    verdicts.push_back(compare(name, got, exact, bound_of_answer(oracle, answer, exact, precision, 1)));
+    Bound bound = bound_of_answer(oracle, answer, exact, precision, 1);
+    if (!program.is_op()) {  // see Exams::answer()
+      const Bound examined = bound_of(carried_over(questions.oracle, answer, exact), exact, precision);
+      bound = {std::max(bound.max, examined.max), std::max(bound.l2, examined.l2)};
+    }
+    verdicts.push_back(compare(name, got, exact, bound));
   };
   ExamBatches again = asked;
   again.slots = run.slots;
@@ -293,8 +314,7 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     if (!audit.state.empty())
       add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
     add(judge_audit(worker, audit, asked.precision));
-    if (audit.results)
-      add(judge_run(worker, *audit.results, asked.program, asked.exam.task, asked.precision));
+    if (audit.results) add(judge_run(asked, worker, *audit.results));
   }
   result.ties = ties_of(asked.oracle);
   conclude(result);

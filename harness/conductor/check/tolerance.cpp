@@ -4,15 +4,12 @@
 #include <cmath>
 
 namespace assay {
-namespace {
 
 double largest(std::span<const double> values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));
   return result;
 }
-
-}  // namespace
 
 TensorVerdict beyond_all_measure(std::string name) {
   return {std::move(name), beyond_measure, 0, beyond_measure, 0, beyond_measure};

@@ -26,6 +26,9 @@ inline constexpr double small_sample = 2;
 // Minimum bound, in roundings of the tensor's largest element in the master type.
 inline constexpr double floor_roundings = 8;
 
+// The largest absolute value; 0 if there is none.
+double largest(std::span<const double> values);
+
 // The verdict of a tensor that is missing, misshapen or not finite.
 TensorVerdict beyond_all_measure(std::string name);
 

@@ -169,7 +169,10 @@ RunResults Exams::ask_of_run(const Cell& cell, const Program& program, const For
 }
 
 void Exams::answer(RunResults& asked, const Cell& cell, const Program& program, const ForkContext& context) {
-  const OracleQuestion question{asked.exam, cell.axes.task, cell.axes.precision, perturbations};
+  // A network has the weights of its exam, whose perturbed runs show how far roundings take its results. A single op has
+  // no weights, and its operands may round otherwise than those of the exam.
+  const int runs = program.is_op() ? perturbations : 0;
+  const OracleQuestion question{asked.exam, cell.axes.task, cell.axes.precision, runs};
   const std::lock_guard lock(mutex_);
   asked.answers = answers_to(question, cell, program, asked.exam.parent_path() / "oracle", context).file;
 }

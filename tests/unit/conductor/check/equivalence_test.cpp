@@ -169,6 +169,42 @@ TEST(Equivalence, judges_inference_by_the_logits_of_every_slot) {
   EXPECT_FALSE(exam.judged().passed);
 }
 
+// What a run computed: two rows of the batch of its last step, all logits near one.
+class RunOfInference : public ::testing::Test {
+ protected:
+  // run_bound: the largest error of the oracle's run; exam_bound: of those of the exam.
+  double ratio(float error, double run_bound, double exam_bound) {
+    AnsweredExam exam({}, Task::infer);
+    exam.bound("logits", exam_bound);
+    const std::filesystem::path run = exam.folder() / "run";
+    exam.add("run/last/logits", {8, 3});
+    std::ranges::fill(exam.worker("run/last/logits").as<float>(), 1 + error);
+    write_run_exam({.exam = run, .rows = {2, 5}}, exam.program(),
+                   HostTensor::zeros("inputs", {DType::f32, {2, 1, 4, 4}}),
+                   exam.folder() / "check/state.safetensors");
+    HostTensor logits = HostTensor::zeros("logits", {DType::f64, {1, 2, 3}}),
+               bound = HostTensor::zeros("bound/logits", {DType::f64, {2}});
+    std::ranges::fill(logits.as<double>(), 1);
+    std::ranges::fill(bound.as<double>(), run_bound);
+    write_safetensors(exam.folder() / "run.safetensors", std::vector{logits, bound});
+    exam.write();
+    const RunAudit audit{
+        .results = RunResults{.exam = run, .answers = exam.folder() / "run.safetensors", .rows = {2, 5}}};
+    const Equivalence judged = judge(exam.exam(), exam.program(), exam.worker_file(), audit);
+    return std::ranges::find(judged.tensors, "run/last/logits", &TensorVerdict::name)->ratio;
+  }
+};
+
+TEST_F(RunOfInference, IsJudgedByTheErrorsOfItsOwnRows) {
+  EXPECT_LT(ratio(1e-5F, 1e-6, 0), 1);
+  EXPECT_GT(ratio(1e-4F, 1e-6, 0), 1);
+}
+
+TEST_F(RunOfInference, MayBeAsFarOffAsTheExamsRuns) {
+  EXPECT_LT(ratio(1e-5F, 0, 1e-6), 1);
+  EXPECT_GT(ratio(1e-4F, 0, 1e-6), 1);
+}
+
 TEST(Equivalence, refuses_an_oracle_without_an_answer) {
   AnsweredExam exam;
   exam.write();
