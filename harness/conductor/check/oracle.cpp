@@ -69,6 +69,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// For files that are only replaced whole.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+  fs::remove(to);
+  std::error_code failure;
+  fs::create_hard_link(from, to, failure);
+  if (failure) fs::copy_file(from, to);
+}
+
 void write_json(const fs::path& path, const nlohmann::json& json) {
   write_atomically(path, json.dump() + "\n", false);
 }
@@ -103,13 +111,13 @@ void write_oracle_cell(const fs::path& oracle_folder, const OracleQuestion& ques
   Program asked = with_batch(program, batches.distinct);
   asked.segments.clear();  // the oracle computes nothing again: its answers judge every recomputation
   const fs::path to = oracle_folder / "check";
-  fs::create_directories(oracle_folder);
-  fs::copy(question.exam, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  fs::create_directories(to);
+  for (const fs::directory_entry& file : fs::directory_iterator(question.exam))
+    link_or_copy(file.path(), to / file.path().filename());
   write_json(oracle_folder / "request.json", encode(request));
   write_json(oracle_folder / "graph.json", to_json(asked));
   write_json(to / "batches.json", encode(batches));
-  fs::copy_file(question.exam / "state.safetensors", oracle_folder / "parameters.safetensors",
-                fs::copy_options::overwrite_existing);
+  link_or_copy(question.exam / "state.safetensors", oracle_folder / "parameters.safetensors");
 }
 
 namespace {
