@@ -44,6 +44,13 @@ std::vector<ReportedLoss> replayable(std::span<const Block> blocks) {
   return chosen;
 }
 
+std::int64_t affordable_steps(std::span<const std::int64_t> asked, double step_seconds) {
+  std::int64_t last = 0;
+  for (const std::int64_t steps : asked)
+    if (static_cast<double>(steps) * step_seconds <= max_replay_seconds) last = steps;
+  return last;
+}
+
 std::optional<double> allowed_of_replay(double first, double here, double spread,
                                         const Precision& precision) {
   const bool narrow = is_narrow(precision);

@@ -48,6 +48,12 @@ struct RunAudit {
 // evenly chosen, with the last one. Empty if there are none after the first step, which the exam compares.
 std::vector<ReportedLoss> replayable(std::span<const Block> blocks);
 
+// What a replay may take.
+inline constexpr double max_replay_seconds = 0.5;
+
+// The last of these numbers of steps (ascending) that a replay reaches in time; 0 if it reaches none.
+std::int64_t affordable_steps(std::span<const std::int64_t> asked, double step_seconds);
+
 // How far a reported loss may be from that of a replay, after as many steps: a share of the loss (of that after the
 // first step, if it is larger), 1e-4 (0.01 for narrower storage), or ten times what parameters that are off by 1e-6
 // change in the replay, if that is more. Absent if it is more than 5 % (11 %): then rounding decides the loss.

@@ -27,7 +27,6 @@
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/io/remove_tree.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -498,15 +497,6 @@ std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>&
     cores.insert(member.plan.worker.cores.begin(), member.plan.worker.cores.end());
   }
   return one_per_core({cores.begin(), cores.end()});
-}
-
-// Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
-// caches.
-void remove_earlier(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() == "log" || entry.path().filename() == "cache") continue;
-    if (const std::string left = remove_tree(entry.path()); !left.empty()) throw Error("[fork] " + left);
-  }
 }
 
 }  // namespace

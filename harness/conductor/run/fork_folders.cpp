@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/remove_tree.hpp"
 
 namespace assay {
@@ -35,6 +36,13 @@ ForkFolders::~ForkFolders() {
   if (keep_) return;
   remove_tree(folders_.cell);
   remove_tree(folders_.temporary);
+}
+
+void remove_earlier(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() == "log" || entry.path().filename() == "cache") continue;
+    if (const std::string left = remove_tree(entry.path()); !left.empty()) throw Error("[fork] " + left);
+  }
 }
 
 std::string what_is_left(const WorkerFolders& folders) {

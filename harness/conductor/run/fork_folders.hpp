@@ -27,6 +27,10 @@ class ForkFolders {
   bool keep_;
 };
 
+// Removes the files of an earlier run from the folder of a worker that stays, except its open log and its caches. Throws
+// Error.
+void remove_earlier(const std::filesystem::path& folder);
+
 // The first folder that could not be removed, and why; empty if both are gone.
 std::string what_is_left(const WorkerFolders& folders);
 

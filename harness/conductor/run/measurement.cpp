@@ -41,7 +41,6 @@ Measurement::Parts::Parts(const RunRequest& request, const BackendRegistry& regi
       data_(settings_.data),
       budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
       exams_(scratch_.path() / "exams"),
-      replays_(scratch_.path() / "replays"),
       context_{scratch_.path(),
                registry,
                settings_,

@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/batch/plan_file.hpp"
+#include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/fork_context.hpp"
 #include "harness/conductor/run/fork_folders.hpp"
+#include "harness/conductor/run/work.hpp"
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
@@ -30,6 +33,22 @@ struct Replays::Player {
   PrecisionKind precision = PrecisionKind::fp32;
 };
 
+// A run of the player.
+struct Replays::Played {
+  std::uint64_t seed = 1;
+  ClockRequest clock{};
+  std::optional<std::filesystem::path> state{};  // instead of the parameters of the seed
+  bool nudges = false;                           // the parameters, by nudge_parameters()
+  std::optional<std::int64_t> slot{};  // only the batch in this one, in steps that change no parameter
+};
+
+// A worker of the player that stays for the next run of a program.
+struct Replays::Stage {
+  std::string key;  // program_key()
+  ForkFolders folders;
+  std::unique_ptr<Worker> worker{};  // absent until it starts
+};
+
 namespace {
 
 using Player = Replays::Player;
@@ -37,9 +56,9 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-constexpr double steps_seconds = 0.5, evaluation_seconds = 2;  // of the player, at most
-constexpr double start_seconds = 60, run_seconds = 60;         // a player that needs longer has failed
-constexpr double evaluation_per_step = 0.5;                    // of the time for one batch
+constexpr double evaluation_seconds = 2;                // of the player, at most
+constexpr double start_seconds = 60, run_seconds = 60;  // a player that needs longer has failed
+constexpr double evaluation_per_step = 0.5;             // of the time for one batch
 
 Cell played_by(Cell cell, const Player& player) {
   cell.backend = player.backend;
@@ -74,66 +93,21 @@ Player player_of(const Cell& cell, const Program& program, const ForkContext& co
   return {};
 }
 
-// A run of the player in a folder of its own.
-struct Played {
-  std::uint64_t seed = 1;
-  ClockRequest clock;
-  std::optional<fs::path> state{};  // instead of the parameters of the seed
-  bool zero_rate = false;           // steps that change no parameter
-};
-
-void write_folder(const fs::path& folder, const Cell& cell, const Program& program, const Player& player,
-                  const Played& asked, const ForkContext& context) {
-  fs::remove_all(folder);
-  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights);
-  const Cell own = played_by(cell, player);
-  nlohmann::json request = request_json(cell, asked.seed);
-  for (const char* key :
-       {"rank", "world", "rendezvous", "profile", "memory_fraction", "memory_cap_bytes", "recompute"})
-    request.erase(key);
-  request["backend"] = own.axes.backend;
-  request["mode"] = own.axes.mode;
-  request["device"] = to_string(own.axes.device);
-  request["precision"] = to_string(own.axes.precision);
-  request["layout"] = "native";
-  request["deterministic"] = true;
-  if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
-  request["clock"] = encode(asked.clock);
-  write_atomically(folder / "request.json", request.dump(1), false);
-  if (asked.state)
-    fs::copy_file(*asked.state, folder / "parameters.safetensors", fs::copy_options::overwrite_existing);
-  if (asked.zero_rate)
-    write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}}, std::vector<double>{0, 1});
+Deadline within(double seconds) {
+  using std::chrono::steady_clock;
+  return {steady_clock::now() +
+              std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds)),
+          ReasonCode::time_limit};
 }
 
-// The measurements of the player. Throws Error if it failed.
-ClockFile played(const fs::path& folder, const Cell& cell, const Player& player, const ForkContext& context) {
-  using std::chrono::duration;
-  const auto within = [](double seconds) {
-    return Deadline{
-        std::chrono::steady_clock::now() +
-            std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration<double>(seconds)),
-        ReasonCode::time_limit};
-  };
-  const ForkFolders own(context.scratch, "replay", context.keep_folders);
-  ConversationPlan plan =
-      plan_for(cell, *player.backend, {folder, own.both().temporary}, {Command{Verb::run}}, context);
-  plan.cuda.reset();
-  plan.worker.environment["OMP_WAIT_POLICY"] = "passive";  // nothing is timed
-  plan.sample_seconds = 0;
-  ConversationWatch watch;
-  watch.interrupts = context.watch.interrupts;
-  Worker worker(plan, watch);
-  ConversationResult result =
-      worker.converse({Command{Verb::compile}}, Afterwards::stay, within(start_seconds));
-  if (result.ok()) result = worker.converse({Command{Verb::run}}, Afterwards::quit, within(run_seconds));
-  if (!result.ok())
-    throw Error(fmt::format("[replay] the backend '{}' did not replay the run: {}", player.backend->name,
-                            result.reason));
-  return read_clock_file(folder / "results/clock.json");
+// Whether a step certainly takes longer: then it need not be tried.
+bool takes_longer(const Cell& cell, const Player& player, double seconds) {
+  // In a second, of one thread: more than the reference and the vector units of today's processors reach.
+  const double most_flops = player.backend->oracle ? 2e10 : 2e11;
+  return work_of(cell).flops > seconds * most_flops * cell.axes.threads;
 }
 
-// Blocks of one step each, so that each has a loss.
+// Blocks of one step each, so that each has a loss; at least two, because a run has timed steps.
 ClockRequest single_steps(std::int64_t steps) {
   ClockRequest clock{.warm_up = {.min_steps = 1, .min_seconds = 0}, .block_seconds = 0, .blocks = 1};
   clock.steps = std::max<std::int64_t>(1, steps - 1);
@@ -161,59 +135,131 @@ void nudge_parameters(const fs::path& file) {
   write_safetensors(file, tensors);
 }
 
+// The first resident batch is then that of a slot.
+void begin_with_slot(const fs::path& folder, std::int64_t slot, std::int64_t batch) {
+  std::vector<PlanRow> rows;
+  {
+    const MappedPlan plan(plan_path(folder, 1));
+    rows.assign(plan.rows().begin(), plan.rows().end());
+  }
+  std::ranges::rotate(rows, rows.begin() + slot * batch % std::ssize(rows));
+  write_plan(folder, 1, rows);
+}
+
 // What a replay depends on, but for the seed. A group has one workload, data set, batch, loader and rate.
 std::string program_key(const Cell& cell, const Program& program, const Player& player) {
   return sha256(fmt::format("{} {} {} {} {}", player.backend->name, to_string(player.precision), cell.group(),
                             request_json(cell, 0)["loader"].dump(), to_json(program).dump()));
 }
 
+void write_folder(const fs::path& folder, const Cell& cell, const Program& program, const Player& player,
+                  const Replays::Played& asked, const ForkContext& context) {
+  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights);
+  const Cell own = played_by(cell, player);
+  nlohmann::json request = request_json(cell, asked.seed);
+  for (const char* key :
+       {"rank", "world", "rendezvous", "profile", "memory_fraction", "memory_cap_bytes", "recompute"})
+    request.erase(key);
+  request["backend"] = own.axes.backend;
+  request["mode"] = own.axes.mode;
+  request["device"] = to_string(own.axes.device);
+  request["precision"] = to_string(own.axes.precision);
+  request["layout"] = "native";
+  request["deterministic"] = true;
+  if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
+  request["clock"] = encode(asked.clock);
+  const fs::path parameters = folder / "parameters.safetensors";
+  if (asked.state) fs::copy_file(*asked.state, parameters, fs::copy_options::overwrite_existing);
+  if (asked.nudges) nudge_parameters(parameters);
+  if (asked.slot) {
+    request["loader"]["resident_batches"] = 1;
+    begin_with_slot(folder, *asked.slot, cell.axes.batch);
+    write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}}, std::vector<double>{0, 1});
+  }
+  write_atomically(folder / "request.json", request.dump(1), false);
+}
+
 }  // namespace
 
-double Replays::pace(const std::string& program_key, const Cell& cell, const Program& program,
-                     const Player& player, std::uint64_t seed, const ForkContext& context) {
-  const auto [found, is_new] = pace_.try_emplace(program_key, 0);
-  if (is_new) {
-    const fs::path folder = folder_ / "pace";
-    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(2)}, context);
-    for (const Block& block : played(folder, cell, player, context).blocks)
-      found->second = 1e-9 * static_cast<double>(block.end_ns - block.begin_ns);  // the first one warms up
-    fs::remove_all(folder);
+Replays::Replays() = default;
+Replays::~Replays() = default;
+
+void Replays::end_worker() {
+  const std::lock_guard lock(mutex_);
+  stage_.reset();
+}
+
+ClockFile Replays::played(const std::string& program_key, const Cell& cell, const Program& program,
+                          const Player& player, const Played& asked, const ForkContext& context) {
+  if (!stage_ || stage_->key != program_key) {
+    stage_.reset();
+    stage_.reset(new Stage{program_key, {context.scratch, "replay", context.keep_folders}});
   }
-  return found->second;
+  const fs::path& folder = stage_->folders.cell();
+  std::unique_ptr<Worker> worker = std::move(stage_->worker);  // given back only if it answers
+  const Command first{worker ? Verb::restart : Verb::compile};
+  if (worker) remove_earlier(folder);
+  write_folder(folder, cell, program, player, asked, context);
+  if (!worker) {
+    ConversationPlan plan =
+        plan_for(cell, *player.backend, stage_->folders.both(), {Command{Verb::run}}, context);
+    plan.cuda.reset();
+    plan.worker.environment["OMP_WAIT_POLICY"] = "passive";  // nothing is timed
+    plan.sample_seconds = 0;
+    ConversationWatch watch;
+    watch.interrupts = context.watch.interrupts;
+    worker = std::make_unique<Worker>(plan, watch);
+  }
+  ConversationResult result = worker->converse({first}, Afterwards::stay, within(start_seconds));
+  if (result.ok()) result = worker->converse({Command{Verb::run}}, Afterwards::stay, within(run_seconds));
+  if (!result.ok())
+    throw Error(fmt::format("[replay] the backend '{}' did not replay the run: {}", player.backend->name,
+                            result.reason));
+  stage_->worker = std::move(worker);
+  ClockFile clock = read_clock_file(folder / "results/clock.json");
+  if (clock.blocks.size() > 1) {  // the first one warms up
+    const Block& last = clock.blocks.back();
+    pace_.try_emplace(program_key, 1e-9 * static_cast<double>(last.end_ns - last.begin_ns));
+  }
+  return clock;
+}
+
+double Replays::pace(const std::string& program_key, const Cell& cell, const Program& program,
+                     const Player& player, std::uint64_t seed, double max_seconds,
+                     const ForkContext& context) {
+  if (const auto known = pace_.find(program_key); known != pace_.end()) return known->second;
+  if (takes_longer(cell, player, max_seconds)) return INFINITY;
+  played(program_key, cell, program, player, {.seed = seed, .clock = single_steps(2)}, context);
+  return pace_.at(program_key);
 }
 
 std::vector<double> Replays::first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
-                                          std::int64_t steps, const ForkContext& context) {
+                                          std::span<const std::int64_t> asked, const ForkContext& context) {
   const Player player = player_of(cell, program, context);
   if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return {};
   const std::string of_program = program_key(cell, program, player);
   const std::string key = fmt::format("{} {}", of_program, seed);
   const std::lock_guard lock(mutex_);
-  const double affordable = steps_seconds / pace(of_program, cell, program, player, seed, context);
-  if (affordable < 2) return {};
-  if (affordable < static_cast<double>(steps)) steps = static_cast<std::int64_t>(affordable);
+  const std::int64_t steps =
+      affordable_steps(asked, pace(of_program, cell, program, player, seed, max_replay_seconds / 2, context));
+  if (steps < 2) return {};
   if (kept_.key == key && kept_.asked >= steps) return kept_.losses;
-  const fs::path folder = folder_ / "replay";
-  write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(steps)}, context);
-  kept_ = {key, steps, losses_of(played(folder, cell, player, context))};
-  fs::remove_all(folder);
+  const Played replay{.seed = seed, .clock = single_steps(steps)};
+  kept_ = {key, steps, losses_of(played(of_program, cell, program, player, replay, context))};
   return kept_.losses;
 }
 
 std::vector<double> Replays::spread(const Cell& cell, const Program& program, std::uint64_t seed,
-                                    std::int64_t steps, const ForkContext& context) {
-  const std::vector<double> losses = first_losses(cell, program, seed, steps, context);
+                                    std::span<const std::int64_t> asked, const ForkContext& context) {
+  const std::vector<double> losses = first_losses(cell, program, seed, asked, context);
   if (losses.empty()) return {};
   const Player player = player_of(cell, program, context);
+  const std::string key = program_key(cell, program, player);
   const std::lock_guard lock(mutex_);
-  std::vector<double>& spread = spread_[program_key(cell, program, player)];
+  std::vector<double>& spread = spread_[key];
   if (spread.size() < losses.size()) {
-    const fs::path folder = folder_ / "replay";
-    write_folder(folder, cell, program, player, {.seed = seed, .clock = single_steps(std::ssize(losses))},
-                 context);
-    nudge_parameters(folder / "parameters.safetensors");
-    const std::vector<double> other = losses_of(played(folder, cell, player, context));
-    fs::remove_all(folder);
+    const Played replay{.seed = seed, .clock = single_steps(std::ssize(losses)), .nudges = true};
+    const std::vector<double> other = losses_of(played(key, cell, program, player, replay, context));
     spread.assign(std::min(other.size(), losses.size()), 0);
     for (std::size_t i = 0; i < spread.size(); ++i)
       spread[i] = std::max(i > 0 ? spread[i - 1] : 0, std::abs(other[i] - losses[i]));
@@ -228,16 +274,24 @@ Replays::FromState Replays::from_state(const Cell& cell, const Program& program,
   const Player player = player_of(cell, program, context);
   FromState answers;
   if (player.backend == nullptr) return answers;
+  const std::string key = program_key(cell, program, player);
   const std::lock_guard lock(mutex_);
-  const double step = pace(program_key(cell, program, player), cell, program, player, seed, context);
-  const fs::path folder = folder_ / "state";
-  if (slot && static_cast<double>(*slot + 1) * step <= steps_seconds) {
-    write_folder(folder, cell, program, player,
-                 {.seed = seed, .clock = single_steps(*slot + 1), .state = state, .zero_rate = true},
-                 context);
-    const std::vector<double> losses = losses_of(played(folder, cell, player, context));
-    if (std::ssize(losses) > *slot) answers.loss = losses[static_cast<std::size_t>(*slot)];
+  const auto from = [&](Played asked) {
+    asked.seed = seed;
+    asked.state = state;
+    return played(key, cell, program, player, asked, context);
+  };
+  constexpr double max_step = max_replay_seconds / 2;
+  const auto known = pace_.find(key);
+  const bool too_slow =
+      known != pace_.end() ? known->second > max_step : takes_longer(cell, player, max_step);
+  if (slot && !too_slow) {
+    const std::vector<double> losses = losses_of(from({.clock = single_steps(2), .slot = slot}));
+    if (!losses.empty()) answers.loss = losses.front();
   }
+  if (evaluations.empty()) return answers;
+  const double step =
+      pace(key, cell, program, player, seed, evaluation_seconds / evaluation_per_step, context);
   double seconds = 0;
   std::vector<std::string> splits;
   for (const Evaluation& evaluation : evaluations) {
@@ -245,14 +299,9 @@ Replays::FromState Replays::from_state(const Cell& cell, const Program& program,
                static_cast<double>(cell.axes.batch);
     if (seconds <= evaluation_seconds) splits.emplace_back(to_string(evaluation.split));
   }
-  if (!splits.empty()) {
-    write_folder(
-        folder, cell, program, player,
-        {.seed = seed, .clock = {.kind = ClockKind::epochs, .epochs = 0, .evaluate = splits}, .state = state},
-        context);
-    answers.evaluations = played(folder, cell, player, context).evaluations;
-  }
-  fs::remove_all(folder);
+  if (!splits.empty())
+    answers.evaluations =
+        from({.clock = {.kind = ClockKind::epochs, .epochs = 0, .evaluate = splits}}).evaluations;
   return answers;
 }
 

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,20 +25,22 @@ struct ForkContext;
 class Replays {
  public:
   struct Player;
+  struct Played;
 
-  // folder: for cell folders; created on first use.
-  explicit Replays(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Replays();
+  ~Replays();
 
-  // The losses after each of the first `steps` steps of a cell that trains without masks, with the parameters and
-  // batches of a seed; fewer if the time ended. Cells that differ only in their backend share a replay, if it is another
-  // backend's than theirs. Empty if no backend can replay the cell, or if its own loader chooses the batches.
+  // The losses after each of the first steps of a cell that trains without masks, with the parameters and batches of a
+  // seed, up to one of the steps `asked` (ascending): affordable_steps(). Cells that differ only in their backend share a
+  // replay, if it is another backend's than theirs. Empty if no backend can replay the cell in time, or if its own loader
+  // chooses the batches.
   std::vector<double> first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
-                                   std::int64_t steps, const ForkContext& context);
+                                   std::span<const std::int64_t> asked, const ForkContext& context);
 
-  // How far apart these losses are, at most up to that step, if all parameters are off by up to 1e-6. The seed of the
-  // first call for a program is that of all: another replay costs as much as the first.
-  std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed, std::int64_t steps,
-                             const ForkContext& context);
+  // How far apart these losses are, if all parameters are off by up to 1e-6. The seed of the first call for a program is
+  // that of all: another replay costs as much as the first.
+  std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed,
+                             std::span<const std::int64_t> asked, const ForkContext& context);
 
   // What a backend of ours computes from a state (parameters, running statistics, moments).
   struct FromState {
@@ -49,10 +52,19 @@ class Replays {
                        const std::filesystem::path& state, std::optional<std::int64_t> slot,
                        const std::vector<Evaluation>& evaluations, const ForkContext& context);
 
+  // Ends the worker that computes: between the calls about one fork it stays, so that it starts and compiles once, and
+  // it may not stay while something is timed.
+  void end_worker();
+
  private:
-  // Seconds of one step of the player.
+  struct Stage;
+
+  // The measurements of a run. Throws Error if the player fails.
+  ClockFile played(const std::string& program_key, const Cell& cell, const Program& program,
+                   const Player& player, const Played& asked, const ForkContext& context);
+  // Seconds of one step of the player; infinite if they are certainly more than `max_seconds`.
   double pace(const std::string& program_key, const Cell& cell, const Program& program, const Player& player,
-              std::uint64_t seed, const ForkContext& context);
+              std::uint64_t seed, double max_seconds, const ForkContext& context);
 
   struct Kept {
     std::string key;
@@ -60,11 +72,11 @@ class Replays {
     std::vector<double> losses{};
   };
 
-  std::filesystem::path folder_;
   std::mutex mutex_;
+  std::unique_ptr<Stage> stage_;
   Kept kept_;                                          // the last: the backends of a round follow each other
   std::map<std::string, std::vector<double>> spread_;  // by program
-  std::map<std::string, double> pace_;                 // by program
+  std::map<std::string, double> pace_;                 // seconds of a step, by program; from the first run
 };
 
 }  // namespace assay

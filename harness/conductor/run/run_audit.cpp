@@ -63,7 +63,8 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, 
   const Precision precision = precision_of(cell.axes.precision);
   const std::vector<ReportedLoss> reported = replayable(fork.blocks);
   if (reported.empty() || draws_masks(program) || slices_of(program, cell.axes.ranks()) > 1) return;
-  const std::int64_t steps = reported.back().steps;
+  std::vector<std::int64_t> steps;
+  for (const ReportedLoss& one : reported) steps.push_back(one.steps);
   const std::vector<double> losses = context.replays->first_losses(cell, program, fork.seed, steps, context);
   const auto is_replayed = [&](const ReportedLoss& one) {
     return one.steps <= static_cast<std::int64_t>(losses.size());
@@ -116,6 +117,11 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, c
   }
 }
 
+struct EndsWorker {
+  Replays& replays;
+  ~EndsWorker() { replays.end_worker(); }
+};
+
 }  // namespace
 
 bool hands_over(const Cell& cell, const Program& program) {
@@ -145,12 +151,14 @@ void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fo
                    const fs::path& folder, const ForkContext& context) {
   if (audit.results) context.exams.answer(*audit.results, cell, program, context);
   if (!cell.has_loss() || context.replays == nullptr) return;
+  const EndsWorker at_end{*context.replays};
   try {
+    // First, because it also shows the pace of the replay.
+    if (hands_over(cell, program) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
+      audit.state = contradiction_in_state(handed_state(folder), program, fork.parameters_digest);
+      if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
+    }
     add_first_steps(audit, cell, program, fork, context);
-    if (!hands_over(cell, program) || !(fork.round == 0 || chosen_of_later_forks(std::random_device()())))
-      return;
-    audit.state = contradiction_in_state(handed_state(folder), program, fork.parameters_digest);
-    if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
   } catch (const Error& error) {
     fork.warnings.push_back(fmt::format("no other backend computed this run again: {}", error.what()));
   }
