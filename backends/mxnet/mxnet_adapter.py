@@ -13,7 +13,7 @@ from mxnet_network import Network, loss
 from mxnet_op import MxnetOp
 from mxnet_optimizer import Amends, clip, make_optimizer, moments_of, scales
 from mxnet_ranks import Ranks
-from mxnet_settings import MODES, PLAIN, STATIC, observed, refuse_cell, use_device
+from mxnet_settings import MODES, PLAIN, STATIC, TWO_CONTEXTS, observed, refuse_cell, use_device
 
 Tensors = dict[str, np.ndarray]
 
@@ -21,8 +21,9 @@ Tensors = dict[str, np.ndarray]
 class MxnetAdapter(Adapter):
     """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), `hybridize-plain`
     (hybridize() without arguments), `two-contexts` (imperative, half of each batch on either of two CPU
-    contexts, whose gradients a kvstore adds up), and for task infer `mkldnn` (hybridized with the subgraph
-    backend of oneDNN)."""
+    contexts, whose gradients a kvstore adds up; the contexts share the cell's threads),
+    `two-contexts-own-threads` (each context has as many as MXNet takes by itself), and for task infer
+    `mkldnn` (hybridized with the subgraph backend of oneDNN)."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -38,7 +39,7 @@ class MxnetAdapter(Adapter):
         use_device(cell)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._ranks = Ranks(cell) if cell.world > 1 else None
-        self._contexts = [mx.cpu(0), mx.cpu(1)] if cell.mode == "two-contexts" else []
+        self._contexts = [mx.cpu(0), mx.cpu(1)] if cell.mode in TWO_CONTEXTS else []
         if self._contexts and (program.batch % 2 or program.optimizer.clip_norm):
             raise Unsupported(
                 "[two-contexts] an odd batch cannot be halved, and no norm of half a gradient is clipped"
@@ -78,6 +79,7 @@ class MxnetAdapter(Adapter):
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: list[nd.NDArray] = []  # of the last step, by context
         self._logits: nd.NDArray | None = None  # of the last inference
+        self._accuracy = mx.metric.Accuracy() if cell.running_accuracy else None
         self._fused: Tensors = {}
         self._loader: gluon.data.DataLoader | None = None
         self._rate: float | None = None  # the rate inside SGD's velocity, or None
@@ -103,6 +105,8 @@ class MxnetAdapter(Adapter):
                     moment[:] = to_mxnet(scaled(given, scale[name]))
         self._rate = None
         self._restarted = True
+        if self._accuracy:
+            self._accuracy.reset()
 
     def state(self) -> Tensors:
         found = {
@@ -137,7 +141,10 @@ class MxnetAdapter(Adapter):
             self._record_halves(inputs, labels)
         else:
             with autograd.record():
-                self._losses = [self._loss_of(self._network(inputs, *self._masks), labels)]
+                logits = self._network(inputs, *self._masks)
+                self._losses = [self._loss_of(logits, labels)]
+            if self._accuracy:
+                self._accuracy.update([labels], [logits])
         for losses in self._losses:
             losses.backward()
         # Gradients are sums over the batch, which the Trainer divides.
@@ -172,6 +179,13 @@ class MxnetAdapter(Adapter):
     def loss(self) -> float:
         means = [float(losses.mean().asscalar()) for losses in self._losses]
         return sum(means) / len(means) if means else float("nan")
+
+    def running_accuracy(self) -> float | None:
+        if self._accuracy is None:
+            return None
+        _, share = self._accuracy.get()
+        self._accuracy.reset()
+        return float(share)
 
     def agree(self, value: int) -> int:
         return super().agree(value) if self._ranks is None else self._ranks.agree(value)
@@ -245,7 +259,10 @@ class MxnetAdapter(Adapter):
     def _record_halves(self, inputs: nd.NDArray, labels: nd.NDArray) -> None:
         halves = [gluon.utils.split_and_load(part, self._contexts) for part in (inputs, labels)]
         with autograd.record():
-            self._losses = [self._loss_of(self._network(x), y) for x, y in zip(*halves, strict=True)]
+            logits = [self._network(x) for x in halves[0]]
+            self._losses = [self._loss_of(x, y) for x, y in zip(logits, halves[1], strict=True)]
+        if self._accuracy:
+            self._accuracy.update(halves[1], logits)
 
     def _updater(self) -> mx.optimizer.Updater:
         """Return what keeps the moments: a kvstore, or else the Trainer."""

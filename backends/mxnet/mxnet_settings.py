@@ -13,12 +13,15 @@ from assay_worker import Cell, Program, Unavailable, refuse, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
 PLAIN = {"static_alloc": False, "static_shape": False}  # the defaults of hybridize()
+# Both differ in the variables that the conductor sets: backend.json, thread_teams and own_threads.
+TWO_CONTEXTS = ("two-contexts", "two-contexts-own-threads")
 # The arguments of hybridize() in each mode; empty: imperative.
 MODES: dict[str, dict[str, Any]] = {
     "eager": {},
     "function": {},
     "layer": {},
     "two-contexts": {},
+    "two-contexts-own-threads": {},
     "hybridize": STATIC,
     "hybridize-plain": PLAIN,
     "mkldnn": STATIC | {"backend": "MKLDNN"},

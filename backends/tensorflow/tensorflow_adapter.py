@@ -24,7 +24,7 @@ from assay_worker import (
     images_to_theirs,
     loaded_libraries,
 )
-from tensorflow_fit import Batch, Fetch, fit_all, fit_once, generated, loaded, resident
+from tensorflow_fit import Arrays, Batch, Endless, Fetch, fit_all, fit_once, generated, loaded, resident
 from tensorflow_loader import Loader
 from tensorflow_network import Network, loss
 from tensorflow_op import TensorflowOp
@@ -85,14 +85,17 @@ class TensorflowAdapter(Adapter):
             self._network.model.compile(
                 self._rule.keras,
                 loss(program.ignored_label),
+                metrics=["accuracy"] if cell.running_accuracy else None,
                 run_eagerly=cell.mode == "fit-eager",
                 jit_compile=COMPILES_WITH_XLA.get(cell.mode, "auto"),
             )
-        self._loss: tf.Tensor | None = None
+        self._loss: tf.Tensor | float | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
         self._order = np.random.default_rng(cell.seed)  # of the generator
         self._session: SessionStep | None = None  # of v1-graph
+        self._accuracy: float | None = None  # that fit counted in the last block
+        self._fed_by = ""  # of fit with its own data
         self._restarted = True
         self._drawing = self._functions = self._made()  # the programs that draw their masks
         self._drawing_fit: Any = None  # Keras's own loop of them
@@ -181,7 +184,7 @@ class TensorflowAdapter(Adapter):
             return
         self._prepare(learning_rate, step)
         if self._fits:
-            fit_once(self._network.model, (inputs, labels), self._keep_loss)
+            fit_once(self._network.model, (inputs, labels), self._keep)
         else:
             self._loss = self._functions.step(inputs, labels)
 
@@ -191,16 +194,19 @@ class TensorflowAdapter(Adapter):
 
     def train(self, loop: Loop, samples: Samples | None) -> None:
         fetch: Fetch | None = None
-        data: tf.data.Dataset | Iterator[Batch]
+        data: Arrays | Endless
+        batch = self._program.batch
         if samples and self._generates:
-            data = self._forever(samples)
+            data, self._fed_by = self._forever(samples), "generator"
+        elif samples and not self._cell.loader_workers and Arrays.can_hold(samples, batch):
+            data, self._fed_by = Arrays.of(samples, batch), "arrays"
         elif samples:
-            data = self._pipeline(samples).repeat()
+            data, self._fed_by = self._pipeline(samples).repeat(), "tf.data"
         elif count := loop.session.layout.resident_batches:
             data = resident([self._slots[slot] for slot in range(count)])
         else:
             data, fetch = loaded(loop)
-        fit_all(self._network.model, loop, data, fetch, self._prepare, self._keep_loss)
+        fit_all(self._network.model, loop, data, fetch, self._prepare, self._keep)
 
     def loader(self, samples: Samples) -> Iterable[Any]:
         if self._generates:
@@ -244,6 +250,9 @@ class TensorflowAdapter(Adapter):
     def loss(self) -> float:
         # Keras divides the loss of each rank by their number.
         return float("nan") if self._loss is None else float(self._loss) * self._cell.world
+
+    def running_accuracy(self) -> float | None:
+        return self._accuracy
 
     def agree(self, value: int) -> int:
         return self._ranks.agreed(value)
@@ -321,12 +330,13 @@ class TensorflowAdapter(Adapter):
             changes.push()
         self._restarted = False
 
-    def _keep_loss(self, loss: tf.Tensor) -> None:
-        self._loss = loss
+    def _keep(self, loss: tf.Tensor | float, accuracy: float | None) -> None:
+        self._loss, self._accuracy = loss, accuracy
 
     def settings(self) -> dict[str, str]:
         if self._fits:
-            return observed() | {"jit_compile": str(self._network.model.jit_compile)}
+            fed_by = {"fed_by": self._fed_by} if self._fed_by else {}
+            return observed() | {"jit_compile": str(self._network.model.jit_compile)} | fed_by
         if self._in_v1:
             return observed()
         timed = self._functions.step if self._train else self._functions.infer

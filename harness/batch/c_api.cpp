@@ -155,6 +155,13 @@ int assay_end_block(assay_session* session, double loss) {
                                [&](assay::BatchSession& s) { return s.end_block(loss) ? 1 : 0; }));
 }
 
+int assay_running_accuracy(assay_session* session, double accuracy) {
+  return static_cast<int>(with("assay_running_accuracy", session, true, [&](assay::BatchSession& s) {
+    s.running_accuracy(accuracy);
+    return 0;
+  }));
+}
+
 int assay_enqueued(assay_session* session) {
   return static_cast<int>(with("assay_enqueued", session, true, [&](assay::BatchSession& s) {
     s.enqueued();

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 6 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 7 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -84,6 +84,9 @@ int assay_enqueued(assay_session* session);
 /* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
  * step; NaN if there is none. 1: of a single op, the results are asked for now (assay_results_read). */
 int assay_end_block(assay_session* session, double loss);
+/* Optional, between the end of a training block and the begin of the next: the share of the block's samples whose
+ * largest logit was the label's, as the loop counted it while it trained (request.json has "running_accuracy"). */
+int assay_running_accuracy(assay_session* session, double accuracy);
 /* Task infer: call after each step, when its result is complete; records one latency. Task decode: the same
  * after each token. 1: the result is asked for now (assay_results_read). */
 int assay_lap(assay_session* session);

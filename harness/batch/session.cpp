@@ -358,6 +358,15 @@ bool BatchSession::end_block(double loss) {
   return request_.op && wants_results(end - begin_ns_, end);
 }
 
+void BatchSession::running_accuracy(double accuracy) {
+  if (open_ || results_.blocks.empty() || block_.kind == PlannedBlock::Kind::evaluate)
+    out_of_turn("assay_running_accuracy", "no block of steps has just ended");
+  if (!(accuracy >= 0 && accuracy <= 1))
+    out_of_turn("assay_running_accuracy", fmt::format("got {}, which is not a share from 0 to 1", accuracy));
+  results_.blocks.back().accuracy = accuracy;
+  unsaved_ = true;
+}
+
 std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {
   if (request_.world == 1) return value;
   if (!agree_) out_of_turn(call, "several ranks must agree on each block: call assay_set_agree first");

@@ -52,6 +52,7 @@ class BatchSession {
   void set_agree(Agree agree) { agree_ = std::move(agree); }
   assay_block next_block();
   bool end_block(double loss);
+  void running_accuracy(double accuracy);
   void enqueued();
   bool lap();
   void lap_prefill() { lap("assay_lap_prefill", prefills_); }

@@ -43,6 +43,7 @@ struct Block {
   std::optional<double> loss{};
   std::int64_t enqueue_ns = 0;
   std::optional<std::int64_t> minor_faults{};  // unknown in reports of earlier releases
+  std::optional<double> accuracy{};            // of the samples of its steps, if the loop counted it
 };
 inline Description describe(Of<Block>) {
   return fields(
@@ -67,7 +68,9 @@ inline Description describe(Of<Block>) {
             "Time that the hypervisor took from the processors that the worker may run on.")
           .at_least(0)
           .left_out_of_columns(),
-      field("loss", &Block::loss, "Mean loss of the last step; null if the step has no loss."),
+      field(
+          "loss", &Block::loss,
+          "Mean loss of the last step; of Keras's `fit` with its own data, of the epoch; null if the step has no loss."),
       field(
           "enqueue_ns", &Block::enqueue_ns,
           "Time until every step of the block was handed over, before the device is drained; 0 if the worker "
@@ -78,6 +81,12 @@ inline Description describe(Of<Block>) {
             "Page faults that no disk served: memory that the worker had to ask the system for. Null if they "
             "were not counted.")
           .at_least(0)
+          .left_out_by_default(),
+      field(
+          "accuracy", &Block::accuracy,
+          "Running accuracy: the share of the samples of its steps whose largest logit was the label's, each before "
+          "its step changed the parameters. Only with `--running-accuracy`.")
+          .between(0, 1)
           .left_out_by_default());
 }
 

@@ -280,6 +280,13 @@ std::deque<Axis> make_table() {
             "Pixels of images: with the data set's normalisation, or raw, from 0 to 255 (default: scaled)", 0,
             0, pixels},
        .applies = network},
+      {.option =
+           {"running-accuracy", axis, flag, "true|false", "false",
+            "The timed loop counts the accuracy of its own batches, as loops of users do that print it"},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains,
+       .request = true},
       {.option = {"image-size", axis, integer, "N,...", "",
                   "Pixels on each side of the images of synthetic sets and of JPEG folders (default: the "
                   "workload's own)",

@@ -23,6 +23,8 @@ void judge_blocks(Violations& violations, const std::vector<Block>& blocks) {
       add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
     if (block.wait_ns < 0) add("waits a negative time");
     if (block.minor_faults && *block.minor_faults < 0) add("has a negative number of page faults");
+    if (block.accuracy && !(*block.accuracy >= 0 && *block.accuracy <= 1))
+      add(fmt::format("has a running accuracy of {}", *block.accuracy));
     if (block.enqueue_ns < 0) add("enqueues its steps in a negative time");
     if (block.end_ns > block.begin_ns && block.enqueue_ns > block.end_ns - block.begin_ns)
       add(fmt::format("enqueues its steps for {} ns, longer than it lasts", block.enqueue_ns));

@@ -57,6 +57,8 @@ std::span<const MetricRow> metric_table() {
     {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation", true},
     {"first_epoch_accuracy", "1", Hint::percentage, higher, others, "epoch 1 acc", "",
      "on the validation split after epoch 1", true},
+    {"first_epoch_running_accuracy", "1", Hint::percentage, higher, others, "epoch 1 running", "",
+     "of the batches of epoch 1 while it trained, each before its step: with --running-accuracy", true},
     {"validation_accuracy", "1", Hint::percentage, higher, others, "validation acc", "",
      "of the last evaluation", true},
     {"test_accuracy", "1", Hint::percentage, higher, others, "test acc", "", "of the last evaluation", true},

@@ -144,6 +144,12 @@ Sample first_epoch_accuracy(const Fork& fork) {
   return {{}, "evaluated only where epochs are run"};
 }
 
+Sample first_epoch_running_accuracy(const Fork& fork) {
+  for (const Block& block : fork.blocks)
+    if (block.epoch == 1 && block.accuracy) return {*block.accuracy, ""};
+  return {{}, "counted only with --running-accuracy"};
+}
+
 Sample time_outside_blocks(const Fork& fork) {
   if (!fork.spent || fork.spent->run <= 0) return {{}, "the report has no such value"};
   double inside = 0;
@@ -299,6 +305,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"training_cpu_time", training_cpu_time},
       {"train_accuracy", evaluated(DataSplit::train, &Evaluation::accuracy)},
       {"first_epoch_accuracy", first_epoch_accuracy},
+      {"first_epoch_running_accuracy", first_epoch_running_accuracy},
       {"validation_accuracy", evaluated(DataSplit::validation, &Evaluation::accuracy)},
       {"test_accuracy", evaluated(DataSplit::test, &Evaluation::accuracy)},
       {"train_loss", evaluated(DataSplit::train, &Evaluation::loss)},

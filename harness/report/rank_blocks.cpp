@@ -24,6 +24,7 @@ Block joined_block(std::span<const RankRecord> ranks, std::size_t number) {
   Block all = *slowest;
   all.cpu_ns = all.involuntary_switches = all.major_faults = all.steal_ns = 0;
   all.minor_faults = 0;
+  all.accuracy.reset();
   std::optional<double> losses = 0;
   for (const RankRecord& rank : ranks) {
     const Block& own = rank.blocks[number];

@@ -105,17 +105,17 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
-  if (report.run.contains("ended")) return 11;
   int minor =
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
+  if (report.run.contains("ended")) minor = 11;
   for (const CellReport& cell : report.cells)
     for (const Json& library : cell.libraries)
-      if (library.is_object() && library.contains("under_test")) return 11;
+      if (library.is_object() && library.contains("under_test")) minor = 11;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
       const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };
       const auto waited = [](const auto& one) { return one.disturbance && one.disturbance->waited_ns; };
-      if (fork.disturbance && fork.disturbance->seen_ns) return 11;
+      if (fork.disturbance && fork.disturbance->seen_ns) minor = std::max(minor, 11);
       if (!fork.adapter_digest.empty()) minor = std::max(minor, 10);
       if (waited(fork) || std::ranges::any_of(fork.ranks, waited)) minor = std::max(minor, 9);
       if (fork.loopback_bytes || std::ranges::any_of(fork.ranks, measured)) minor = std::max(minor, 8);
@@ -124,6 +124,7 @@ int minor_of(const Report& report) {
       if (fork.host_start_rss > 0) minor = std::max(minor, 5);
       if (fork.examined) minor = std::max(minor, 4);
       for (const Block& block : fork.blocks) {
+        if (block.accuracy) return 12;
         if (block.minor_faults) minor = std::max(minor, 5);
         if (block.enqueue_ns > 0) minor = std::max(minor, 3);
       }

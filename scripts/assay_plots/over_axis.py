@@ -15,6 +15,7 @@ _WITH |= {"loader": ("loader-threads",)}
 OWN = "the network's own"
 # The value of a cell that does not name the axis.
 WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled", "recompute": "none"}
+WITHOUT |= {"running-accuracy": "false"}
 WITHOUT |= {"ranks": "1"}
 WITHOUT |= dict.fromkeys(("schedule", "augmentation", "epsilon", "norm-momentum", "sequence-length"), OWN)
 

@@ -13,6 +13,7 @@ import pytest
 from assay_worker.exam import read_feeds
 from assay_worker.tensors import read_tensors
 from framework import (
+    BY_NAME,
     EACH,
     FRAMEWORKS,
     Framework,
@@ -22,6 +23,7 @@ from framework import (
     take_what_dropout_drew,
 )
 from ops import OPS
+from program import PROGRAM, assay
 from worker_under_test import ROOT
 
 UNKNOWN = 255  # in a mask
@@ -234,7 +236,42 @@ def test_other_loops_take_the_steps_of_the_other_modes(
 def test_fit_calls_nothing_at_the_end_of_a_batch() -> None:
     """With such a method in any callback, Keras reads every loss in the thread that trains."""
     tree = ast.parse((ROOT / "backends/tensorflow/tensorflow_fit.py").read_text())
-    (clock,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "BlockClock"]
-    methods = {node.name for node in clock.body if isinstance(node, ast.FunctionDef)}
-    assert "on_train_batch_begin" in methods
-    assert not methods & {"on_train_batch_end", "on_batch_end"}
+    methods = {
+        node.name: {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert "on_train_batch_begin" in methods["BlockClock"]
+    assert not methods["BlockClock"] & {"on_train_batch_end", "on_batch_end"}
+    assert not [name for name in methods["EpochClock"] if "batch" in name], "a step is that of a user's fit"
+
+
+@pytest.mark.parametrize(
+    ("options", "fed_by"),
+    [
+        ({"mode": "fit", "loader": "native"}, "arrays"),
+        ({"mode": "fit", "loader": "native", "samples": 84}, "tf.data"),  # no whole number of batches
+        ({"mode": "fit-generator", "loader": "native"}, "generator"),
+        ({"mode": "fit", "loader": "harness"}, None),  # with a callback for each step
+    ],
+)
+def test_fit_is_fed_as_asked_and_counts_its_accuracy(
+    tmp_path: Path, options: dict[str, Any], fed_by: str | None
+) -> None:
+    if not BY_NAME["tensorflow"].python.exists() or not PROGRAM.exists():
+        pytest.skip("the program is not built, or tensorflow is not set up: scripts/setup")
+    report = tmp_path / "report.json"
+    asked = {"workload": "mlp", "dataset": "synthetic", "samples": 80, "batch": 8, "epochs": 2} | options
+    words = [word for name, value in asked.items() for word in (f"--{name}", value)]
+    assay(
+        *("run", *words, "--backend", "tensorflow", "--running-accuracy", "--threads", 1, "--forks", 1),
+        *("--spare-rounds", 0, "--roofline", "false", "--out", report),
+    )
+    (cell,) = json.loads(report.read_text())["cells"]
+    assert cell["status"] == "ok", cell["reason"]
+    fork = cell["forks"][0]
+    assert fork["settings"].get("fed_by") == fed_by
+    assert len(fork["blocks"]["accuracy"]) == 2
+    for share in fork["blocks"]["accuracy"]:
+        assert 0 < share < 1
+        assert abs(80 * share - round(80 * share)) < 1e-4, "a share of the ten batches of an epoch"

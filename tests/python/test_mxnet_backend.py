@@ -102,6 +102,45 @@ def test_two_contexts_refuse_what_a_half_cannot_do(
     assert reason in heard[1]["reason"]
 
 
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_two_contexts_share_the_threads_or_choose_their_number(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    modes = "two-contexts,two-contexts-own-threads"
+    assay(
+        *("run", "--workload", "mlp", "--dataset", "synthetic", "--backend", "mxnet", "--mode", modes),
+        *("--batch", 8, "--threads", 4, "--steps", 2, "--warm-up-steps", 1, "--warm-up-seconds", 0),
+        *("--forks", 1, "--spare-rounds", 0, "--roofline", "false", "--check=false", "--out", report),
+    )
+    settings = [cell["forks"][0]["settings"] for cell in json.loads(report.read_text())["cells"]]
+    shared, own = (one["threads"] for one in settings)
+    processors = min(4, len(os.sched_getaffinity(0)))
+    assert (shared, own) == ("2", str(max(1, processors // 2)))
+    assert "OMP_NUM_THREADS" not in settings[1]
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_halves_count_the_running_accuracy_of_their_batch(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    assay(
+        *("run", "--workload", "mlp", "--dataset", "synthetic", "--samples", 80, "--batch", 8, "--epochs", 2),
+        *(
+            "--backend",
+            "mxnet",
+            "--mode",
+            "eager,hybridize,two-contexts",
+            "--running-accuracy",
+            "--threads",
+            2,
+        ),
+        *("--forks", 1, "--spare-rounds", 0, "--roofline", "false", "--check=false", "--out", report),
+    )
+    cells = json.loads(report.read_text())["cells"]
+    found = [cell["forks"][0]["blocks"]["accuracy"] for cell in cells]
+    assert found[0] == found[1] == found[2]
+    assert cells[0]["metrics"]["first_epoch_running_accuracy"]["value"] == found[0][0]
+    assert [round(80 * share, 4) % 1 for share in found[0]] == [0, 0], "shares of the ten batches of an epoch"
+
+
 def test_fused_subgraphs_are_not_trained(make_cell: Any) -> None:
     heard = MXNET.hear(make_cell("mlp", mode="mkldnn"), "compile", "quit")
     assert [event["event"] for event in heard] == ["hello", "error", "bye"]

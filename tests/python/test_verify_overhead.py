@@ -116,7 +116,7 @@ def test_cells_are_all_that_the_frameworks_have() -> None:
     cells = cells_of()
     assert len({cell.name for cell in cells}) == len(cells)
     train = [cell for cell in cells if cell.task == "train" and cell.loader == "resident"]
-    assert len(train) == 4 * 2 * 5 + 4 + 2
+    assert len(train) == 4 * 2 * 5 + 4 + 3
     infer = {(cell.framework, cell.mode) for cell in cells if cell.task == "infer"}
     assert {("torch", "freeze"), ("mxnet", "mkldnn"), ("jax", "eager"), ("tensorflow", "graph")} <= infer
     loaded = {(cell.framework, cell.network, cell.loader) for cell in cells if cell.loader != "resident"}

@@ -65,6 +65,11 @@ class Cell:
         return bool(self.request.get("deterministic", False))
 
     @property
+    def running_accuracy(self) -> bool:
+        """Whether each step also counts the accuracy of its batch, as loops of users do that print it."""
+        return bool(self.request.get("running_accuracy", False))
+
+    @property
     def recompute(self) -> str:
         """The activations that the backward pass computes again: "none", "mirror" or "sqrt"."""
         return str(self.request.get("recompute", "none"))
@@ -184,6 +189,13 @@ class Adapter(ABC):
     @abstractmethod
     def loss(self) -> float:
         """Return the mean loss of the last step; synchronises."""
+
+    def running_accuracy(self) -> float | None:
+        """Return the accuracy of the batches since the last call, or set_state(); None: it is not counted.
+
+        Only asked if the cell counts it: see Cell.running_accuracy.
+        """
+        return None
 
     @abstractmethod
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:

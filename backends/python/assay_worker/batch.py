@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-API = 6
+API = 7
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
@@ -51,6 +51,7 @@ SIGNATURES = {
     "assay_next_batch": (c_int64, [c_void_p, c_void_p, POINTER(c_int32)]),
     "assay_next_block": (ctypes.c_int, [c_void_p, POINTER(Block)]),
     "assay_end_block": (ctypes.c_int, [c_void_p, c_double]),
+    "assay_running_accuracy": (ctypes.c_int, [c_void_p, c_double]),
     "assay_enqueued": (ctypes.c_int, [c_void_p]),
     "assay_lap": (ctypes.c_int, [c_void_p]),
     "assay_lap_prefill": (ctypes.c_int, [c_void_p]),
@@ -164,6 +165,10 @@ class Session:
     def end_block(self, loss: float) -> bool:
         """Return whether the results of a single op are asked for now: read_results()."""
         return self._must(self._lib.assay_end_block(self._handle, loss)) > 0
+
+    def running_accuracy(self, accuracy: float) -> None:
+        """Note what the loop counted in the block that ended last."""
+        self._must(self._lib.assay_running_accuracy(self._handle, accuracy))
 
     def enqueued(self) -> None:
         """Note when every step of the block was handed over, before it waits for the device."""

@@ -109,6 +109,9 @@ class Steps:
     def end_block(self, loss: float) -> None:
         self.losses.append(loss)
 
+    def running_accuracy(self, accuracy: float) -> None:
+        pass
+
     def progress(self) -> tuple[int, int]:
         return len(self.losses), len(self.schedule)
 

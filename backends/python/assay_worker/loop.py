@@ -24,6 +24,8 @@ class Trained(Protocol):
 
     def loss(self) -> float: ...
 
+    def running_accuracy(self) -> float | None: ...
+
 
 class Loop:
     """The blocks of a run, one after the other, with an evaluation between training blocks."""
@@ -35,6 +37,7 @@ class Loop:
         self._told = 0.0
         self._rows: list[tuple[float, int]] = []
         self._at = 0
+        self.epoch = 0  # of the block; 0: the cell counts steps
         self.last_step = 0  # the number of the last step that ran
 
     def next_block(self) -> Block | None:
@@ -58,14 +61,33 @@ class Loop:
         self.last_step = rows[-1][1] if rows else self.last_step
         return rows
 
+    def begin_block(self) -> list[tuple[float, int]] | None:
+        """For a framework's own loop: start the next block; return its rows(); None: no steps are left."""
+        block = self.next_block()
+        if block is None:
+            return None
+        self._rows, self._at, self.epoch = self.rows(block), 0, block.epoch
+        return self._rows
+
+    def end_block(self) -> None:
+        """Call after all steps of the block have been enqueued."""
+        self._at = len(self._rows)
+        self.session.enqueued()
+        self._adapter.synchronize()
+        self.session.end_block(self._adapter.loss())
+        if (accuracy := self._adapter.running_accuracy()) is not None:
+            self.session.running_accuracy(accuracy)
+
     def begin_step(self) -> tuple[float, int] | None:
         """For a framework's own loop: return the arguments of the next step; None: no steps are left."""
-        if self._at == len(self._rows):
-            block = self.next_block()
-            if block is None:
-                return None
-            self._rows, self._at = self.rows(block), 0
+        if self._at == len(self._rows) and self.begin_block() is None:
+            return None
         return self._rows[self._at]
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of the block."""
+        return len(self._rows)
 
     @property
     def last_of_block(self) -> bool:
@@ -75,9 +97,7 @@ class Loop:
         """Call after the step of begin_step() has been enqueued; reads the loss at the end of a block."""
         self._at += 1
         if self._at == len(self._rows):
-            self.session.enqueued()
-            self._adapter.synchronize()
-            self.session.end_block(self._adapter.loss())
+            self.end_block()
 
     def _block(self) -> Block:
         if (now := time.monotonic()) - self._told > TELL_SECONDS:

@@ -56,9 +56,7 @@ def run_native(adapter: Adapter, session: Session, samples: Samples, progress: P
                 batch = next(given)
             adapter.take(batch)
             adapter.step(0, learning_rate, number)
-        session.enqueued()
-        adapter.synchronize()
-        session.end_block(adapter.loss())
+        loop.end_block()
     return loop.last_step
 
 
@@ -82,9 +80,7 @@ def _train(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             session.next_batch()
             adapter.stage(0, session.inputs, session.labels)
             step(0, learning_rate, number)
-    session.enqueued()
-    adapter.synchronize()
-    session.end_block(adapter.loss())
+    loop.end_block()
 
 
 def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:

@@ -201,6 +201,9 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   require_mode(backend, "bare", backend.bare_mode, where);
   for (const std::string& mode : backend.compiles) require_mode(backend, "compiling", mode, where);
   for (const auto& [mode, teams] : backend.thread_teams) require_mode(backend, "threaded", mode, where);
+  for (const std::string& mode : backend.running_accuracy)
+    require_mode(backend, "running_accuracy", mode, where);
+  for (const std::string& mode : backend.own_threads) require_mode(backend, "threaded", mode, where);
   check_requirements(backend, values, where);
   return backend;
 }

@@ -99,10 +99,11 @@ struct BackendDescription {
   std::vector<std::string> collectives;   // by which its ranks exchange gradients; empty: it has no ranks
   Launcher launcher =
       Launcher::fork;  // of its ranks, unless another one is requested; if it is not fork, never fork
-  bool times_exchange = false;           // its workers answer the command `exchange`
-  bool times_operators = false;          // its workers time each operator, for --profile
-  std::vector<std::string> ops;          // that it supports; empty: not known
-  std::optional<InitialScheme> initial;  // the defaults of its layers, for --initial own
+  bool times_exchange = false;                // its workers answer the command `exchange`
+  std::vector<std::string> running_accuracy;  // modes whose loops can count it
+  bool times_operators = false;               // its workers time each operator, for --profile
+  std::vector<std::string> ops;               // that it supports; empty: not known
+  std::optional<InitialScheme> initial;       // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
   std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
   std::string recommended;  // the default of --mode; empty: every mode
@@ -110,10 +111,11 @@ struct BackendDescription {
       compiles;  // modes that compile: a worker that reports no compiled graph in one has failed
   // Whether the timed program takes the masks of its dropouts as inputs; otherwise a second program does.
   bool timed_program_takes_masks = false;
-  // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
   // Modes that compute in several teams of threads at once, and their number: each team gets its share of the cell's
   // threads, because teams of all threads would take each other's processors.
   std::map<std::string, int> thread_teams;
+  std::vector<std::string> own_threads;  // modes in which the framework chooses the number of threads itself
+  // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
   // `warm_environment` is only for --compile-cache warm.
   std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
@@ -131,6 +133,11 @@ struct BackendDescription {
   // Its kind in a mode: bare in bare_mode, else `kind`.
   BackendKind kind_of(std::string_view mode) const {
     return !mode.empty() && mode == bare_mode ? BackendKind::bare : kind;
+  }
+  // The teams of threads that compute at once in a mode; at least 1.
+  int teams_of(const std::string& mode) const {
+    const auto found = thread_teams.find(mode);
+    return found == thread_teams.end() || found->second < 1 ? 1 : found->second;
   }
   // Whether a variable names a cache on disk, which --compile-cache warm keeps between forks.
   bool has_compile_cache() const;
@@ -171,6 +178,11 @@ inline Description describe(Of<BackendDescription>) {
       field("times_exchange", &B::times_exchange,
             "Whether its workers answer the command `exchange` (default: false).")
           .optional(),
+      field(
+          "running_accuracy", &B::running_accuracy,
+          "Modes whose loops count the accuracy of the batches on which they train, for `--running-accuracy`.")
+          .not_empty()
+          .optional(),
       field("times_operators", &B::times_operators,
             "Whether its workers time each operator, for `--profile` (default: false).")
           .optional(),
@@ -197,7 +209,14 @@ inline Description describe(Of<BackendDescription>) {
       field(
           "thread_teams", &B::thread_teams,
           "Modes whose workers compute in several teams of threads at once, with the number of teams. Each team gets its "
-          "share of the cell's threads, by `OMP_NUM_THREADS` and the like.")
+          "share of the cell's threads, rounded down, by `OMP_NUM_THREADS` and the like. Fewer threads than teams are "
+          "refused.")
+          .optional(),
+      field(
+          "own_threads", &B::own_threads,
+          "Modes whose workers choose the number of their threads by themselves, from the processors that they may run on: "
+          "`OMP_NUM_THREADS` and the like are not set.")
+          .not_empty()
           .optional(),
       field(
           "environment", &B::environment,

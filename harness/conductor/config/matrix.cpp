@@ -488,6 +488,25 @@ class Expander {
           fmt::format("[{}] does not support a warm compile cache: it keeps no compiled programs on disk",
                       backend.name));
     }
+    if (cell.runnable() && !backend.awaited && cell.axes.flag("running-accuracy") &&
+        !contains(backend.running_accuracy, cell.axes.mode)) {
+      end_with(
+          cell, ReasonCode::axis_value_not_offered,
+          fmt::format("[{}] does not support --running-accuracy in mode {}: its loop counts no accuracy{}",
+                      backend.name, cell.axes.mode,
+                      backend.running_accuracy.empty()
+                          ? std::string()
+                          : fmt::format("; use --mode {}", fmt::join(backend.running_accuracy, ","))));
+    }
+    const int teams = backend.teams_of(cell.axes.mode);
+    if (cell.runnable() && !backend.awaited && cell.compute_threads() < teams) {
+      end_with(
+          cell, ReasonCode::axis_value_not_offered,
+          fmt::format("[{}] does not support mode {} with fewer than {} computing threads, one for each team "
+                      "that it computes in; use --threads {} or more",
+                      backend.name, cell.axes.mode, teams,
+                      teams + cell.axes.loader_threads() + cell.axes.threads - cell.axes.all_threads()));
+    }
     const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
     if (cell.runnable() && limited && !backend.awaited &&
         !contains(backend.memory_limits, cell.axes.device)) {

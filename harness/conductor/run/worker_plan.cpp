@@ -55,21 +55,20 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   fs::create_directories(folders.temporary, ignored);
-  const auto teams = backend.thread_teams.find(cell.axes.mode);
-  const int share =
-      cell.compute_threads() / (teams == backend.thread_teams.end() ? 1 : std::max(1, teams->second));
-  const std::string count = std::to_string(std::max(1, share));
   Variables result = {
-      {"OMP_NUM_THREADS", count},
-      {"MKL_NUM_THREADS", count},
-      {"OPENBLAS_NUM_THREADS", count},
-      {"NUMEXPR_NUM_THREADS", count},
-      {"OMP_DYNAMIC", "FALSE"},
       {"XDG_CACHE_HOME", (cache / "xdg").string()},
       {"ASSAY_BATCH_LIBRARY", batch_library().string()},
       {"PYTHONUNBUFFERED", "1"},
       {"PYTHONNOUSERSITE", "1"},  // packages of the user would go before those of the environment
       {"TMPDIR", folders.temporary.string()}};
+  if (!contains(backend.own_threads, cell.axes.mode)) {
+    const std::string count =
+        std::to_string(std::max(1, cell.compute_threads() / backend.teams_of(cell.axes.mode)));
+    for (const char* name :
+         {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"})
+      result[name] = count;
+    result["OMP_DYNAMIC"] = "FALSE";
+  }
   for (const auto& [name, value] : named) result[name] = value;
   add_variables(result, backend.environment, named, cache);
   if (warm) add_variables(result, backend.warm_environment, named, cache);

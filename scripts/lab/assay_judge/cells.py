@@ -17,7 +17,7 @@ OTHER_MODES = {"tensorflow": ("xla", "autocluster", "fit-xla")}  # judged only o
 # Judged on LOADED, which they train in the studies.
 STUDY_MODES = {
     "tensorflow": ("fit", "fit-generator", "fit-autocluster", "fit-eager", "v1-graph"),
-    "mxnet": ("hybridize-plain", "two-contexts"),
+    "mxnet": ("hybridize-plain", "two-contexts", "two-contexts-own-threads"),
 }
 ONLY_NATIVE = ("fit-generator",)
 # Single operators, with the size of both sides; judged only on request.

@@ -27,6 +27,7 @@ from mxnet_networks import build
 from mxnet_operators import operator
 
 STATIC = {"static_alloc": True, "static_shape": True}  # as in GluonCV's training scripts
+TWO_CONTEXTS = ("two-contexts", "two-contexts-own-threads")
 HYBRIDIZE: dict[str, dict[str, Any]] = {
     "hybridize": STATIC,
     "hybridize-plain": {},
@@ -145,11 +146,11 @@ class Inference(MxnetLoop):
 
 class Mxnet(Framework):
     version = mx.__version__
-    modes = ("eager", *HYBRIDIZE, "two-contexts", "function", "layer")
+    modes = ("eager", *HYBRIDIZE, *TWO_CONTEXTS, "function", "layer")
 
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
         held = [[nd.array(x), nd.array(y)] for x, y in batches]
-        kind = Inference if task == "infer" else TwoContexts if mode == "two-contexts" else Training
+        kind = Inference if task == "infer" else TwoContexts if mode in TWO_CONTEXTS else Training
         return kind(name, network, mode, cycle(held))
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
@@ -162,7 +163,7 @@ class Mxnet(Framework):
             while True:
                 yield from loader
 
-        kind = TwoContexts if mode == "two-contexts" else Training
+        kind = TwoContexts if mode in TWO_CONTEXTS else Training
         return kind(name, network, mode, batches())
 
     def operator(self, name: str, mode: str) -> Loop:

@@ -156,6 +156,23 @@ TEST(Session, writes_results_under_the_names_of_the_report) {
   EXPECT_GT(json["clock"]["resolution_ns"], 0);
 }
 
+TEST(Session, KeepsTheRunningAccuracyOfABlock) {
+  const Cell cell;
+  {
+    BatchSession session(cell.path());
+    EXPECT_THROW(session.running_accuracy(0.5), CallError) << "no block has ended";
+    const assay_block block = session.next_block();
+    for (std::int64_t i = 0; i < block.steps; ++i) read(session);
+    EXPECT_THROW(session.running_accuracy(0.5), CallError) << "the block is open";
+    session.end_block(0.5);
+    EXPECT_THROW(session.running_accuracy(1.5), CallError);
+    EXPECT_THROW(session.running_accuracy(std::nan("")), CallError);
+    session.running_accuracy(0.25);
+    session.save();
+  }
+  EXPECT_EQ(cell.results()["blocks"][0]["accuracy"], 0.25);
+}
+
 TEST(Session, keeps_its_results_and_reports_an_early_end) {
   const Cell cell;
   {

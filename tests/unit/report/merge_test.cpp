@@ -248,8 +248,10 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   EXPECT_EQ(to_json(report)["schema_minor"], 10);
   Report judged = report;
   judged.cells[0].libraries[0]["under_test"] = true;
-  EXPECT_EQ(to_json(judged)["schema_minor"], report_schema_minor);
+  EXPECT_EQ(to_json(judged)["schema_minor"], 11);
   fork.disturbance->seen_ns = 0;
+  EXPECT_EQ(to_json(report)["schema_minor"], 11);
+  fork.blocks.at(0).accuracy = 0.5;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

@@ -683,6 +683,37 @@ TEST_F(MatrixTest, ABudgetOfTheLoaderIsNamedAndTakenFromTheDefaultOfThreads) {
   EXPECT_THAT(cell.id, HasSubstr("/loader-threads=1024"));
 }
 
+TEST_F(MatrixTest, FewerThreadsThanTeamsAreUnsupported) {
+  registry_.backends[0].thread_teams = {{"graph", 2}};
+  const char* config =
+      R"({"workload": "mlp", "backend": "fast", "mode": ["graph", "eager"], "steps": 5, "loader": "harness",
+                          "threads": [1, 2, 3], "loader-workers": [0, 1]})";
+  int refused = 0;
+  for (const Cell& cell : cells(config)) {
+    const bool too_few = cell.axes.mode == "graph" && cell.compute_threads() < 2;
+    EXPECT_EQ(cell.status, too_few ? Status::unsupported : Status::ok) << cell.id;
+    if (!too_few) continue;
+    ++refused;
+    EXPECT_EQ(cell.reason_code, ReasonCode::axis_value_not_offered);
+    EXPECT_THAT(cell.reason, HasSubstr(cell.axes.loader_workers == 0 ? "--threads 2" : "--threads 3"));
+  }
+  EXPECT_EQ(refused, 3);
+}
+
+TEST_F(MatrixTest, RunningAccuracyIsUnsupportedInAModeThatCountsNone) {
+  registry_.backends[0].running_accuracy = {"eager"};
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": ["graph", "eager"], "running-accuracy": [true, false]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    const bool asked = cell.axes.flag("running-accuracy"), lacks = asked && cell.axes.mode == "graph";
+    EXPECT_EQ(cell.status, lacks ? Status::unsupported : Status::ok) << cell.id;
+    if (lacks) {
+      EXPECT_THAT(cell.reason, HasSubstr("--mode eager"));
+    }
+  }
+}
+
 TEST_F(MatrixTest, memory_share_is_unsupported_without_a_limit) {
   registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
   registry_.backends[0].memory_limits = {DeviceKind::cuda};

@@ -287,6 +287,11 @@ TEST(Metrics, has_accuracy_after_the_first_and_the_last_epoch) {
                       {2, DataSplit::validation, 100, 0.4, 0.8, 0.1}};
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_epoch_accuracy").value, 0.5);
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
+  EXPECT_FALSE(cell({fork}).metrics.at("first_epoch_running_accuracy").value);
+  fork.blocks[1].accuracy = 0.7;
+  EXPECT_FALSE(cell({fork}).metrics.at("first_epoch_running_accuracy").value) << "that of another epoch";
+  fork.blocks[0].accuracy = 0.4;
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_epoch_running_accuracy").value, 0.4);
 }
 
 TEST(Metrics, a_metric_without_a_value_has_a_reason) {

@@ -110,6 +110,17 @@ TEST(WorkerPlan, SharesTheThreadsAmongTheTeamsOfAMode) {
   EXPECT_EQ(threads(), "1") << "a team has a thread";
 }
 
+TEST(WorkerPlan, LeavesTheThreadsToAModeThatChoosesThem) {
+  BackendDescription backend;
+  backend.own_threads = {""};  // the mode of this cell
+  RunSettings settings;
+  settings.environment = {{"MKL_NUM_THREADS", "3"}};
+  const auto environment = plan_with(settings, backend).worker.environment;
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_DYNAMIC"})
+    EXPECT_FALSE(environment.contains(name)) << name;
+  EXPECT_EQ(environment.at("MKL_NUM_THREADS"), "3") << "it was named";
+}
+
 TEST(WorkerPlan, RecordsWhatReachesWorkersAndWhatDoesNot) {
   const Caller caller({{"LD_LIBRARY_PATH", "/opt/lib"},
                        {"GOMP_CPU_AFFINITY", "0"},
