@@ -384,7 +384,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "dropout": dropout,
     "embedding": embedding,
     "flatten": flatten,
-    "from_array": lambda: lambda array: jnp.array(array),
+    "from_array": lambda in_list=False: lambda array: jnp.array(array),
     "from_list": lambda: lambda numbers: jnp.array(numbers, jnp.float32),
     "gelu": lambda approximate: lambda x: jax.nn.gelu(x, approximate=approximate == "tanh"),
     "layer_norm": layer_norm,

@@ -32,7 +32,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "dot": lambda: nd.dot,
     "embedding": lambda sparse_gradient=False: lambda indices, weight: nd.take(weight, indices),
     "flatten": lambda: nd.flatten,
-    "from_array": lambda: nd.array,
+    "from_array": lambda in_list=False: nd.array,
     "from_list": lambda: nd.array,
     "linear": linear,
     "normalise": lambda axes, epsilon: (

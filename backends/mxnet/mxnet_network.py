@@ -267,8 +267,8 @@ def softmax_cross_entropy(operands: Operands, ignored: int | None = None) -> glu
 
 
 def function(run: Callable[..., Any]) -> Make:
-    """An op without attributes, as a function of its operands and F, the module that computes or records."""
-    return lambda operands: nn.HybridLambda(run)
+    """An op as a function of its operands and F, the module that computes or records."""
+    return lambda operands, in_list=False: nn.HybridLambda(run)
 
 
 def activation(name: str) -> Make:

@@ -52,7 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "dot": lambda: lambda a, b: tf.reduce_sum(a * b),
     "embedding": lambda sparse_gradient=False: lambda indices, weight: tf.gather(weight, indices),
     "flatten": lambda: lambda x: tf.reshape(x, (x.shape[0], -1)),
-    "from_array": lambda: constant,
+    "from_array": lambda in_list=False: constant,
     "from_list": lambda: constant,
     "gelu": lambda approximate: lambda x: tf.nn.gelu(x, approximate == "tanh"),
     "linear": linear,

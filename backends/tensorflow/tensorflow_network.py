@@ -345,8 +345,8 @@ class Builder:
     def transpose(self, operands: Operands, permutation: list[int]) -> Call:
         return lambda x: self.theirs(ops.transpose(self.ours(x), permutation))
 
-    def function(self, operands: Operands, function: Call) -> Call:
-        """An op without attributes that is elementwise, or that does not depend on layouts."""
+    def function(self, operands: Operands, function: Call, in_list: bool = False) -> Call:
+        """An op that is elementwise, or that does not depend on layouts."""
         return function
 
 

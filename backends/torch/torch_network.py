@@ -226,7 +226,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
-    "from_array": lambda: partial(torch.tensor, dtype=torch.float32),
+    "from_array": lambda in_list=False: partial(torch.tensor, dtype=torch.float32),
     "from_list": lambda: partial(torch.tensor, dtype=torch.float32),
     "gelu": lambda approximate: lambda x: F.gelu(x, approximate=approximate),
     "layer_norm": layer_norm,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from assay_worker import Cell, Node, OpAdapter, Program
-from assay_worker.op_adapter import HOST
+from assay_worker.op_adapter import of_python
 from torch import Tensor
 from torch_layers import Layer
 from torch_network import translate, unbiased
@@ -102,7 +102,7 @@ class TorchOp(OpAdapter):
 
     def _translate(self, node: Node) -> Callable[..., Tensor]:
         op = translate(node)
-        if node.op not in HOST or self._device.type == "cpu":
+        if not of_python(node) or self._device.type == "cpu":
             return op
         return lambda given: op(given).to(self._device)
 

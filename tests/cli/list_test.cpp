@@ -279,7 +279,7 @@ TEST(CliInspect, describes_the_workload) {
   EXPECT_EQ(gemm["forward_flops"], 2 * 2 * 3 * 4);
   EXPECT_THAT(run({"inspect", "op/gemm"}).out, HasSubstr("op/gemm"));
   EXPECT_THAT(run({"inspect", "op/gemm", "--batch", "7"}).err, HasSubstr("op/gemm does not support --batch"));
-  for (const char* op : {"op/from_array", "op/from_list"}) {
+  for (const char* op : {"op/from_array", "op/from_list", "op/from_rows"}) {
     const Outcome described = run({"inspect", op, "--nodes"});
     EXPECT_EQ(described.code, 0) << described.err;
     EXPECT_THAT(described.out, HasSubstr("It has no gradient, so it has no training step."));

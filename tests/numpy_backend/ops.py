@@ -31,7 +31,7 @@ def flatten(x: Array, **_: Any) -> tuple[Array, Backward]:
     return x.reshape(len(x), -1), lambda dy: (dy.reshape(x.shape),)
 
 
-def from_array(x: Array) -> tuple[Array, Backward]:
+def from_array(x: Array, in_list: bool = False) -> tuple[Array, Backward]:
     return np.array(x), lambda dy: (None,)
 
 

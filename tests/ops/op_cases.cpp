@@ -197,6 +197,7 @@ void pointwise(std::vector<OpCase>& rows) {
   rows.push_back({"cast", "f32", {{I, {3, 70}}}, {{"dtype", std::string("f32")}}, 0});
   rows.push_back({"from_array", "image", {{I, {2, 3, 5, 5}}}});
   rows.push_back({"from_array", "beyond_a_grain", {{I, {40000}}}});
+  rows.push_back({"from_array", "row_in_a_list", {{I, {1, 70}}}, {{"in_list", true}}});
   rows.push_back({"from_list", "short", {{I, {7, 2}}}});
   rows.push_back({"from_list", "beyond_a_grain", {{I, {20000, 2}}}});
   rows.push_back(

@@ -94,9 +94,10 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
     cells = ops(tmp_path / "r.json", "--workload", both_ways, "--size", 4, "--backend", "numpy")
     assert {cell["axes"]["task"] for cell in cells} == {"infer", "train"}
     made = ops(
-        tmp_path / "m.json", "--workload", "op/from_array,op/from_list", "--size", 16, "--backend", "numpy"
+        *(tmp_path / "m.json", "--workload", "op/from_array,op/from_list,op/from_rows"),
+        *("--size", 16, "--backend", "numpy"),
     )
-    assert len(made) == 2
+    assert len(made) == 3
     cold = ["--workload", "op/relu", "--size", 4096, "--cache", "cold", "--backend", "numpy"]
     assert {cell["axes"]["cache"] for cell in ops(tmp_path / "c.json", *cold)} == {"cold"}
 
@@ -108,7 +109,7 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
         ("train", "op/linear,op/softmax_cross_entropy,op/batch_norm"),
         ("train", "op/dropout,op/embedding,op/lstm"),
         ("train", "op/concat,op/transpose,op/reduce_sum"),
-        ("infer", "op/relu,op/from_list,op/dropout"),
+        ("infer", "op/from_rows,op/from_list,op/dropout"),
     ],
 )
 def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path, task: str, names: str) -> None:

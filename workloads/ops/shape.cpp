@@ -91,7 +91,14 @@ std::vector<OpWorkload> shape_op_workloads() {
   from_list.build = [](OperandBuilder& b, const Dimensions& d) {
     b.result("y", b.graph().apply("from_list", {b.input("numbers", {d.at(""), 2}, "fraction")}, {}, "y")[0]);
   };
-  return {flatten, flatten_matrix(), transpose(), concat(), from_array, from_list};
+  OpWorkload from_rows = from_array;
+  from_rows.name = "op/from_rows";
+  from_rows.description = "a matrix (1, N) from a list that holds one array of N elements";
+  from_rows.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {1, d.at("")}, "signal");
+    b.result("y", b.graph().apply("from_array", {x}, {{"in_list", true}}, "y")[0]);
+  };
+  return {flatten, flatten_matrix(), transpose(), concat(), from_array, from_list, from_rows};
 }
 
 }  // namespace assay

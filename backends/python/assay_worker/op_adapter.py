@@ -10,7 +10,7 @@ import numpy as np
 
 from .adapter import Adapter, Cell, Info
 from .errors import Unsupported
-from .program import Program
+from .program import Node, Program
 from .tensors import Tensors
 
 
@@ -19,8 +19,17 @@ def boxed_numbers(tagged: np.ndarray) -> list[int | float]:
     return [float(value) if tag else int(value) for tag, value in tagged.tolist()]
 
 
-# Operands that stay an array or a list of Python until the step makes a tensor of them.
-HOST: dict[str, Callable[[np.ndarray], Any]] = {"from_array": np.copy, "from_list": boxed_numbers}
+def list_of_rows(array: np.ndarray) -> list[np.ndarray]:
+    return list(np.copy(array))
+
+
+def of_python(node: Node) -> Callable[[np.ndarray], Any] | None:
+    """Return what makes the operand of this node that stays an array or a list of Python until the step."""
+    if node.op == "from_list":
+        return boxed_numbers
+    if node.op == "from_array":
+        return list_of_rows if node.attributes.get("in_list") else np.copy
+    return None
 
 
 class OpAdapter(Adapter):
@@ -35,7 +44,7 @@ class OpAdapter(Adapter):
         self.program, self.cell = program, cell
         self.is_training = cell.task == "train"
         self.graph = graph = program.graph(cell.task)
-        self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
+        self._host = {str(node.inputs[0]): make for node in graph.nodes if (make := of_python(node))}
         if self._host and cell.mode not in ("eager", "function"):
             raise Unsupported(
                 f"[{graph.name}] an array or a list cannot become a tensor in compiled code: --mode eager"

@@ -10,14 +10,18 @@ class FromArray final : public Op {
   std::string_view name() const override { return "from_array"; }
   std::string_view contract() const override {
     return "y = x, copied into the backend's own memory, as a framework copies an array that a program "
-           "passes to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
+           "passes to it (numpy in Python). With `in_list`, a Python worker passes a list of the rows of x, each "
+           "an array. x and y have one type and one shape. It has no gradient.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
+  std::vector<std::string> attributes() const override { return {"in_list"}; }
   std::vector<Result> results() const override { return {{"y"}}; }
-  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     in.floating(0);
+    if (attributes.get_or("in_list", false))
+      in.require(!in.shape(0).empty(), "a list of rows needs an array of one dimension or more");
     return {inputs[0]};
   }
   double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {
