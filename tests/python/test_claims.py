@@ -184,6 +184,8 @@ SMALL: Json = {
             [SMALL["studies"][0]["claims"][0] | {"to": "published", "published": False}],
             'claims[0].to: is "published", and no published entry',
         ),
+        ("studies.0.families", {"x": ["y"]}, 'families: "x" names the claim "y"; known are time'),
+        ("studies.0.families", {}, 'families: the claim "time" must be in one family, and is in 0'),
         ("studies.0.claims.0.withdrawn", [{"start": "x"}], 'withdrawn[0]: "reason" is missing'),
         ("studies.0.filters", {"x.json": "mlp"}, 'filters: unknown key "x.json"'),
         (
@@ -272,6 +274,30 @@ def test_a_sample_is_of_a_study_and_compressed_if_it_is_large() -> None:
     files = {path for path in (ROOT / "results/samples").rglob("*") if path.is_file()}
     assert files == {ROOT / sample for study in SHIPPED for sample in study.samples}
     assert [path for path in files if path.stat().st_size > 200_000 and path.suffix != ".gz"] == []
+
+
+def test_the_samples_are_small() -> None:
+    sizes = [path.stat().st_size for path in (ROOT / "results/samples").rglob("*") if path.is_file()]
+    assert sum(sizes) < 10e6
+
+
+def test_every_claim_is_in_the_first_table() -> None:
+    for study in SHIPPED:
+        assert {one for family in study.families for one in family.claims} == {c.id for c in study.claims}
+    page = (ROOT / "results/README.md").read_text().split("\n## ")[0]
+    lines = [line for line in page.splitlines() if line.startswith("| [")]
+    assert 18 <= len(lines) == sum(len(study.families) for study in SHIPPED) <= 26
+
+
+WALL_CLOCK = {"training_time": "training_cpu_time", "step_time": "step_cpu_time"}
+
+
+def test_a_table_with_a_time_has_both_clocks() -> None:
+    for study in SHIPPED:
+        for wall, cpu in WALL_CLOCK.items():
+            assert (wall in study.columns) <= (cpu in study.columns), study.name
+        rates = {"samples_per_second", "epoch_time"} & set(study.columns)
+        assert not rates or set(WALL_CLOCK.values()) & set(study.columns), study.name
 
 
 def test_every_config_with_something_published_is_of_a_study() -> None:

@@ -65,6 +65,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """Claims that are one line of the first table."""
+
+    study: str  # its short name
+    name: str
+    claims: tuple[str, ...]  # ids
+
+
+@dataclass(frozen=True, slots=True)
 class StudyOf:
     """A published study as its configs, claims, figures and samples."""
 
@@ -78,6 +87,7 @@ class StudyOf:
     figures: tuple[str, ...]  # plots in the order of the page
     claims: tuple[Claim, ...]
     comparisons: tuple[Claim, ...]
+    families: tuple[Family, ...]  # every claim is in one
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +231,29 @@ def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
 
 _STUDY = (
     *("name", "title", "configs", "samples", "filters", "text"),
-    *("columns", "figures", "claims", "comparisons"),
+    *("columns", "figures", "claims", "comparisons", "short", "families"),
 )
+
+
+def _families(at: _At | None, short: str, claims: Sequence[Claim]) -> tuple[Family, ...]:
+    """Read {"what the claims say": [ids]}."""
+    if at is None:
+        return ()
+    if not isinstance(at.value, dict):
+        raise at.fail(f"should be an object, is {_kind(at.value)}")
+    known = [claim.id for claim in claims]
+    out = []
+    for name, ids in at.value.items():
+        family = Family(short, name, _At(ids, f'{at.place}["{name}"]').texts())
+        for one in family.claims:
+            if one not in known:
+                raise at.fail(f'"{name}" names the claim "{one}"; known are {", ".join(known)}')
+        out.append(family)
+    named = [one for family in out for one in family.claims]
+    for one in known:
+        if named.count(one) != 1:
+            raise at.fail(f'the claim "{one}" must be in one family, and is in {named.count(one)}')
+    return tuple(out)
 
 
 def _study(at: _At) -> StudyOf:
@@ -240,6 +271,7 @@ def _study(at: _At) -> StudyOf:
         items = fields[key].items() if key in fields else []
         return tuple(_claim(item, configs, key == "comparisons") for item in items)
 
+    short = fields["short"].text() if "short" in fields else fields["name"].text()
     return StudyOf(
         name=fields["name"].text(),
         title=fields["title"].text(),
@@ -251,6 +283,7 @@ def _study(at: _At) -> StudyOf:
         figures=fields["figures"].texts(),
         claims=claims("claims"),
         comparisons=claims("comparisons"),
+        families=_families(fields.get("families"), short, claims("claims")),
     )
 
 

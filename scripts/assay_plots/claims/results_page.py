@@ -21,12 +21,14 @@ from assay_plots.claims.output import (
     sentence_of,
     verdict_text,
 )
+from assay_plots.claims.summary_table import WITHOUT_A_SAMPLE, summary_table
 from assay_plots.claims.trust import marks_of
 from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Item, Study
 
 ORIGIN = ("sample", "day", "commit", "cells", "forks", "do not count", "error, of its bound")
 INTRODUCTION = ROOT / "results/studies/introduction.md"
+SUMMARY = "<!-- summary -->\n"  # where the introduction has the first table
 MADE = (
     "<!-- Made by scripts/claims --results from results/claims.json, results/studies and results/samples. -->"
 )
@@ -150,10 +152,13 @@ def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str
     others = [study for study in studies if not study.samples]
     read = [read_for(one, [ROOT / sample for sample in one.samples], program) for one in sampled]
     lines = [line for _, found, _ in read for line in found]
-    parts = [read_text(str(INTRODUCTION.relative_to(ROOT))), _verdicts(lines), MADE + "\n"]
+    judged = {one.name: (study, found) for one, (study, found, _) in zip(sampled, read, strict=True)}
+    table = summary_table(studies, judged, read[0][0]) if read else ""
+    introduction = read_text(str(INTRODUCTION.relative_to(ROOT))).replace(SUMMARY, table)
+    parts = [introduction, _verdicts(lines), MADE + "\n"]
     parts += [_section(one, *of_study, program) for one, of_study in zip(sampled, read, strict=True)]
     if others:
-        parts += ["## Studies without a sample\n"]
+        parts += [f"## {WITHOUT_A_SAMPLE}\n"]
         parts += [markdown_table(("study", "what"), ((study.name, study.title) for study in others))]
         waiting = [row for study in others for row in _waiting(study)]
         parts += ["### Their claims\n", markdown_table(("study", "claim", "verdict"), waiting)]
