@@ -170,21 +170,80 @@ class ShortensItsBlocks(Mutant):
     cell = "long"
     codes = CLOCK_REFUSED
     alone = True  # a process that was forked elsewhere is another process for the conductor
+    times = 10
 
     def memory(self) -> dict[str, int]:
         clock: Path = self.folder / "results/clock.json"
         if clock.exists():
             document = json.loads(clock.read_text())
             for block in document["blocks"]:
-                block["end_ns"] = block["begin_ns"] + (block["end_ns"] - block["begin_ns"]) // 10
+                block["end_ns"] = block["begin_ns"] + (block["end_ns"] - block["begin_ns"]) // self.times
                 for part in ("enqueue_ns", "wait_ns", "cpu_ns"):
-                    block[part] = block.get(part, 0) // 10
+                    block[part] = block.get(part, 0) // self.times
             self.claim(document)
             clock.write_text(json.dumps(document))
         return super().memory()
 
     def claim(self, document: dict[str, Any]) -> None:
         document.pop("disturbance", None)
+
+
+class KeepsItsProgressBack(ShortensItsBlocks):
+    """Its blocks are a quarter as long as they were, and it sends no progress until the last one has ended."""
+
+    cell = "longer"
+    python_only = True
+    times = 4
+
+    def __init__(self, program: Program, cell: Any) -> None:
+        super().__init__(program, cell)
+        loop = sys.modules["assay_worker.trainer"].Loop
+        honest = loop.__init__
+
+        def silent(of: Any, adapter: Any, session: Any, progress: Any, tokens: int = 0) -> None:
+            def tell(done: int, planned: int) -> None:
+                if done >= planned:
+                    progress(done, planned)
+
+            honest(of, adapter, session, tell, tokens)
+
+        loop.__init__ = silent
+
+
+class HandsOverAnotherState(Mutant):
+    """It hands over the parameters that it started from, with the digest of those that it has."""
+
+    python_only = True  # a worker in C++ hands over its state after the last call
+
+    def memory(self) -> dict[str, int]:
+        handed = self.folder / "results/state.safetensors"
+        if handed.exists():
+            state = dict(read_tensors(handed))
+            write_tensors(handed, state | read_tensors(self.folder / "parameters.safetensors"))
+        return super().memory()
+
+
+class ClaimsWhatRoundingsBecome(Mutant):
+    """It loses every second step without a pause, and says that roundings take it anywhere."""
+
+    python_only = True
+
+    def __init__(self, program: Program, cell: Any) -> None:
+        super().__init__(program, cell)
+        exam = sys.modules["assay_worker.exam"]
+        honest = exam._continuation
+
+        def claimed(*given: Any) -> Tensors:
+            answers: Tensors = honest(*given)
+            for name in [name for name in answers if name.startswith("continuation/waited/")]:
+                for run in ("near_1", "near_2"):
+                    answers[name.replace("waited", run)] = 1000 + answers[name]
+            return answers
+
+        exam._continuation = claimed
+
+    def changed_step(self, step: Step) -> Step | None:
+        return step if self.waiting <= 2 or self.waiting % 2 else None
 
 
 class ClaimsOthers(ShortensItsBlocks):

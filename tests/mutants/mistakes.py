@@ -63,6 +63,77 @@ class EvaluatesTheBatchBefore(Mutant):
         return now if before is None else before
 
 
+class SpoilsLaterEvaluations(Mutant):
+    """spoilt() changes the logits of evaluations in a row after the first, in a run that counts epochs."""
+
+    cell = "padded"
+    shows = ("evaluation/",)
+    before: np.ndarray | None = None  # the logits of the evaluation before
+
+    def spoilt(self, inputs: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def changed_step(self, step: Step) -> Step:
+        self.before = None
+        return step
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.before = None
+        super().set_state(tensors)
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = np.array(super().evaluate(inputs))
+        found = logits if self.before is None else self.spoilt(inputs, logits)
+        self.before = logits
+        return found
+
+
+def is_padded(inputs: np.ndarray) -> bool:
+    return not inputs[-1].any()
+
+
+class CachesEvaluations(Mutant):
+    """Samples that were evaluated before have the same logits until a state is set, in a run that counts epochs."""
+
+    cell = "padded"
+    shows = ("evaluation/",)
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.kept: dict[bytes, np.ndarray] = {}
+        super().set_state(tensors)
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        known = inputs.tobytes()
+        if known not in self.kept:
+            self.kept[known] = np.array(super().evaluate(inputs))
+        return self.kept[known]
+
+
+class MovesStatisticsWhileItEvaluates(Mutant):
+    """An evaluation moves running statistics by a thousandth."""
+
+    cell = "norm"
+    shows = ("first/running/", "evaluation/")
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = np.array(super().evaluate(inputs))
+        now = copied(super().state())
+        moved = {value.name: np.float32(1.001) * now[value.name] for value in self.network.states}
+        super(Mutant, self).set_state(now | moved)  # type: ignore[misc]
+        return logits
+
+
+class AveragesItsLoss(Mutant):
+    """The loss is the mean over the steps since a state was set."""
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        super().step(slot, rate, number)
+        self.losses = [*(self.losses if self.since > 1 else []), float(super().loss())]
+
+    def loss(self) -> float:
+        return sum(self.losses) / len(self.losses)
+
+
 class TellsAnEarlierLoss(Mutant):
     """The loss is that of the step before."""
 
@@ -140,6 +211,58 @@ class DrawsOneMask(Mutant):
         super().step(slot, rate, number)
 
 
+class DrawsItsOwnMasks(Mutant):
+    """Masks drawn by numpy, changed by altered()."""
+
+    cell = "dropout"
+    shows = DRAWS
+    supplied = False
+
+    def altered(self, mask: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        super().__init__(program, cell)
+        self.random = np.random.default_rng(1)
+        self.rates = {
+            name: node["attributes"]["rate"]
+            for node in self.document["training"]["nodes"]
+            if "rate" in node["attributes"]
+            for name in node["inputs"]
+        }
+
+    def seed_masks(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def supply_masks(self, masks: Tensors) -> None:
+        self.supplied = bool(masks)
+        super().supply_masks(masks)
+
+    def draw_masks(self, slot: int) -> Tensors:
+        return {
+            mask.name: self.altered(
+                (self.random.random(mask.shape) >= self.rates[mask.name]).astype(np.uint8)
+            )
+            for mask in self.network.masks
+        }
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        if not self.supplied:
+            super().supply_masks(self.draw_masks(slot))
+        super().step(slot, rate, number)
+
+
+def for_half_of_the_rows(_: Any, mask: np.ndarray) -> np.ndarray:
+    half = len(mask) // 2
+    mask[half : 2 * half] = mask[:half]
+    return mask
+
+
+def for_whole_channels(_: Any, mask: np.ndarray) -> np.ndarray:
+    mask[:] = mask.reshape(*mask.shape[:2], -1)[:, :, :1].reshape(*mask.shape[:2], *[1] * (mask.ndim - 2))
+    return mask
+
+
 class KeepsAView(Mutant):
     """A slot keeps the caller's arrays, not copies of them."""
 
@@ -187,6 +310,54 @@ class OwnLoader(Mutant):
 
 def first_pass(m: OwnLoader, batches: Iterator[Any], samples: Any) -> list[Any]:
     return m.kept.setdefault(id(samples), m.kept.get(id(samples)) or list(batches))
+
+
+class TakesLabelsOfTheBatchBefore(Mutant):
+    """A batch gets the labels of the one that was staged before it."""
+
+    shows = MOMENTS
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        before, self.labels = getattr(self, "labels", labels), labels.copy()
+        super().stage(slot, inputs, before)
+
+
+class TakesTheRateOfTheStepBefore(Mutant):
+    """Each step has the learning rate of the one before."""
+
+    before = 0.0
+
+    def changed_step(self, step: Step) -> Step:
+        rate, self.before = self.before or step.rate, step.rate
+        return step._replace(rate=rate)
+
+
+class GivesTheResultsOfTheStepBefore(Mutant):
+    """The results are those of the step before, in inference."""
+
+    cell = "infer"
+    shows = LOGITS
+    before: Tensors | None = None
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        if self.steps:
+            self.before = copied(super().results())
+        super().step(slot, rate, number)
+
+    def results(self) -> Tensors:
+        found: Tensors = super().results()
+        return self.before or found
+
+
+class DecodesTheFirstSlot(Mutant):
+    """After the prompt, tokens are those of the first slot."""
+
+    cell = "decode"
+    python_only = True
+    shows = LOGITS
+
+    def next_token(self, slot: int) -> None:
+        super().next_token(0)  # type: ignore[misc]
 
 
 class KeepsARateThatIsNear(Mutant):
@@ -266,6 +437,15 @@ def without_the_gradient_of_a_bias(m: Rewritten) -> Tensors:
     return m.adam(name, np.zeros(m.shapes[name]))
 
 
+def with_clipped_gradients(m: Rewritten) -> Tensors:
+    gradients = {name: m.gradient(name) for name in m.shapes}
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+    found: Tensors = {}
+    for name, gradient in gradients.items():
+        found |= m.adam(name, gradient / max(1.0, norm))
+    return found
+
+
 def with_first_layer_before(m: Rewritten) -> Tensors:
     first = tuple(list(m.shapes)[:2])
     return {name: t for name, t in m.before.items() if name.startswith(first) and m.since > 3}
@@ -292,8 +472,14 @@ MISTAKES: dict[str, type[Mutant]] = {
     "LosesAStepThatIsNotWaitedFor": of("Every seventh of the steps without a pause is lost.", changed_step=lambda m, s: s if m.waiting % 7 else None, shows=(*LATER, "replay/")),
     "InfersTheFirstSlot": of("Inference reads only the first slot.", changed_step=lambda _, s: s._replace(slot=0), cell="infer", shows=LOGITS),
     "TellsAnEarlierLoss": TellsAnEarlierLoss,
+    "AveragesItsLoss": AveragesItsLoss,
+    "CountsInBytes": of("The number of the step is counted in eight bits.", changed_step=lambda _, s: s._replace(number=max(1, s.number % 256)), shows=(*PARAMETERS, "last/")),
+    "TakesTheRateOfTheStepBefore": TakesTheRateOfTheStepBefore,
+    "GivesTheResultsOfTheStepBefore": GivesTheResultsOfTheStepBefore,
+    "DecodesTheFirstSlot": DecodesTheFirstSlot,
     # Slots and batches.
     "KeepsOneSlot": of("All slots are one.", changed_batch=lambda _, b: b._replace(slot=0), changed_step=lambda _, s: s._replace(slot=0)),
+    "TakesLabelsOfTheBatchBefore": TakesLabelsOfTheBatchBefore,
     "RollsLabelsOfLaterSlots": of("Labels of all slots but the first belong to other samples.", changed_batch=lambda _, b: b._replace(labels=np.roll(b.labels, 1)) if b.slot else b),
     "LeavesLaterSlotsZero": of("All slots but the first hold zeros.", changed_batch=lambda _, b: b._replace(inputs=0 * b.inputs) if b.slot else b),
     "StagesOnce": of("A slot keeps the first batch that it was given.", changed_batch=lambda m, b: None if b.slot in m.staged else b),
@@ -307,7 +493,7 @@ MISTAKES: dict[str, type[Mutant]] = {
     "KeepsAViewOfItsSamples": of("A slot keeps the caller's samples, and a copy of their labels.", KeepsAView, viewed=(True, False)),
     "KeepsAViewOfItsLabels": of("A slot keeps the caller's labels, and a copy of their samples.", KeepsAView, viewed=(False, True)),
     "InfersAView": of("A slot keeps the caller's arrays, in inference.", KeepsAView, cell="infer", shows=LOGITS),
-    "DecodesAView": of("A slot keeps the caller's prompts.", KeepsAView, cell="decode", shows=LOGITS),
+    "DecodesAView": of("A slot keeps the caller's prompts.", KeepsAView, cell="decode", shows=LOGITS, python_only=True),
     "ReadsAViewOfItsTexts": of("A slot keeps the caller's texts.", KeepsAView, cell="text"),
     "LosesTheThirteenthSlot": of("Of 16 slots, number 13 holds zeros.", changed_batch=lambda _, b: b._replace(inputs=0 * b.inputs) if b.slot == 13 else b, cell="slots"),
     "SharesTheMemoryOfSlots": of("16 slots share the memory of 8.", changed_batch=lambda _, b: b._replace(slot=b.slot % 8), changed_step=lambda _, s: s._replace(slot=s.slot % 8), cell="slots"),
@@ -325,7 +511,15 @@ MISTAKES: dict[str, type[Mutant]] = {
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,
     "EvaluatesTheFirstWeights": of("Evaluation sees the parameters from before the steps, in a run that counts epochs.", EvaluatesWhatItStartedFrom, cell="epochs"),
     "EvaluatesTheBatchBefore": EvaluatesTheBatchBefore,
+    "EvaluatesThePaddedBatchARowOff": of("The last batch of a split, which is padded, is evaluated a row off.", SpoilsLaterEvaluations, spoilt=lambda _, inputs, logits: np.roll(logits, 1, 0) if is_padded(inputs) else logits),
+    "EvaluatesStaleRows": of("The last batch of a split, which is padded, has the logits of the batch before.", SpoilsLaterEvaluations, spoilt=lambda m, inputs, logits: m.before if is_padded(inputs) else logits),
+    "LeaksFromTheEvaluationBefore": of("A tenth of the logits is that of the batch before.", SpoilsLaterEvaluations, spoilt=lambda m, _, logits: np.float32(0.9) * logits + np.float32(0.1) * m.before),
+    "DropsWhileItEvaluates": of("A tenth of each sample is zero when it is evaluated.", SpoilsLaterEvaluations, spoilt=lambda m, inputs, _: super(Mutant, m).evaluate(np.where(np.random.default_rng(1).random(inputs.shape) < 0.1, np.float32(0), inputs))),
+    "CachesEvaluations": CachesEvaluations,
+    "MovesStatisticsWhileItEvaluates": MovesStatisticsWhileItEvaluates,
     "KeepsEveryElement": KeepsEveryElement,
+    "DrawsForHalfOfTheRows": of("The second half of the rows has the masks of the first.", DrawsItsOwnMasks, altered=for_half_of_the_rows),
+    "DrawsForWholeChannels": of("A channel is dropped as a whole.", DrawsItsOwnMasks, altered=for_whole_channels),
     "DrawsOneMask": DrawsOneMask,
     # Constants.
     "HasNoEpsilon": of("Adam's epsilon is nearly 0.", edit=with_rule(epsilon=1e-15), shows=PARAMETERS),  # 0 / 0 would be found without an exam
@@ -342,6 +536,7 @@ MISTAKES: dict[str, type[Mutant]] = {
     "RoundsGradients": of("Gradients are rounded to bf16.", Rewritten, rewritten=with_gradients_in(7), shows=MOMENTS),
     "RoundsGradientsLess": of("Gradients are rounded to tf32.", Rewritten, rewritten=with_gradients_in(10), shows=MOMENTS),
     "ZeroesFaintGradients": of("Elements of a gradient below a ten-thousandth of its largest are zero.", Rewritten, rewritten=without_faint_gradients, shows=MOMENTS),
+    "ClipsItsGradients": of("Gradients are scaled to a norm of 1 if theirs is larger.", Rewritten, rewritten=with_clipped_gradients, shows=(*MOMENTS, "last/", "replay/")),
     "DropsTheGradientOfABias": of("The last bias gets no gradient.", Rewritten, rewritten=without_the_gradient_of_a_bias, shows=MOMENTS),
     "FreezesItsFirstLayer": of("From the fourth step on the first weight and its bias do not move.", Rewritten, rewritten=with_first_layer_before, shows=LATER),
     "KeepsRunningStatistics": of("From the fourth step on running statistics are not updated.", Rewritten, rewritten=lambda m: {v.name: m.before[v.name] for v in m.network.states if m.steps > 3}, cell="norm", shows=("first/running/",)),

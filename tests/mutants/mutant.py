@@ -38,7 +38,8 @@ class Mutant:
     `survives`: why the check cannot find it, if that is known; `survives_in`: the same by backend.
     `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined, and is
     not a process of the conductor.
-    `python_only`: it changes the worker in Python, and onednn's is in C++.
+    `python_only`: it changes the worker in Python, and onednn's is in C++, or it decodes, which the bridge to
+    onednn does not.
     """
 
     cell = "train"

@@ -73,7 +73,9 @@ CELLS = {
     "native": (*MLP, "--loader", "native", "--samples", "3200"),
     "augmented": (*MLP, "--loader", "native", "--samples", "3200", "--augmentation", "crop:4+flip"),
     "epochs": (*MLP, "--epochs", "2", "--samples", "320"),
+    "padded": (*MLP, "--epochs", "2", "--samples", "320", "--batch", "48"),
     "long": (*MLP, "--batch", "256", *RESIDENT),
+    "longer": (*MLP, "--batch", "256", *RESIDENT),
     "image": ("--workload", "lenet5", "--batch", "8", *RESIDENT),
     "dropout": ("--workload", "cifar10-cnn", "--batch", "4", *RESIDENT),
     # The edits keep the last 150 tokens of a text.
@@ -98,12 +100,14 @@ CELLS = {
 }
 # In deep networks a step takes up to a second, and their mistakes show in the exam, not in timed steps.
 FEW = {"--steps": "3", "--warm-up-steps": "1"}
+EPOCHS = {"--steps": None, "--warm-up-steps": None, "--warm-up-seconds": None}
 # A cell's own options in place of those of SHORT.
 OPTIONS = {
     # Half a second in blocks that are long next to the 3 ms that may lie between two of them.
     "long": {"--steps": None, "--warm-up-steps": "10", "--blocks": "10", "--block-seconds": "0.05"},
+    "longer": {"--steps": None, "--warm-up-steps": "10", "--blocks": "60", "--block-seconds": "0.05"},
     **dict.fromkeys(("norm", "encoder", "masks", "causal", "decode", "text", "dropout"), FEW),
-    "epochs": {"--steps": None, "--warm-up-steps": None, "--warm-up-seconds": None},
+    **dict.fromkeys(("epochs", "padded"), EPOCHS),
     "roofline": {"--roofline": "true"},
     # Two exams ask for all slots.
     "slots": {"--forks": "2"},
@@ -115,7 +119,19 @@ WITHOUT_DATA = {"op", "roofline"}
 # Backend and mode: what is compiled is kept between runs, by its content.
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 # numpy's adapter has not every op of the others.
-NUMPY_CELLS = {"train", "infer", "decay", "slots", "loader", "epochs", "long", "op", "roofline"}
+NUMPY_CELLS = {
+    "train",
+    "infer",
+    "decay",
+    "slots",
+    "loader",
+    "epochs",
+    "padded",
+    "long",
+    "longer",
+    "op",
+    "roofline",
+}
 # These have a loader of their own.
 LOADER_CELLS, LOADERS = {"native", "augmented"}, {"torch", "mxnet", "tensorflow"}
 SHORT = {
