@@ -193,6 +193,8 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   // A folder of environments has its name.
   if (!backend.framework.empty()) require_word("framework", backend.framework, where);
   backend.folder = file.parent_path();
+  if (const auto given = interpreters.find(backend.framework); given != interpreters.end())
+    backend.interpreter = given->second;
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
   for (std::string& part : backend.command) part = substitute(part, values, where);
   for (auto* variables : {&backend.environment, &backend.warm_environment})

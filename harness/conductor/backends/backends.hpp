@@ -89,6 +89,7 @@ struct BackendDescription {
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it uses; empty for a program
+  std::string interpreter;           // of --interpreter; empty: that of the framework's environment
   std::vector<DeviceKind> devices;
   std::vector<std::string> modes;
   std::vector<Task> tasks;

@@ -201,6 +201,8 @@ std::string measure_options(const Cell& cell) {
 
 std::string Cell::reproduce(std::uint64_t seed) const {
   std::string line = "assay run" + axis_options(axes);
+  if (backend && !backend->interpreter.empty())
+    line += " --interpreter " + shell_word(backend->framework + "=" + backend->interpreter);
   if (measure.epochs > 0) {
     line += fmt::format(" --epochs {}", measure.epochs);
   } else if (measure.steps > 0) {

@@ -162,6 +162,8 @@ TEST_F(BackendsTest, placeholders_become_paths) {
 TEST_F(BackendsTest, a_named_interpreter_replaces_the_environment) {
   EXPECT_TRUE(read({{"fake", "/bin/sh"}}).available());
   EXPECT_EQ(read({{"fake", "/bin/sh"}}).command.at(0), "/bin/sh");
+  EXPECT_EQ(read({{"fake", "/bin/sh"}}).interpreter, "/bin/sh");
+  EXPECT_EQ(read({{"other", "/bin/sh"}}).interpreter, "");
   ::setenv("ASSAY_PYTHON_FAKE", "/bin/cat", 1);
   EXPECT_EQ(read().command.at(0), "/bin/cat");
   ::unsetenv("ASSAY_PYTHON_FAKE");

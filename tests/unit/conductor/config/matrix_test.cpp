@@ -829,6 +829,17 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   EXPECT_EQ(again.network().schedule.text(), "warmup:5+every:10x0.9");
 }
 
+TEST_F(MatrixTest, TheReproduceLineNamesAnotherInterpreter) {
+  Cell cell = cells(R"({"workload": "mlp", "backend": "fast", "mode": "eager"})").at(0);
+  BackendDescription other = *cell.backend;
+  other.framework = "jax";
+  other.interpreter = "/opt/jax 0.9/bin/python";
+  EXPECT_THAT(cell.reproduce(1), Not(HasSubstr("--interpreter")));
+  cell.backend = &other;
+  EXPECT_THAT(cell.reproduce(1), HasSubstr(" --interpreter '"));
+  EXPECT_THAT(cell.reproduce(1), HasSubstr("jax=/opt/jax 0.9/bin/python"));
+}
+
 TEST_F(MatrixTest, TheReproduceLineHasEachSettingThatIsNotTheDefault) {
   const Cell cell =
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "dataset": "synthetic",
