@@ -271,6 +271,6 @@ def test_one_worker_is_run_by_hand_as_the_page_says(tmp_path: Path) -> None:
         return done.stdout
 
     shell(keep)
-    (request,) = tmp_path.glob("assay-*/*/request.json")
+    (request,) = tmp_path.glob("assay-*/mlp_*/request.json")
     shell(send)
     assert '"compiled"' in shell(work, str(request.parent))
