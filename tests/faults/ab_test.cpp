@@ -97,6 +97,12 @@ TEST_F(Ab, a_side_that_falls_is_broken_and_costs_no_further_round) {
   EXPECT_EQ(exit_code(neither), 4);
 }
 
+TEST_F(Ab, IsIncompleteIfTheFirstSideFallsInALaterRound) {
+  const AbOutcome outcome = run("crash_once", "good");
+  EXPECT_EQ(outcome.comparison.cells.at(0).verdict, Verdict::added);
+  EXPECT_EQ(exit_code(outcome), 4);
+}
+
 TEST_F(Ab, is_incomplete_without_time_for_a_round) {
   settings_.max_seconds = 1e-3;
   const AbOutcome outcome = run("good", "heavier");

@@ -202,7 +202,7 @@ class AbRun {
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
       CellVerdict cell = judge_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });
       cell.id = one.pair.id;
-      comparison.judged += !one.a.empty();
+      comparison.judged += !one.a.empty() && a.status == Status::ok && b.status == Status::ok;
       comparison.cells.push_back(std::move(cell));
     }
     sort_by_attention(comparison.cells);
