@@ -282,6 +282,15 @@ def test_only_what_is_listed_is_no_false_alarm() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("tensor", "listed"),
+    [("encoder.layer.5.output.LayerNorm.bias", True), ("encoder.layer.4.output.LayerNorm.bias", False)],
+)
+def test_only_the_last_layers_may_show_the_logarithm_of_mxnet(tensor: str, listed: bool) -> None:
+    row = {"status": "wrong_result", "reason": f"first/parameter/{tensor}: 1", "worst": 2.0, "exams": 1}
+    assert (alarms({"minilm/mxnet/eager/train/fp32/5": row}) == []) == listed
+
+
 def test_of_jobs_that_share_an_answer_of_the_oracle_one_goes_ahead() -> None:
     def job(workload: str, mode: str, task: str) -> Job:
         return Job(workload, "torch", mode, task, "fp32", 5)
