@@ -113,8 +113,9 @@ class LtMatmul final : public Matmul {
     check_workspace("cublasLt", workspace, workspace_bytes());
     if (fused_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
     const float scale = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
-    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &scale, b, b_.get(), a, a_.get(), &keep, c, c_.get(),
-                                c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize, stream_));
+    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &scale, b, b_.get(), a, a_.get(), &keep, c,
+                                c_.get(), c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize,
+                                stream_));
     if (spec_.bias && !fused_bias_)
       add_bias(Stream{stream_}, spec_.result, c, spec_.m * spec_.n, bias, spec_.n, 1, spec_.relu);
   }
@@ -127,7 +128,8 @@ class LtMatmul final : public Matmul {
 
   void make(MatrixLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t leading,
             std::int64_t stride) const {
-    ASSAY_CUBLAS(cublasLtMatrixLayoutCreate(layout.out(), cublas_type(dtype), static_cast<std::uint64_t>(rows),
+    ASSAY_CUBLAS(cublasLtMatrixLayoutCreate(layout.out(), cublas_type(dtype),
+                                            static_cast<std::uint64_t>(rows),
                                             static_cast<std::uint64_t>(columns), leading));
     if (spec_.batch == 1) return;
     const auto count = static_cast<std::int32_t>(spec_.batch);

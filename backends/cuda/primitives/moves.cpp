@@ -32,8 +32,8 @@ Lowered lower_concat(const Request& request) {
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Rows part(request, request.inputs[i]);
-    steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}), {operand_term(request, i)},
-              {result_term(request, begin)});
+    steps.run(steps.calls().copy({part.count, part.bytes, part.bytes, whole.bytes}),
+              {operand_term(request, i)}, {result_term(request, begin)});
     begin += part.bytes;
   }
   steps.finish(lowered);
