@@ -81,7 +81,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
   return cells;
 }
 
-double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
+std::pair<double, bool> Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   progress_.begin(probe.id + " roofline");
   const ForkOutcome outcome = time_cell(probe, 0, context_, nullptr);
   const std::vector<double> steps = steps_of(outcome.fork);
@@ -91,13 +91,15 @@ double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   progress_.end(rate > 0 ? fmt::format("ok, {:.3g} {}", rate, unit)
                          : fmt::format("{}: {}", to_string(outcome.fork.status), outcome.fork.reason),
                 rate > 0, false);
-  return rate;
+  return {rate, counts(outcome.fork)};
 }
 
 void Rooflines::measure_peak(const Axes& axes, const std::string& size) {
-  double& peak = peaks_[peak_key(axes)];
-  for (const Cell& probe : probes(axes, "op/gemm", size, CacheState::warm, axes.precision))
-    peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
+  MachinePeak& peak = peaks_[peak_key(axes)];
+  for (const Cell& probe : probes(axes, "op/gemm", size, CacheState::warm, axes.precision)) {
+    const auto [reached, quiet] = rate(probe, work_of(probe).flops, "FLOP/s");
+    peak.add(reached, quiet);
+  }
 }
 
 namespace {
@@ -121,8 +123,7 @@ Peaks kept_peaks(const fs::path& file) {
 void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
   const Peaks kept = kept_peaks(peaks_file(machine));
   if (const auto found = kept.find(peak_key(axes)); found != kept.end() && found->second > 0) {
-    double& peak = peaks_[peak_key(axes)];
-    peak = std::max(peak, found->second);
+    peaks_[peak_key(axes)].add(found->second, true);
     return;
   }
   measure_peak(axes, quick_product_size);
@@ -130,10 +131,12 @@ void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
 }
 
 void Rooflines::keep_peak(const Axes& axes, const std::string& machine) const {
+  const MachinePeak& reached = peaks_.at(peak_key(axes));
+  if (!reached.is_limit) return;
   const fs::path file = peaks_file(machine);
   Peaks kept = kept_peaks(file);
   double& peak = kept[peak_key(axes)];
-  peak = std::max(peak, peaks_.at(peak_key(axes)));
+  peak = std::max(peak, reached.rate);
   try {
     fs::create_directories(file.parent_path());
     write_atomically(file, nlohmann::json(kept).dump(1) + "\n", false);
@@ -145,20 +148,20 @@ void Rooflines::measure(const Axes& axes) {
   measure_peak(axes, product_size);
   double& copy = copies_[copy_key(axes)];
   for (const Cell& probe : probes(axes, "op/from_array", copy_size(), CacheState::cold, PrecisionKind::fp32))
-    copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s"));
+    copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s").first);
 }
 
 void Rooflines::apply(const Axes& axes, Work& work) const {
   if (axes.ranks() > 1) return;
   if (const auto peak = peaks_.find(peak_key(axes)); peak != peaks_.end())
-    work.peak_flops = std::max(work.peak_flops, peak->second);
+    work.peak_flops = std::max(work.peak_flops, peak->second.rate);
   if (const auto copy = copies_.find(copy_key(axes)); copy != copies_.end())
     work.copy_bandwidth = std::max(work.copy_bandwidth, copy->second);
 }
 
 void Rooflines::write(nlohmann::json& environment) const {
   if (peaks_.empty()) return;
-  environment["peak_flops"] = peaks_;
+  for (const auto& [key, peak] : peaks_) environment["peak_flops"][key] = peak.rate;
   environment["copy_bandwidth"] = copies_;
   environment["roofline_probes"] = log_;
 }

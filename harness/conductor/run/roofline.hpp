@@ -2,8 +2,10 @@
 // of a copy that no cache holds.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +15,18 @@
 #include "harness/graph/program.hpp"
 
 namespace assay {
+
+// What products reached on this machine.
+struct MachinePeak {
+  double rate = 0;  // FLOP/s, of the fastest
+  bool is_limit =
+      false;  // one was measured while nothing else used the processors: next to other work all are slower
+
+  void add(double reached, bool counts) {
+    rate = std::max(rate, reached);
+    is_limit = is_limit || (reached > 0 && counts);
+  }
+};
 
 // The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a
 // bare library (without one on the oracle). The best block of all probes of the run counts, so that a
@@ -27,9 +41,11 @@ class Rooflines {
   // Reads the peak that an earlier run of this machine kept, or measures and keeps it. For networks, which have no other
   // limit.
   void know_peak(const Axes& axes, const std::string& machine);
-  // Keeps a peak that was measured, if it is larger than the kept one.
+  // Keeps a peak that is a limit, if it is larger than the kept one.
   void keep_peak(const Axes& axes, const std::string& machine) const;
   bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
+  // Whether a cell can be refused because it is faster. It must have been measured.
+  bool is_limit(const Axes& axes) const { return peaks_.at(peak_key(axes)).is_limit; }
   // Fills in the limits of a cell with one rank: probes run in one process. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
 
@@ -42,12 +58,14 @@ class Rooflines {
   static std::string copy_key(const Axes& axes);
   std::vector<Cell> probes(const Axes& axes, const std::string& workload, const std::string& size,
                            CacheState cache, PrecisionKind precision) const;
-  double rate(const Cell& probe, double amount, const char* unit);
+  // The rate, 0 if it failed, and whether it counts: nothing else used the processors.
+  std::pair<double, bool> rate(const Cell& probe, double amount, const char* unit);
   void measure_peak(const Axes& axes, const std::string& size);
 
   const ForkContext& context_;
   Progress& progress_;
-  std::map<std::string, double> peaks_, copies_;
+  std::map<std::string, MachinePeak> peaks_;
+  std::map<std::string, double> copies_;
   nlohmann::json log_ = nlohmann::json::array();
 };
 

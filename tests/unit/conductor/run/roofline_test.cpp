@@ -32,6 +32,18 @@ TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 3.9, 4), "") << "a network with convolutions";
 }
 
+TEST(Roofline, IsALimitOnceItWasMeasuredWithoutOthers) {
+  MachinePeak peak;
+  peak.add(1e11, false);
+  EXPECT_FALSE(peak.is_limit);
+  EXPECT_EQ(peak.rate, 1e11);
+  peak.add(0, true);  // it failed
+  EXPECT_FALSE(peak.is_limit);
+  peak.add(5e10, true);
+  EXPECT_TRUE(peak.is_limit);
+  EXPECT_EQ(peak.rate, 1e11);
+}
+
 TEST(Roofline, AllowsASingleConvolutionWhatItAllowsInANetwork) {
   const auto allowed = [](const char* name) {
     const OpWorkload& op = find_op_workload(name);
