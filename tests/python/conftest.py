@@ -49,15 +49,32 @@ APART = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what runs at night, and keep a file's tests in one process of pytest-xdist, except long tests.
-
-    --dist loadgroup begins with the largest groups. It ends with single tests, so all processes end together.
-    """
+    """Skip what runs at night."""
     for item in items:
         if item.get_closest_marker("nightly") and not os.environ.get("ASSAY_NIGHTLY"):
             item.add_marker(pytest.mark.skip(reason="it runs at night: scripts/test --nightly"))
-        if item.path.name not in APART:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def unit_of(test: str) -> str:
+    """Name what one process runs: the tests of a file, of a framework in it, or one long test."""
+    file, _, name = test.partition("::")
+    if Path(file).name in APART:
+        return test
+    return f"{file} {name.partition('[')[2].partition('-')[0]}" if "framework_ops" in file else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let pytest-xdist begin with the largest units and end with single tests.
+
+    So all processes end together. Its own groups (xdist_group) are without effect in pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Units(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    return Units(config, log)
 
 
 class GraphWriter:
