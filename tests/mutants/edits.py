@@ -173,7 +173,7 @@ MXNET = _of(
     ("dropout that draws without its scale", "mxnet_network.py", "return self.draw(x) if mask is None", "return self.draw(x) / self._scale if mask is None", "dropout"),
     ("a rate a hundredth too large where it draws", "mxnet_network.py", "self.draw = nn.Dropout(rate)", "self.draw = nn.Dropout(rate + 0.01)", "dropout"),
     ("one mask for all rows", "mxnet_network.py", "self.draw = nn.Dropout(rate)", "self.draw = nn.Dropout(rate, axes=(0,))", "dropout"),
-    ("the same masks in each step", "mxnet_adapter.py", "            with autograd.record():\n                self._losses", "            mx.random.seed(5)\n            with autograd.record():\n                self._losses", "dropout"),
+    ("the same masks in each step", "mxnet_adapter.py", "            with autograd.record():\n                logits", "            mx.random.seed(5)\n            with autograd.record():\n                logits", "dropout"),
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(1)"),
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._batch)", "self._trainer.step(2 * self._batch)"),
     ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._batch)", "        self._trainer.step(self._batch)\n        for parameter in self._trainer._params:\n            parameter.data()._fresh_grad = True\n        self._trainer.step(self._batch)"),
