@@ -127,8 +127,8 @@ def test_the_rules_of_ratios_and_verdicts_are_those_of_the_uncut_run(folder: Pat
             assert cell["ratio"]["n"] == len(counted[0] & counted[1])
             assert cell["environment"] == base["environment"]
             assert cell["ratio"]["lower"] is None  # below six rounds
-    # Other tests change the speed of a processor.
-    compare = ("compare", "--allow", "speed", "--format", "json", folder / "whole.json")
+    # Other tests change the speed of a processor, and the host moves processors.
+    compare = ("compare", "--allow", "speed,flags", "--format", "json", folder / "whole.json")
     verdicts = [told(*compare, folder / name, codes=(3, 6)) for name in ("whole.json", "merged.json")]
     for key in ("cell_confidence", "confidence", "threshold", "detect", "baselines"):
         assert verdicts[0][key] == verdicts[1][key]
