@@ -212,8 +212,7 @@ void reject_uncompiled(Fork& fork, const Cell& cell) {
 }
 
 // Of the batches that a worker stages before its first block, and of what it reads after the last.
-std::int64_t bytes_around_run(const Cell& cell) {
-  const Program program = cell.program();
+std::int64_t bytes_around_run(const Cell& cell, const Program& program) {
   const Graph& graph = program.graph(cell.axes.task);
   const std::int64_t batches =
       cell.measure.epochs > 0 ? 1 : std::max<std::int64_t>(1, cell.measure.resident_batches);
@@ -223,7 +222,8 @@ std::int64_t bytes_around_run(const Cell& cell) {
 }
 
 // cores: those of the worker; empty: all that may be used.
-RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
+RunWindow window_of(const Cell& cell, const Program& program, const ConversationResult& result,
+                    const std::vector<int>& cores) {
   const auto ns = [](Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
@@ -236,7 +236,7 @@ RunWindow window_of(const Cell& cell, const ConversationResult& result, const st
                    .quota_stopped_ns = result.quota_stopped_ns,
                    .standstills = result.standstills};
   if (!cell.profile)
-    window.handled_bytes = bytes_around_run(cell);  // a profile runs each operator after the steps
+    window.handled_bytes = bytes_around_run(cell, program);  // a profile runs each operator after the steps
   if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
@@ -400,14 +400,14 @@ std::string joined_digest(const std::vector<RankRecord>& ranks) {
 }
 
 // Reads the measurements of all ranks. The evaluations are those of rank 0, as every rank evaluates all samples.
-Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& members,
-                const std::vector<ConversationResult>& results) {
+Fork read_ranks(const Fork& fork, const Cell& cell, const Program& program,
+                const std::vector<Member>& members, const std::vector<ConversationResult>& results) {
   std::optional<Fork> all;
   std::vector<RankRecord> records;
   const std::optional<Disturbance> largest = largest_disturbance(results);
   bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
-    RunWindow window = window_of(cell, results[i], members[i].plan.worker.cores);
+    RunWindow window = window_of(cell, program, results[i], members[i].plan.worker.cores);
     window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
@@ -441,11 +441,12 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
 }
 
 // Reads the measurements of a timed fork; the status says why they are rejected.
-void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
+void take_clock(Fork& fork, const Cell& cell, const Program& program, const std::vector<Member>& members,
                 const ConversationResult& result, const std::vector<ConversationResult>& results) try {
-  fork = members.size() == 1 ? read_member(fork, cell, members.front(),
-                                           window_of(cell, result, members.front().plan.worker.cores))
-                             : read_ranks(fork, cell, members, results);
+  fork = members.size() == 1
+             ? read_member(fork, cell, members.front(),
+                           window_of(cell, program, result, members.front().plan.worker.cores))
+             : read_ranks(fork, cell, program, members, results);
   add_quality_flags(fork, cell);
   add_warnings(fork);
   reject_divergence(fork);
@@ -647,7 +648,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.settings["confined_by"] = confined_by();
     fork.variables = own_variables(members.front().plan.worker, context.settings);
     if (!result.ok()) return;
-    if (timed) take_clock(fork, cell, members, result, results);
+    if (timed) take_clock(fork, cell, program, members, result, results);
     reject_uncompiled(fork, cell);
     if (timed && context.threads) {
       fork.flags.emplace_back(quality_flag::fewer_threads);
