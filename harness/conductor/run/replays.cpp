@@ -197,7 +197,6 @@ ClockFile Replays::played(const std::string& program_key, const Cell& cell, cons
   }
   const fs::path& folder = stage_->folders.cell();
   std::unique_ptr<Worker> worker = std::move(stage_->worker);  // given back only if it answers
-  if (asked.nudges) worker.reset();  // so that it begins from the nudged parameters
   const Command first{worker ? Verb::restart : Verb::compile};
   if (worker) remove_earlier(folder);
   write_folder(folder, cell, program, player, asked, context);
@@ -241,7 +240,7 @@ std::vector<double> Replays::first_losses(const Cell& cell, const Program& progr
   const std::string of_program = program_key(cell, program, player);
   const std::string key = fmt::format("{} {}", of_program, seed);
   const std::lock_guard lock(mutex_);
-  // Rounding errors grow with each step: later losses of honest backends are apart by more than one nudge shows.
+  // Later losses of honest backends can be apart by 1e-3, of which spread() shows nothing: nudges of parameters shrink.
   constexpr std::int64_t most_steps = 64;
   asked = asked.first(static_cast<std::size_t>(std::ranges::upper_bound(asked, most_steps) - asked.begin()));
   const std::int64_t steps =
