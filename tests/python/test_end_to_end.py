@@ -21,9 +21,9 @@ torch_only = pytest.mark.skipif(
 )
 
 
-def run(out: Path, *arguments: object, forks: int = 1) -> dict[str, Any]:
+def run(out: Path, *arguments: object, forks: int = 1, dataset: str = "synthetic") -> dict[str, Any]:
     """Run one cell; its row, from a report that is valid."""
-    done = assay("run", "--dataset", "synthetic", "--forks", forks, "--threads", 1, "--out", out, *arguments)
+    done = assay("run", "--dataset", dataset, "--forks", forks, "--threads", 1, "--out", out, *arguments)
     assert done.returncode == 0, done.stderr + done.stdout
     checked = assay("validate", out)
     assert checked.returncode == 0, checked.stderr + checked.stdout
@@ -180,6 +180,20 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert block["steps"] == 100
     # Each class has its own picture: a network that sees the right labels learns it.
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
+
+
+@pytest.mark.parametrize(("backend", "mode"), [("jax", "jit"), ("mxnet", "hybridize")])
+def test_a_long_run_is_replayed_within_what_roundings_grow_to(
+    tmp_path: Path, backend: str, mode: str
+) -> None:
+    if not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    # With seed 1, these part from our own engine by 0.001 of the loss after step 128: a unit changed sides.
+    options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--steps", 400]
+    options += ["--block-seconds", 0.0001, "--warm-up-steps", 1, "--warm-up-seconds", 0, "--seed", 1]
+    cell = run(tmp_path / "r.json", *options, dataset="fashion-mnist")
+    replayed = [name for name in cell["equivalence"]["tensors"]["name"] if name.startswith("replay/")]
+    assert max(int(name.removeprefix("replay/")) for name in replayed) > 128
 
 
 @pytest.mark.parametrize(

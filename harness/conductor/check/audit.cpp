@@ -21,7 +21,7 @@ constexpr std::size_t max_replayed = 8;
 constexpr double replay_seconds = 1;  // of the reported blocks
 constexpr std::int64_t max_replayed_steps = 1000;
 constexpr std::uint64_t later_forks_per_chosen = 3;
-constexpr double replay_spread_factor = 10;
+constexpr double replay_spread_factor = 10, least_spread_factor = 3;
 
 }  // namespace
 
@@ -55,10 +55,10 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
                                         const Precision& precision) {
   const bool narrow = is_narrow(precision);
   if (!std::isfinite(first) || !std::isfinite(here)) return std::nullopt;
-  const double loss = std::max(first, here),
-               allowed = std::max((narrow ? 0.01 : 1e-4) * loss, replay_spread_factor * spread);
-  if (!(allowed <= (narrow ? 0.11 : 0.05) * loss)) return std::nullopt;
-  return allowed;
+  const double loss = std::max(first, here), least = (narrow ? 0.01 : 1e-4) * loss,
+               most = (narrow ? 0.11 : 0.05) * loss;
+  if (!(loss >= 0 && least_spread_factor * spread <= most)) return std::nullopt;
+  return std::clamp(replay_spread_factor * spread, least, most);
 }
 
 std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t seed) {

@@ -55,8 +55,9 @@ inline constexpr double max_replay_seconds = 0.5;
 std::int64_t affordable_steps(std::span<const std::int64_t> asked, double step_seconds);
 
 // How far a reported loss may be from that of a replay, after as many steps: a share of the loss (of that after the
-// first step, if it is larger), 1e-4 (0.01 for narrower storage), or ten times what parameters that are off by 1e-6
-// change in the replay, if that is more. Absent if it is more than 5 % (11 %): then rounding decides the loss.
+// first step, if it is larger), 1e-4 (0.01 for narrower storage), or ten times what parameters that are off by 1e-4
+// change in the replay, if that is more, and at most 5 % (11 %). Absent if even three times as much is more than that: then
+// rounding decides the loss.
 std::optional<double> allowed_of_replay(double first, double here, double spread, const Precision& precision);
 
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.

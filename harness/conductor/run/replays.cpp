@@ -120,10 +120,11 @@ std::vector<double> losses_of(const ClockFile& clock) {
   return losses;
 }
 
-// Each element of each parameter is off by up to 1e-6 of its value: what the roundings of some steps add up to. Elements
-// that are zero (biases) are off by as much of 0.1.
+// Each element of each parameter is off by up to 1e-4 of its value; elements that are zero (biases) by as much of 0.1.
+// The signs differ, so a sum of hundreds of products is off by 1e-6 to 1e-5: ten times what libraries differ by. As many
+// units change sides of the kink of a ReLU or of a max-pool, which parts the losses by an amount of its own.
 void nudge_parameters(const fs::path& file) {
-  constexpr double share = 1e-6, for_zero = 0.1;
+  constexpr double share = 1e-4, for_zero = 0.1;
   std::vector<HostTensor> tensors = read_safetensors(file);
   for (HostTensor& tensor : tensors) {
     Philox random(1, "replay/" + tensor.name);
@@ -233,41 +234,49 @@ double Replays::pace(const std::string& program_key, const Cell& cell, const Pro
   return pace_.at(program_key);
 }
 
+Replays::Kept* Replays::first_steps(const Cell& cell, const Program& program, const Player& player,
+                                    std::uint64_t seed, std::span<const std::int64_t> asked,
+                                    const ForkContext& context) {
+  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return nullptr;
+  const std::string of_program = program_key(cell, program, player);
+  const std::string key = fmt::format("{} {}", of_program, seed);
+  const std::int64_t steps =
+      affordable_steps(asked, pace(of_program, cell, program, player, seed, max_replay_seconds / 2, context));
+  if (steps < 2) return nullptr;
+  if (kept_.key != key || kept_.asked < steps) {
+    const Played replay{.seed = seed, .clock = single_steps(steps)};
+    kept_ = {.key = key,
+             .asked = steps,
+             .losses = losses_of(played(of_program, cell, program, player, replay, context))};
+  }
+  return &kept_;
+}
+
 std::vector<double> Replays::first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
                                           std::span<const std::int64_t> asked, const ForkContext& context) {
   const Player player = player_of(cell, program, context);
-  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return {};
-  const std::string of_program = program_key(cell, program, player);
-  const std::string key = fmt::format("{} {}", of_program, seed);
   const std::lock_guard lock(mutex_);
-  // Later losses of honest backends can be apart by 1e-3, of which spread() shows nothing: nudges of parameters shrink.
-  constexpr std::int64_t most_steps = 64;
-  asked = asked.first(static_cast<std::size_t>(std::ranges::upper_bound(asked, most_steps) - asked.begin()));
-  const std::int64_t steps =
-      affordable_steps(asked, pace(of_program, cell, program, player, seed, max_replay_seconds / 2, context));
-  if (steps < 2) return {};
-  if (kept_.key == key && kept_.asked >= steps) return kept_.losses;
-  const Played replay{.seed = seed, .clock = single_steps(steps)};
-  kept_ = {key, steps, losses_of(played(of_program, cell, program, player, replay, context))};
-  return kept_.losses;
+  const Kept* kept = first_steps(cell, program, player, seed, asked, context);
+  return kept != nullptr ? kept->losses : std::vector<double>{};
 }
 
 std::vector<double> Replays::spread(const Cell& cell, const Program& program, std::uint64_t seed,
                                     std::span<const std::int64_t> asked, const ForkContext& context) {
-  const std::vector<double> losses = first_losses(cell, program, seed, asked, context);
-  if (losses.empty()) return {};
   const Player player = player_of(cell, program, context);
-  const std::string key = program_key(cell, program, player);
   const std::lock_guard lock(mutex_);
-  std::vector<double>& spread = spread_[key];
-  if (spread.size() < losses.size()) {
-    const Played replay{.seed = seed, .clock = single_steps(std::ssize(losses)), .nudges = true};
-    const std::vector<double> other = losses_of(played(key, cell, program, player, replay, context));
-    spread.assign(std::min(other.size(), losses.size()), 0);
-    for (std::size_t i = 0; i < spread.size(); ++i)
-      spread[i] = std::max(i > 0 ? spread[i - 1] : 0, std::abs(other[i] - losses[i]));
+  Kept* kept = first_steps(cell, program, player, seed, asked, context);
+  if (kept == nullptr) return {};
+  if (kept->spread.empty()) {
+    const Played replay{.seed = seed, .clock = single_steps(std::ssize(kept->losses)), .nudges = true};
+    const std::vector<double> other =
+        losses_of(played(program_key(cell, program, player), cell, program, player, replay, context));
+    double most = 0;
+    for (std::size_t i = 0; i < std::min(other.size(), kept->losses.size()); ++i) {
+      most = std::max(most, std::abs(other[i] - kept->losses[i]));
+      kept->spread.push_back(most);
+    }
   }
-  return spread;
+  return kept->spread;
 }
 
 Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,

@@ -37,8 +37,8 @@ class Replays {
   std::vector<double> first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
                                    std::span<const std::int64_t> asked, const ForkContext& context);
 
-  // How far apart these losses are, if all parameters are off by up to 1e-6. The seed of the first call for a program is
-  // that of all: another replay costs as much as the first.
+  // For each of these losses, how far apart it or an earlier one is if all parameters are off by up to 1e-4: another
+  // replay, kept as long as that of the losses.
   std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed,
                              std::span<const std::int64_t> asked, const ForkContext& context);
 
@@ -58,7 +58,16 @@ class Replays {
 
  private:
   struct Stage;
+  struct Kept {
+    std::string key;
+    std::int64_t asked = 0;
+    std::vector<double> losses{};
+    std::vector<double> spread{};  // empty until it is asked for
+  };
 
+  // The replay of a run, at least up to the last affordable step; null if there is none. With mutex_ held.
+  Kept* first_steps(const Cell& cell, const Program& program, const Player& player, std::uint64_t seed,
+                    std::span<const std::int64_t> asked, const ForkContext& context);
   // The measurements of a run. Throws Error if the player fails.
   ClockFile played(const std::string& program_key, const Cell& cell, const Program& program,
                    const Player& player, const Played& asked, const ForkContext& context);
@@ -66,17 +75,10 @@ class Replays {
   double pace(const std::string& program_key, const Cell& cell, const Program& program, const Player& player,
               std::uint64_t seed, double max_seconds, const ForkContext& context);
 
-  struct Kept {
-    std::string key;
-    std::int64_t asked = 0;
-    std::vector<double> losses{};
-  };
-
   std::mutex mutex_;
   std::unique_ptr<Stage> stage_;
-  Kept kept_;                                          // the last: the backends of a round follow each other
-  std::map<std::string, std::vector<double>> spread_;  // by program
-  std::map<std::string, double> pace_;                 // seconds of a step, by program; from the first run
+  Kept kept_;                           // the last: the backends of a round follow each other
+  std::map<std::string, double> pace_;  // seconds of a step, by program; from the first run
 };
 
 }  // namespace assay

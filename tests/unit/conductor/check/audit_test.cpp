@@ -104,12 +104,13 @@ TEST(AllowedOfReplay, IsAShareOfTheLargerLoss) {
 TEST(AllowedOfReplay, GrowsWithWhatARoundingChanges) {
   const Precision fp32 = precision_of(PrecisionKind::fp32);
   EXPECT_DOUBLE_EQ(allowed_of_replay(2, 1, 3e-3, fp32).value(), 0.03);
+  EXPECT_DOUBLE_EQ(allowed_of_replay(2, 1, 0.033, fp32).value(), 0.1) << "but not without end";
 }
 
 TEST(AllowedOfReplay, IsAbsentWhereRoundingDecides) {
   const Precision fp32 = precision_of(PrecisionKind::fp32), bf16 = precision_of(PrecisionKind::bf16);
-  EXPECT_FALSE(allowed_of_replay(2, 1, 0.012, fp32));
-  EXPECT_TRUE(allowed_of_replay(2, 1, 0.012, bf16));
+  EXPECT_FALSE(allowed_of_replay(2, 1, 0.034, fp32));
+  EXPECT_TRUE(allowed_of_replay(2, 1, 0.034, bf16));
   EXPECT_FALSE(allowed_of_replay(2, nan, 0, fp32));
   EXPECT_FALSE(allowed_of_replay(-2, -1, 0, fp32)) << "nobody has such a loss";
 }
