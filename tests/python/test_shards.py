@@ -113,6 +113,20 @@ def test_a_joined_report_has_the_machine_of_each_shard(folder: Path) -> None:
         assert row["forks"][0]["start"] == cell["forks"][0]["start"]
 
 
+def check_confidence(verdict: Json) -> int:
+    """Check that the judged cells share the error; return their number.
+
+    They have a fork on each side, and two on one of them: other tests may have disturbed some.
+    """
+    judged = 0
+    for cell in verdict["cells"]:
+        forks = (cell["base"]["forks"], cell["new"]["forks"])
+        assert (cell["confidence"] is not None) == (min(forks) > 0 and max(forks) > 1), cell
+        judged += cell["confidence"] is not None
+    assert verdict["cell_confidence"] == pytest.approx(1 - (1 - verdict["confidence"]) / max(1, judged))
+    return judged
+
+
 def test_the_rules_of_ratios_and_verdicts_are_those_of_the_uncut_run(folder: Path) -> None:
     documents = [told("show", "--format", "json", folder / name) for name in ("whole.json", "merged.json")]
     for document in documents:
@@ -130,8 +144,11 @@ def test_the_rules_of_ratios_and_verdicts_are_those_of_the_uncut_run(folder: Pat
     # Other tests change the speed of a processor, and the host moves processors.
     compare = ("compare", "--allow", "speed,flags", "--format", "json", folder / "whole.json")
     verdicts = [told(*compare, folder / name, codes=(3, 6)) for name in ("whole.json", "merged.json")]
-    for key in ("cell_confidence", "confidence", "threshold", "detect", "baselines"):
+    for key in ("confidence", "threshold", "detect", "baselines"):
         assert verdicts[0][key] == verdicts[1][key]
+    shard = told(*compare, shard_file(folder, 2), codes=(3,))
+    for verdict, most in ((verdicts[0], 40), (verdicts[1], 40), (shard, 10)):
+        assert check_confidence(verdict) <= most
     assert {one["allow"] for one in verdicts[1]["environment"]} <= {"speed"}
     assert verdicts[0]["exit_code"] == 6
     assert {cell["verdict"] for cell in verdicts[0]["cells"]} == {"inconclusive"}
