@@ -6,7 +6,7 @@
 namespace assay::cuda {
 namespace {
 
-struct Tensor {
+struct ReducedTensor {
   const float* from;
   float* to;
   std::int64_t elements, first;  // first: part, in the order of all tensors
@@ -15,9 +15,9 @@ struct Tensor {
 struct CopyScaled {
   float share;
   int count = 0;
-  Tensor tensors[max_tensors] = {};
+  ReducedTensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    const Tensor& tensor = tensor_of(tensors, count, part);
+    const ReducedTensor& tensor = tensor_of(tensors, count, part);
     const auto [first, end] = part_of(tensor, part);
     for (std::int64_t i = first + team.rank(); i < end; i += team.size())
       tensor.to[i] = tensor.from[i] * share;

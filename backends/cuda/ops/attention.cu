@@ -135,10 +135,10 @@ std::shared_ptr<Matmul> stacked(const Request& request, const Sizes& s, std::int
   return request.context.device.matmul(spec);
 }
 
-constexpr std::int64_t float_bytes = sizeof(float);
+constexpr std::int64_t score_bytes = sizeof(float);
 
 // Operands q, k, v, mask; results y, logsumexp.
-Lowered lower_forward(const Request& request) {
+Lowered lower_attention(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const Sizes s(request);
@@ -147,9 +147,9 @@ Lowered lower_forward(const Request& request) {
   const auto by_values = stacked(request, s, s.queries, s.depth, s.keys, false, false);
   Scratch scratch;
   const std::int64_t q = scratch.add(s.of_queries() * size), k = scratch.add(s.of_keys() * size);
-  const std::int64_t v = scratch.add(s.of_keys() * size), products = scratch.add(s.of_scores() * float_bytes);
+  const std::int64_t v = scratch.add(s.of_keys() * size), products = scratch.add(s.of_scores() * score_bytes);
   const std::int64_t weights = scratch.add(s.of_scores() * size),
-                     y = scratch.add(s.of_queries() * float_bytes);
+                     y = scratch.add(s.of_queries() * score_bytes);
   const std::int64_t workspace =
       scratch.add(larger(by_keys->workspace_bytes(), by_values->workspace_bytes()));
   lowered.scratch_bytes = scratch.bytes();
@@ -182,7 +182,7 @@ Lowered lower_forward(const Request& request) {
 }
 
 // Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
-Lowered lower_gradient(const Request& request) {
+Lowered lower_attention_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const Sizes s(request);
@@ -193,10 +193,10 @@ Lowered lower_gradient(const Request& request) {
   Scratch scratch;
   const std::int64_t q = scratch.add(s.of_queries() * size), k = scratch.add(s.of_keys() * size);
   const std::int64_t v = scratch.add(s.of_keys() * size), dy = scratch.add(s.of_queries() * size);
-  const std::int64_t products = scratch.add(s.of_scores() * float_bytes);
-  const std::int64_t dweights = scratch.add(s.of_scores() * float_bytes);
+  const std::int64_t products = scratch.add(s.of_scores() * score_bytes);
+  const std::int64_t dweights = scratch.add(s.of_scores() * score_bytes);
   const std::int64_t weights = scratch.add(s.of_scores() * size), slopes = scratch.add(s.of_scores() * size);
-  const std::int64_t result = scratch.add(larger(s.of_queries(), s.of_keys()) * float_bytes);
+  const std::int64_t result = scratch.add(larger(s.of_queries(), s.of_keys()) * score_bytes);
   const std::int64_t workspace = scratch.add(larger(
       to_scores->workspace_bytes(), larger(over_keys->workspace_bytes(), over_queries->workspace_bytes())));
   lowered.scratch_bytes = scratch.bytes();
@@ -244,8 +244,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> attention_ops() {
-  static constexpr std::array entries{OpEntry{"attention", lower_forward},
-                                      OpEntry{"attention_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"attention", lower_attention},
+                                      OpEntry{"attention_gradient", lower_attention_gradient}};
   return entries;
 }
 

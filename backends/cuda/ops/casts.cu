@@ -10,7 +10,7 @@ namespace assay::cuda {
 namespace {
 
 // A thread's share: one vector of results.
-constexpr std::int64_t share = Vector<Bf16>::size;
+constexpr std::int64_t cast_share = Vector<Bf16>::size;
 
 struct OneTensor {
   const float* from;
@@ -23,8 +23,8 @@ struct NarrowAll {
   int count;
   ASSAY_HD void operator()(std::int64_t i) const {
     const OneTensor& t = tensor_of(of, count, i);
-    const std::int64_t begin = (i - t.first) * share, end = smaller(begin + share, t.elements);
-    if (end - begin < share) {
+    const std::int64_t begin = (i - t.first) * cast_share, end = smaller(begin + cast_share, t.elements);
+    if (end - begin < cast_share) {
       for (std::int64_t e = begin; e < end; ++e) t.to[e] = narrow<Bf16>(t.from[e]);
       return;
     }
@@ -58,7 +58,7 @@ void narrow_all(Stream stream, std::span<const Narrowing* const> all) {
       continue;
     }
     launch.of[launch.count++] = {one->from(), one->to(), one->elements(), shares};
-    shares += ceil_div(one->elements(), share);
+    shares += ceil_div(one->elements(), cast_share);
     if (launch.count == max_tensors) flush();
   }
   flush();

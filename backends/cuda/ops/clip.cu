@@ -7,7 +7,7 @@
 namespace assay::cuda {
 namespace {
 
-struct Tensor {
+struct ClippedTensor {
   const float* x;
   std::int64_t elements, first;  // first: part, in the order of all tensors
 };
@@ -16,9 +16,9 @@ struct SumSquares {
   float* sums;  // of each part
   std::int64_t parts = 0;
   int count = 0;
-  Tensor tensors[max_tensors] = {};
+  ClippedTensor tensors[max_tensors] = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    const Tensor& tensor = tensor_of(tensors, count, part);
+    const ClippedTensor& tensor = tensor_of(tensors, count, part);
     const auto [first, end] = part_of(tensor, part);
     const float* const x = tensor.x;
     const float sum = team.sum(long_sum(team, first, end, [&](std::int64_t i) { return x[i] * x[i]; }));
@@ -26,7 +26,7 @@ struct SumSquares {
   }
 };
 
-struct Root {
+struct RootOfParts {
   const float* sums;
   float* norm;
   std::int64_t count;
@@ -58,7 +58,7 @@ Lowered lower_norm(const Request& request) {
           all.sums += all.parts;
           all.parts = all.count = 0;
         }
-        for_each_row(stream, 1, parts, Root{at.scratch_at<float>(0), at.out<float>(0), parts});
+        for_each_row(stream, 1, parts, RootOfParts{at.scratch_at<float>(0), at.out<float>(0), parts});
       },
       "own:reduction");
   return lowered;

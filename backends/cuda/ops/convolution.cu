@@ -6,7 +6,7 @@
 namespace assay::cuda {
 namespace {
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_convolution(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::forward, request.in(0),
@@ -23,7 +23,7 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-Lowered lower_input_gradient(const Request& request) {
+Lowered lower_convolution_input_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   const ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::input_gradient, request.out(0),
@@ -40,7 +40,7 @@ Lowered lower_input_gradient(const Request& request) {
   return lowered;
 }
 
-Lowered lower_weight_gradient(const Request& request) {
+Lowered lower_convolution_weight_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   const Shape& dy = request.in(1);
@@ -70,9 +70,10 @@ Lowered lower_weight_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> convolution_ops() {
-  static constexpr std::array entries{OpEntry{"convolution", lower_forward},
-                                      OpEntry{"convolution_input_gradient", lower_input_gradient},
-                                      OpEntry{"convolution_weight_gradient", lower_weight_gradient}};
+  static constexpr std::array entries{
+      OpEntry{"convolution", lower_convolution},
+      OpEntry{"convolution_input_gradient", lower_convolution_input_gradient},
+      OpEntry{"convolution_weight_gradient", lower_convolution_weight_gradient}};
   return entries;
 }
 

@@ -132,7 +132,7 @@ Lowered lower_lookup(const Request& request) {
   return lowered;
 }
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_embedding_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const std::int64_t rows = request.out(0)[0], width = request.out(0)[1];
@@ -186,7 +186,7 @@ Lowered lower_dense_rows(const Request& request) {
 
 std::span<const OpEntry> embedding_ops() {
   static constexpr std::array entries{
-      OpEntry{"embedding", lower_lookup}, OpEntry{"embedding_gradient", lower_gradient},
+      OpEntry{"embedding", lower_lookup}, OpEntry{"embedding_gradient", lower_embedding_gradient},
       OpEntry{"embedding_row_gradient", lower_row_gradient}, OpEntry{"dense_rows", lower_dense_rows}};
   return entries;
 }

@@ -22,7 +22,7 @@ Lowered lower_linear(const Request& request) {
   return lowered;
 }
 
-Lowered lower_input_gradient(const Request& request) {
+Lowered lower_linear_input_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const RowsOfTensor dy(request.in(0));
   const MatmulSpec spec = dense_product(request, dy.rows, request.in(1)[1], dy.columns, false, false);
@@ -38,7 +38,7 @@ Lowered lower_input_gradient(const Request& request) {
   return lowered;
 }
 
-Lowered lower_weight_gradient(const Request& request) {
+Lowered lower_linear_weight_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const RowsOfTensor x(request.in(0));
   const std::int64_t batch = x.rows, inner = x.columns, outer = request.in(1).back();
@@ -85,8 +85,8 @@ Lowered lower_matmul(const Request& request) {
 
 std::span<const OpEntry> linear_ops() {
   static constexpr std::array entries{
-      OpEntry{"linear", lower_linear}, OpEntry{"linear_input_gradient", lower_input_gradient},
-      OpEntry{"linear_weight_gradient", lower_weight_gradient}, OpEntry{"matmul", lower_matmul}};
+      OpEntry{"linear", lower_linear}, OpEntry{"linear_input_gradient", lower_linear_input_gradient},
+      OpEntry{"linear_weight_gradient", lower_linear_weight_gradient}, OpEntry{"matmul", lower_matmul}};
   return entries;
 }
 

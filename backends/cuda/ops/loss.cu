@@ -64,7 +64,7 @@ Lowered lower_loss(const Request& request) {
   return lowered;
 }
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_loss_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
@@ -89,7 +89,7 @@ Lowered lower_gradient(const Request& request) {
 
 std::span<const OpEntry> loss_ops() {
   static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower_loss},
-                                      OpEntry{"softmax_cross_entropy_gradient", lower_gradient}};
+                                      OpEntry{"softmax_cross_entropy_gradient", lower_loss_gradient}};
   return entries;
 }
 

@@ -22,7 +22,7 @@ LstmOperands operands_of(const Operands& at, const float* bias) {
   return {at.inputs[0], at.inputs[1], at.inputs[2], bias};
 }
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_lstm(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const bool keep = request.has_output(1);
   std::shared_ptr<Lstm> lstm = request.context.device.lstm(spec_of(request, keep));
@@ -41,7 +41,7 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_lstm_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.inputs[3] = request.offer.inputs[3];
   std::shared_ptr<Lstm> lstm = request.context.device.lstm(spec_of(request, true));
@@ -60,8 +60,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> lstm_ops() {
-  static constexpr std::array entries{OpEntry{"lstm", lower_forward},
-                                      OpEntry{"lstm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"lstm", lower_lstm},
+                                      OpEntry{"lstm_gradient", lower_lstm_gradient}};
   return entries;
 }
 

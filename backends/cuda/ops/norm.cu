@@ -212,7 +212,7 @@ struct Apply {
   }
 };
 
-Lowered lower_forward(const Request& request) {
+Lowered lower_batch_norm(const Request& request) {
   const Layout layout = request.follow({0, 5});
   Lowered lowered = draft(request, layout);
   lowered.in_place = in_place(request.node);
@@ -340,7 +340,7 @@ struct TotalGradient {
 };
 
 template <typename T>
-struct InputGradient {
+struct NormInputGradient {
   Channels channels;
   Above<T> above;
   const float *dweight, *dbias;
@@ -376,7 +376,7 @@ struct InputGradient {
   }
 };
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_batch_norm_gradient(const Request& request) {
   const Layout layout = request.follow({0, 4});
   Lowered lowered = draft(request, layout);
   lowered.in_place = in_place(request.node);
@@ -400,13 +400,13 @@ Lowered lower_gradient(const Request& request) {
               stream, matrix.columns, parts,
               TotalGradient{dy, dy_h, h, parts, matrix.columns, matrix.rows, above.weight, above.inverse_std,
                             at.out<float>(1), at.out<float>(2), at.out<float>(3)});
-          const InputGradient<T> last{Channels(matrix),
-                                      above,
-                                      at.out<float>(1),
-                                      at.out<float>(2),
-                                      at.out<T>(0),
-                                      at.out<T>(4),
-                                      static_cast<float>(matrix.rows)};
+          const NormInputGradient<T> last{Channels(matrix),
+                                          above,
+                                          at.out<float>(1),
+                                          at.out<float>(2),
+                                          at.out<T>(0),
+                                          at.out<T>(4),
+                                          static_cast<float>(matrix.rows)};
           const bool aligned =
               are_aligned(above.x, above.dy, above.activated, above.addend, last.dx, last.dy_total);
           for_each_of_channels<T>(stream, n, aligned, last);
@@ -419,8 +419,8 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> norm_ops() {
-  static constexpr std::array entries{OpEntry{"batch_norm", lower_forward},
-                                      OpEntry{"batch_norm_gradient", lower_gradient}};
+  static constexpr std::array entries{OpEntry{"batch_norm", lower_batch_norm},
+                                      OpEntry{"batch_norm_gradient", lower_batch_norm_gradient}};
   return entries;
 }
 

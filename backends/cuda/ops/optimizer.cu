@@ -10,16 +10,16 @@ namespace assay::cuda {
 namespace {
 
 // A thread's share: a vector of neighbours, so that one search of the table serves all of them.
-constexpr std::int64_t share = Vector<float>::size;
+constexpr std::int64_t update_share = Vector<float>::size;
 
-struct Tensor {
+struct UpdatedTensor {
   GroupOperands group;
   std::int64_t first;  // share, in the order of all tensors
   bool aligned;
 };
 
 struct Tensors {
-  Tensor of[max_tensors];
+  UpdatedTensor of[max_tensors];
   int count;
   std::int64_t shares;
 };
@@ -30,16 +30,17 @@ struct UpdateAll {
   const float* schedule;
   Tensors tensors;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Tensor& t = tensor_of(tensors.of, tensors.count, i);
+    const UpdatedTensor& t = tensor_of(tensors.of, tensors.count, i);
     const Rule now = rule.at(schedule[0], schedule[1]);
-    const std::int64_t begin = (i - t.first) * share, end = smaller(begin + share, t.group.elements);
-    if (t.aligned && end - begin == share) return t.group.update_vector(now, begin);
+    const std::int64_t begin = (i - t.first) * update_share,
+                       end = smaller(begin + update_share, t.group.elements);
+    if (t.aligned && end - begin == update_share) return t.group.update_vector(now, begin);
     for (std::int64_t e = begin; e < end; ++e) t.group.update(now, e);
   }
 };
 
 template <typename Rule>
-Lowered lower(const Request& request) {
+Lowered lower_update(const Request& request) {
   const OptimizerGroups groups(request);
   Lowered lowered = groups.draft(request);
   const Stream stream = request.context.device.stream();
@@ -48,10 +49,10 @@ Lowered lower(const Request& request) {
         UpdateAll<Rule> all{rule, at.in<float>(0), {}};
         Tensors& tensors = all.tensors;
         for (std::size_t g = 0; g < groups.count(); ++g) {
-          Tensor& t = tensors.of[tensors.count++];
+          UpdatedTensor& t = tensors.of[tensors.count++];
           const GroupOperands group = groups.at(at, g);
           t = {group, tensors.shares, group.is_aligned()};
-          tensors.shares += ceil_div(t.group.elements, share);
+          tensors.shares += ceil_div(t.group.elements, update_share);
           if (tensors.count < max_tensors && g + 1 < groups.count()) continue;
           for_each(stream, tensors.shares, all);
           tensors.count = 0;
@@ -110,8 +111,9 @@ Lowered lower_lazy(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> optimizer_ops() {
-  static constexpr std::array entries{OpEntry{"sgd", lower<SgdRule>}, OpEntry{"rmsprop", lower<RmspropRule>},
-                                      OpEntry{"adam", lower<AdamRule>}, OpEntry{"lazy_adam", lower_lazy}};
+  static constexpr std::array entries{
+      OpEntry{"sgd", lower_update<SgdRule>}, OpEntry{"rmsprop", lower_update<RmspropRule>},
+      OpEntry{"adam", lower_update<AdamRule>}, OpEntry{"lazy_adam", lower_lazy}};
   return entries;
 }
 

@@ -189,24 +189,24 @@ class OwnLstm final : public Lstm {
 };
 
 // The position of parameter i in the packed buffer; weights come before recurrent weights and biases.
-struct Place {
+struct PackedPlace {
   std::int64_t packed = 0, index = 0;
   enum class Of : std::uint8_t { weight, recurrent, bias } of = Of::weight;
 };
 
-ASSAY_HD Place place_of(const LstmPacking& p, std::int64_t i) {
+ASSAY_HD PackedPlace place_of(const LstmPacking& p, std::int64_t i) {
   const std::int64_t of_weight = 4 * p.units * p.features, of_recurrent = 4 * p.units * p.units;
   if (i < of_weight) {
     const std::int64_t each = p.units * p.features;
-    return {p.weight[static_cast<std::size_t>(i / each)] + i % each, i, Place::Of::weight};
+    return {p.weight[static_cast<std::size_t>(i / each)] + i % each, i, PackedPlace::Of::weight};
   }
   i -= of_weight;
   if (i < of_recurrent) {
     const std::int64_t each = p.units * p.units;
-    return {p.recurrent[static_cast<std::size_t>(i / each)] + i % each, i, Place::Of::recurrent};
+    return {p.recurrent[static_cast<std::size_t>(i / each)] + i % each, i, PackedPlace::Of::recurrent};
   }
   i -= of_recurrent;
-  return {p.bias[static_cast<std::size_t>(i / p.units)] + i % p.units, i, Place::Of::bias};
+  return {p.bias[static_cast<std::size_t>(i / p.units)] + i % p.units, i, PackedPlace::Of::bias};
 }
 
 template <typename From, typename To>
@@ -216,10 +216,10 @@ struct Pack {
   const float* bias;
   To* packed;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(packing, i);
-    packed[at.packed] = narrow<To>(at.of == Place::Of::weight      ? widen(weight[at.index])
-                                   : at.of == Place::Of::recurrent ? widen(recurrent[at.index])
-                                                                   : bias[at.index]);
+    const PackedPlace at = place_of(packing, i);
+    packed[at.packed] = narrow<To>(at.of == PackedPlace::Of::weight      ? widen(weight[at.index])
+                                   : at.of == PackedPlace::Of::recurrent ? widen(recurrent[at.index])
+                                                                         : bias[at.index]);
   }
 };
 
@@ -229,8 +229,10 @@ struct Unpack {
   const T* packed;
   float *weight, *recurrent, *bias;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = place_of(packing, i);
-    float* const to = at.of == Place::Of::weight ? weight : at.of == Place::Of::recurrent ? recurrent : bias;
+    const PackedPlace at = place_of(packing, i);
+    float* const to = at.of == PackedPlace::Of::weight      ? weight
+                      : at.of == PackedPlace::Of::recurrent ? recurrent
+                                                            : bias;
     to[at.index] = widen(packed[at.packed]);
   }
 };
@@ -242,18 +244,18 @@ std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::s
 }
 
 void check_packing(const LstmPacking& p, std::int64_t elements) {
-  struct Part {
+  struct Range {
     std::int64_t begin, end;
   };
-  std::vector<Part> parts;
+  std::vector<Range> parts;
   for (std::size_t gate = 0; gate < 4; ++gate) {
     parts.push_back({p.weight[gate], p.weight[gate] + p.units * p.features});
     parts.push_back({p.recurrent[gate], p.recurrent[gate] + p.units * p.units});
     parts.push_back({p.bias[gate], p.bias[gate] + p.units});
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  std::sort(parts.begin(), parts.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   std::int64_t last = 0;
-  for (const Part& part : parts) {
+  for (const Range& part : parts) {
     if (part.begin < last || part.end > elements)
       throw std::runtime_error(
           "[lstm] the parts of the library's parameter buffer overlap, or lie outside of it");

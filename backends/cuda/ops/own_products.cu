@@ -7,7 +7,7 @@ namespace assay::cuda {
 namespace {
 
 template <typename In, typename Out>
-struct Product {
+struct OwnProduct {
   MatmulSpec s;
   const In *a, *b;
   const float* bias;
@@ -35,8 +35,8 @@ class OwnMatmul final : public Matmul {
     with_type(spec_.operands, [&]<typename In>(In) {
       with_type(spec_.result, [&]<typename Out>(Out) {
         for_each(stream_, spec_.batch * spec_.m * spec_.n,
-                 Product<In, Out>{spec_, static_cast<const In*>(a), static_cast<const In*>(b), bias,
-                                  static_cast<Out*>(c)});
+                 OwnProduct<In, Out>{spec_, static_cast<const In*>(a), static_cast<const In*>(b), bias,
+                                     static_cast<Out*>(c)});
       });
     });
   }
@@ -86,7 +86,7 @@ struct Forward {
 };
 
 template <typename T>
-struct InputGradient {
+struct ConvolutionInputGradient {
   Geometry g;
   const T *dy, *weight;
   T* dx;
@@ -147,7 +147,7 @@ class OwnConvolution final : public Convolution {
           break;
         case ConvolutionSpec::Kind::input_gradient:
           for_each(stream_, s.n * s.c * s.h * s.w,
-                   InputGradient<T>{geometry_, first, second, static_cast<T*>(result)});
+                   ConvolutionInputGradient<T>{geometry_, first, second, static_cast<T*>(result)});
           break;
         case ConvolutionSpec::Kind::weight_gradient:
           with_type(s.result, [&]<typename Result>(Result) {

@@ -15,21 +15,21 @@ struct Pool {
 };
 
 // The coordinates of an element of an image.
-struct Place {
+struct WindowPlace {
   std::int64_t n, c, h, w;
 };
 
 // Those of each element in memory order.
-class Places {
+class WindowPlaces {
  public:
-  Places(const Pool& p, std::int64_t height, std::int64_t width, std::int64_t elements)
+  WindowPlaces(const Pool& p, std::int64_t height, std::int64_t width, std::int64_t elements)
       : channels_last_(p.channels_last),
         small_(elements < end_of_dividends),
         sizes_{p.channels_last ? p.channels : width, p.channels_last ? width : height,
                p.channels_last ? height : p.channels},
         by_{Divisor(sizes_[0]), Divisor(sizes_[1]), Divisor(sizes_[2])} {}
 
-  ASSAY_HD Place of(std::int64_t i) const {
+  ASSAY_HD WindowPlace of(std::int64_t i) const {
     std::int64_t at[4];  // the last dimension first
     if (small_) {
       auto rest = static_cast<std::uint32_t>(i);
@@ -70,11 +70,11 @@ ASSAY_HD Windows windows_over(std::int64_t at, const Pool& p, std::int64_t count
 template <typename T>
 struct Average {
   Pool p;
-  Places places;
+  WindowPlaces places;
   const T* x;
   T* y;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = places.of(i);
+    const WindowPlace at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
     const std::int64_t top = at.h * p.stride - p.padding, left = at.w * p.stride - p.padding;
     float sum = 0;
@@ -89,11 +89,11 @@ struct Average {
 template <typename T>
 struct AverageGradient {
   Pool p;
-  Places places;
+  WindowPlaces places;
   const T *dy, *mask;  // mask may be null
   T* dx;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = places.of(i);
+    const WindowPlace at = places.of(i);
     const T* plane = dy + at.n * p.y.n + at.c * p.y.c;
     const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
     float sum = 0;
@@ -109,12 +109,12 @@ struct AverageGradient {
 template <typename T>
 struct Maximum {
   Pool p;
-  Places places;
+  WindowPlaces places;
   const T* x;
   T* y;
   std::int32_t* argmax;  // may be null
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = places.of(i);
+    const WindowPlace at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
     const std::int64_t top = larger(at.h * p.stride - p.padding, 0);
     const std::int64_t left = larger(at.w * p.stride - p.padding, 0);
@@ -139,12 +139,12 @@ struct Maximum {
 template <typename T>
 struct MaximumGradient {
   Pool p;
-  Places places;
+  WindowPlaces places;
   const T *dy, *mask;  // mask may be null
   const std::int32_t* argmax;
   T* dx;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Place at = places.of(i);
+    const WindowPlace at = places.of(i);
     const std::int64_t plane = at.n * p.y.n + at.c * p.y.c;
     const std::int64_t here = at.h * p.width + at.w;
     const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
@@ -175,8 +175,8 @@ Pool pool_of(const Request& request, const Shape& x, const Shape& y, Layout layo
           layout == Layout::channels_last};
 }
 
-Places places_of_x(const Pool& p) { return {p, p.height, p.width, p.elements_x}; }
-Places places_of_y(const Pool& p) { return {p, p.out_height, p.out_width, p.elements_y}; }
+WindowPlaces places_of_x(const Pool& p) { return {p, p.height, p.width, p.elements_x}; }
+WindowPlaces places_of_y(const Pool& p) { return {p, p.out_height, p.out_width, p.elements_y}; }
 
 // One layout for the whole op: with one channel or one pixel, both layouts are the same bytes.
 Lowered lower_average(const Request& request) {

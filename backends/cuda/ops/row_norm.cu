@@ -61,7 +61,7 @@ struct RmsNorm {
 
 // The operands of a gradient. Without a mean: RMS norm.
 template <typename T>
-struct Rows {
+struct NormRows {
   const T *x, *dy;
   const float *scale, *mean, *inverse;
   std::int64_t columns;
@@ -71,8 +71,8 @@ struct Rows {
 };
 
 template <typename T>
-struct InputGradient {
-  Rows<T> rows;
+struct RowInputGradient {
+  NormRows<T> rows;
   T* dx;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
     const std::int64_t first = row * rows.columns;
@@ -95,7 +95,7 @@ struct InputGradient {
 // Sums of some rows, in one column: of dy * normal and of dy.
 template <typename T>
 struct PartialSums {
-  Rows<T> rows;
+  NormRows<T> rows;
   float *scale_sums, *shift_sums;  // (parts, columns)
   std::int64_t count, rows_each;
   ASSAY_HD void operator()(std::int64_t i) const {
@@ -112,7 +112,7 @@ struct PartialSums {
 };
 
 template <bool centered>
-Lowered lower_forward(const Request& request) {
+Lowered lower_row_norm(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
@@ -138,7 +138,7 @@ Lowered lower_forward(const Request& request) {
 
 // Operands x, scale, dy, [mean], inverse; results dx, scale_gradient, [shift_gradient].
 template <bool centered>
-Lowered lower_gradient(const Request& request) {
+Lowered lower_row_norm_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
@@ -151,12 +151,12 @@ Lowered lower_gradient(const Request& request) {
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=](const Operands& at) {
-          const Rows<T> rows{at.in<T>(0),
-                             at.in<T>(2),
-                             at.in<float>(1),
-                             centered ? at.in<float>(3) : nullptr,
-                             at.in<float>(centered ? 4 : 3),
-                             shape.columns};
+          const NormRows<T> rows{at.in<T>(0),
+                                 at.in<T>(2),
+                                 at.in<float>(1),
+                                 centered ? at.in<float>(3) : nullptr,
+                                 at.in<float>(centered ? 4 : 3),
+                                 shape.columns};
           auto *const scale = at.scratch_at<float>(of_scale), *const shift = at.scratch_at<float>(of_shift);
           const std::int64_t parts = parts_of(matrix);
           // Before dx, which may overwrite x or dy.
@@ -167,7 +167,7 @@ Lowered lower_gradient(const Request& request) {
           if (centered)
             for_each_total(stream, shape.columns, parts,
                            TotalColumnSum{shift, at.out<float>(2), parts, shape.columns});
-          for_each_row(stream, shape.rows, shape.columns, InputGradient<T>{rows, at.out<T>(0)});
+          for_each_row(stream, shape.rows, shape.columns, RowInputGradient<T>{rows, at.out<T>(0)});
         },
         "own:rows");
   });
@@ -177,9 +177,10 @@ Lowered lower_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> row_norm_ops() {
-  static constexpr std::array entries{
-      OpEntry{"layer_norm", lower_forward<true>}, OpEntry{"layer_norm_gradient", lower_gradient<true>},
-      OpEntry{"rms_norm", lower_forward<false>}, OpEntry{"rms_norm_gradient", lower_gradient<false>}};
+  static constexpr std::array entries{OpEntry{"layer_norm", lower_row_norm<true>},
+                                      OpEntry{"layer_norm_gradient", lower_row_norm_gradient<true>},
+                                      OpEntry{"rms_norm", lower_row_norm<false>},
+                                      OpEntry{"rms_norm_gradient", lower_row_norm_gradient<false>}};
   return entries;
 }
 

@@ -39,9 +39,9 @@ struct SoftmaxGradient {
   }
 };
 
-struct Rows {
+struct SoftmaxRows {
   std::int64_t columns, rows;
-  explicit Rows(const Shape& shape) : columns(shape.back()), rows(element_count(shape) / columns) {}
+  explicit SoftmaxRows(const Shape& shape) : columns(shape.back()), rows(element_count(shape) / columns) {}
 };
 
 // body(T{}, at, columns) returns the function that for_each_row() calls.
@@ -50,7 +50,7 @@ Lowered lower_rows(const Request& request, const Body& body) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
-  const Rows shape(request.out(0));
+  const SoftmaxRows shape(request.out(0));
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [stream, shape, body](const Operands& at) {
@@ -67,7 +67,7 @@ Lowered lower_softmax(const Request& request) {
   });
 }
 
-Lowered lower_gradient(const Request& request) {
+Lowered lower_softmax_gradient(const Request& request) {
   return lower_rows(request, []<typename T>(T, const Operands& at, std::int64_t columns) {
     return SoftmaxGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), columns};
   });
@@ -77,7 +77,7 @@ Lowered lower_gradient(const Request& request) {
 
 std::span<const OpEntry> softmax_ops() {
   static constexpr std::array entries{OpEntry{"softmax", lower_softmax},
-                                      OpEntry{"softmax_gradient", lower_gradient}};
+                                      OpEntry{"softmax_gradient", lower_softmax_gradient}};
   return entries;
 }
 

@@ -33,7 +33,7 @@ struct PickLabel {
 };
 
 // Operands logits, labels; results loss, probabilities (optional).
-Lowered lower_loss(const Request& request) {
+Lowered lower_plain_loss(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
   const RowsOfTensor matrix(request.in(0));
@@ -61,7 +61,7 @@ Lowered lower_loss(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> loss_ops() {
-  static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower_loss}};
+  static constexpr std::array entries{OpEntry{"softmax_cross_entropy", lower_plain_loss}};
   return entries;
 }
 

@@ -14,7 +14,7 @@ struct Update {
 };
 
 template <typename Rule>
-Lowered lower(const Request& request) {
+Lowered lower_plain_update(const Request& request) {
   const OptimizerGroups groups(request);
   Lowered lowered = groups.draft(request);
   const Stream stream = request.context.device.stream();
@@ -32,8 +32,9 @@ Lowered lower(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> optimizer_ops() {
-  static constexpr std::array entries{OpEntry{"sgd", lower<SgdRule>}, OpEntry{"rmsprop", lower<RmspropRule>},
-                                      OpEntry{"adam", lower<AdamRule>}};
+  static constexpr std::array entries{OpEntry{"sgd", lower_plain_update<SgdRule>},
+                                      OpEntry{"rmsprop", lower_plain_update<RmspropRule>},
+                                      OpEntry{"adam", lower_plain_update<AdamRule>}};
   return entries;
 }
 
