@@ -14,6 +14,7 @@ from assay_worker import Cell
 from assay_worker.serve import Server
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from conversation import Events, talk
+from mutant_worker import register
 from preloaded import Preloaded
 from worker_under_test import ROOT, numpy_adapter
 
@@ -95,6 +96,15 @@ def command_of(backend: str, worker: Path, mode: str = "eager") -> list[str]:
     if framework is None or mode in framework.imported_modes:
         return ["${interpreter}", str(worker)]
     return preloaded(backend).command(str(worker))
+
+
+def at_once(tree: Path, backend: str, mode: str) -> Path:
+    """Return a folder of backends, with a worker of this one that starts at once if its mode allows it."""
+    worker = BY_NAME[backend].worker if backend in BY_NAME else None
+    if worker is None or mode in BY_NAME[backend].imported_modes:
+        return ROOT / "tests"
+    command = command_of(backend, worker, mode)
+    return register(tree / "at-once", backend, worker.parent, "unchanged", command=command)
 
 
 def ask_numpy(folder: Path) -> Tensors:

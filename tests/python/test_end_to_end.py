@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import BY_NAME, ENVIRONMENTS
+from framework import BY_NAME, ENVIRONMENTS, at_once
 from program import PROGRAM, assay
 from report_rows import rows
+from worker_under_test import ROOT
 
 TORCH_PYTHON = BY_NAME["torch"].python
 NUMPY_PYTHON = TORCH_PYTHON.parents[2] / "numpy/bin/python"
@@ -21,9 +22,16 @@ torch_only = pytest.mark.skipif(
 )
 
 
-def run(out: Path, *arguments: object, forks: int = 1, dataset: str = "synthetic") -> dict[str, Any]:
+def run(
+    out: Path,
+    *arguments: object,
+    forks: int = 1,
+    dataset: str = "synthetic",
+    backends: Path = ROOT / "tests",
+) -> dict[str, Any]:
     """Run one cell; its row, from a report that is valid."""
-    done = assay("run", "--dataset", dataset, "--forks", forks, "--threads", 1, "--out", out, *arguments)
+    common = ("--dataset", dataset, "--forks", forks, "--threads", 1, "--out", out)
+    done = assay("run", *common, *arguments, backends=backends)
     assert done.returncode == 0, done.stderr + done.stdout
     checked = assay("validate", out)
     assert checked.returncode == 0, checked.stderr + checked.stdout
@@ -77,9 +85,9 @@ SHORT = ["--forks", 1, "--spare-rounds", 0, "--blocks", 3, "--block-seconds", 0.
 SHORT += ["--warm-up-steps", 3, "--warm-up-seconds", 0.05, "--roofline", "false"]
 
 
-def ops(out: Path, *arguments: object) -> list[dict[str, Any]]:
+def ops(out: Path, *arguments: object, backends: Path = ROOT / "tests") -> list[dict[str, Any]]:
     """Run single ops, each small; their rows, all equal to the oracle."""
-    done = assay("run", *SHORT, "--threads", 1, "--out", out, *arguments)
+    done = assay("run", *SHORT, "--threads", 1, "--out", out, *arguments, backends=backends)
     checked = assay("validate", out)
     assert checked.returncode == 0, checked.stderr + checked.stdout
     cells = json.loads(out.read_text())["cells"]
@@ -114,7 +122,9 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
 )
 def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path, task: str, names: str) -> None:
     common = ["--size", 4, "--backend", "torch", "--mode", "eager"]
-    assert len(ops(tmp_path / "r.json", "--workload", names, "--task", task, *common)) == 3
+    backends = at_once(tmp_path, "torch", "eager")
+    made = ops(tmp_path / "r.json", "--workload", names, "--task", task, *common, backends=backends)
+    assert len(made) == 3
 
 
 @torch_only
@@ -149,7 +159,7 @@ def test_tokens_are_checked_and_timed_one_by_one(
         pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
     network = ["--workload", "nanogpt", "--task", "decode", "--sequence-length", 12, "--batch", 4]
     how = ["--backend", backend, "--mode", mode, "--precision", precision, "--steps", 20]
-    cell = run(tmp_path / "r.json", *network, *how)
+    cell = run(tmp_path / "r.json", *network, *how, backends=at_once(tmp_path, backend, mode))
     names = {tensor["name"] for tensor in rows(cell["equivalence"]["tensors"])}
     assert names == {"logits", "run/last/logits", "run/logits"}, "of the exam and of the run"
     (fork,) = cell["forks"]
@@ -174,7 +184,8 @@ def test_a_frameworks_own_loader_trains_as_well(
     if not (ENVIRONMENTS / backend / "bin/python").exists():
         pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
     options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--epochs", 1, "--samples", 3200]
-    cell = run(tmp_path / "r.json", *options, "--loader", "native", "--loader-workers", workers)
+    options += ["--loader", "native", "--loader-workers", workers]
+    cell = run(tmp_path / "r.json", *options, backends=at_once(tmp_path, backend, mode))
     assert cell["axes"]["loader_workers"] == workers
     (block,) = (block for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed")
     assert block["steps"] == 100
@@ -231,7 +242,8 @@ def test_tensorflows_other_loops_run_block_by_block(tmp_path: Path, loader: str,
     if not (ENVIRONMENTS / "tensorflow/bin/python").exists():
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
     measure = ["--steps", 30] if loader == "resident" else ["--epochs", 2, "--samples", 320]
-    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", mode, *measure)
+    options = ["--workload", "mlp", "--backend", "tensorflow", "--mode", mode, *measure]
+    cell = run(tmp_path / "r.json", *options, backends=at_once(tmp_path, "tensorflow", mode))
     timed = [block["steps"] for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed"]
     assert sum(timed) == (30 if loader == "resident" else 20)
 
@@ -247,7 +259,8 @@ def test_resident_forks_leave_the_state_that_fresh_ones_leave(
     for style in ("fresh", "resident"):
         cells = f"--workload lenet5 --batch 8 --backend {backend} --mode {mode} --fork-style {style}"
         measure = f"--examine {examine} --steps 5 --warm-up-steps 2 --warm-up-seconds 0 --spare-rounds 0"
-        cell = run(tmp_path / f"{style}.json", *cells.split(), *measure.split(), forks=3)
+        backends = at_once(tmp_path / style, backend, mode)
+        cell = run(tmp_path / f"{style}.json", *cells.split(), *measure.split(), forks=3, backends=backends)
         assert [fork.get("resident", False) for fork in cell["forks"]] == [False, *[style == "resident"] * 2]
         examined = [fork.get("examined", False) for fork in cell["forks"]]
         assert examined == ["check" in fork["spent"] for fork in cell["forks"]]

@@ -20,6 +20,7 @@ from framework import (
     ask_numpy,
     assert_computes_with_what_it_drew,
     assert_same,
+    at_once,
     take_what_dropout_drew,
 )
 from ops import OPS
@@ -266,6 +267,7 @@ def test_fit_is_fed_as_asked_and_counts_its_accuracy(
     assay(
         *("run", *words, "--backend", "tensorflow", "--running-accuracy", "--threads", 1, "--forks", 1),
         *("--spare-rounds", 0, "--roofline", "false", "--out", report),
+        backends=at_once(tmp_path, "tensorflow", str(options["mode"])),
     )
     (cell,) = json.loads(report.read_text())["cells"]
     assert cell["status"] == "ok", cell["reason"]
