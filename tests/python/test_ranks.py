@@ -46,7 +46,7 @@ ON_MPI = pytest.mark.skipif(
     reason="onednn has no MPI here: scripts/setup --mpi, then build again",
 )
 FORKED = ["numpy", IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET]
-EACH = [*FORKED, pytest.param("onednn", marks=ON_MPI)]
+EACH: list[Any] = [*FORKED, pytest.param("onednn", marks=ON_MPI)]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -252,29 +252,36 @@ ONEDNN_CASES: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("backend", "options"),
-    [
-        *(
-            pytest.param(of.name, options, marks=of.skip, id=" ".join([of.name, *options.values()]))
-            for of, cases in CASES.items()
-            for options in cases
-        ),
-        *(
-            pytest.param(
-                "onednn",
-                options,
-                marks=[
-                    ON_MPI,
-                    *([BF16] if "precision" in options else []),
-                    *([pytest.mark.nightly] if options.get("workload") == "resnet56" else []),  # a minute
-                ],
-                id=" ".join(["onednn", *options.values()]),
-            )
-            for options in ONEDNN_CASES
-        ),
-    ],
-)
+# The dearest of them, of 4 to 40 processor seconds.
+AT_NIGHT = {
+    "torch compile",
+    "jax lenet5 18 3",
+    "jax lstm 8 10",
+    "tensorflow lenet5 18 3 autocluster",
+    "tensorflow lstm 8 10",
+    "mxnet hybridize-plain",
+    "onednn lenet5 16 sqrt",
+    "onednn lstm 8 10",
+    "onednn resnet56 8",
+}
+
+
+def training_cases() -> list[Any]:
+    all_marks = {of.name: [of.skip] for of in CASES} | {"onednn": [ON_MPI]}
+    options_of = {of.name: cases for of, cases in CASES.items()} | {"onednn": ONEDNN_CASES}
+    params = []
+    for backend, cases in options_of.items():
+        for options in cases:
+            name = " ".join([backend, *options.values()])
+            marks = [*all_marks[backend], *([pytest.mark.nightly] if name in AT_NIGHT else [])]
+            if backend == "onednn" and "precision" in options:
+                marks.append(BF16)
+            params.append(pytest.param(backend, options, marks=marks, id=name))
+    assert {param.id for param in params} >= AT_NIGHT
+    return params
+
+
+@pytest.mark.parametrize(("backend", "options"), training_cases())
 def test_a_backend_trains_in_ranks(run: Run, backend: str, options: dict[str, str]) -> None:
     warm = {"compile-cache": "warm"} if options.get("mode") == "compile" else {}
     cell = run(backend, options=options | warm)
@@ -299,6 +306,7 @@ def test_batch_norm_has_the_statistics_of_each_rank(run: Run) -> None:
 
 
 @TORCH.skip
+@pytest.mark.nightly
 @pytest.mark.parametrize("mistake", NORM_MISTAKES)
 def test_a_mistake_in_batch_norm_is_a_wrong_result(run: Run, mistake: str) -> None:
     cell = run("torch", mistake, NORM)
@@ -307,8 +315,20 @@ def test_a_mistake_in_batch_norm_is_a_wrong_result(run: Run, mistake: str) -> No
     assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
 
 
-@pytest.mark.parametrize("backend", EACH)
-@pytest.mark.parametrize("mistake", RANK_MISTAKES)
+def of_backends(mistakes: list[str]) -> list[Any]:
+    """Each mistake on numpy and on one other backend, all of them in turn; at night on all."""
+    others = EACH[1:]
+    cases = [pytest.param(mistake, "numpy", id=f"{mistake}-numpy") for mistake in mistakes]
+    for place, mistake in enumerate(mistakes):
+        for number, backend in enumerate(others):
+            (name,), marks = backend.values, list(backend.marks)
+            if number != place % len(others):
+                marks.append(pytest.mark.nightly)
+            cases.append(pytest.param(mistake, name, marks=marks, id=f"{mistake}-{name}"))
+    return cases
+
+
+@pytest.mark.parametrize(("mistake", "backend"), of_backends(list(RANK_MISTAKES)))
 def test_a_mistake_of_ranks_is_a_wrong_result(run: Run, backend: str, mistake: str) -> None:
     cell = run(backend, mistake)
     assert cell["status"] == "wrong_result", cell["reason"]
