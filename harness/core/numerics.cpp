@@ -21,6 +21,19 @@ double unit_roundoff(DType dtype) {
   }
 }
 
+double l2_norm(std::span<const double> values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
+double l2_distance(std::span<const double> a, std::span<const double> b) {
+  assert(a.size() == b.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(squares);
+}
+
 ErrorNorms error_norms(std::span<const double> got, std::span<const double> exact) {
   assert(got.size() == exact.size());
   ErrorNorms error;

@@ -14,6 +14,10 @@ namespace assay {
 // Half the distance from 1 to the next larger number: 2^-24 for f32, 2^-8 for bf16. 0 for integers.
 double unit_roundoff(DType dtype);
 
+// The root of the sum of squares; of the differences of two equally long lists.
+double l2_norm(std::span<const double> values);
+double l2_distance(std::span<const double> a, std::span<const double> b);
+
 struct ErrorNorms {
   double max = 0;  // largest absolute error
   double l2 = 0;   // relative L2 error

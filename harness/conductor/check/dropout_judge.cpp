@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <string>
 
 #include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/numerics.hpp"
 
 namespace assay {
 namespace {
@@ -17,12 +17,6 @@ constexpr double both_programs = 2;
 // draws: one element of N that falls on the other side of a ReLU moves a gradient by about 1 / sqrt(N).
 constexpr double tie_share = 0.01;
 constexpr double narrow_tie_share = 0.1;
-
-double norm_of(std::span<const double> values) {
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return std::sqrt(squares);
-}
 
 // How a change of a gradient moves its mean, the root of its mean of squares, and the update in units of the
 // update. With g' = g + d and a root r of at least sqrt(1 - decay) |g|, the root moves by at most
@@ -83,7 +77,7 @@ class Judge {
   }
 
   double gradient_norm(const std::string& parameter) const {
-    return norm_of(oracle_.required("gradient/" + parameter));
+    return l2_norm(oracle_.required("gradient/" + parameter));
   }
 
   std::vector<TensorVerdict> take() { return std::move(verdicts_); }

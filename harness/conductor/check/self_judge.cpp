@@ -10,6 +10,7 @@
 
 #include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/numerics.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -117,12 +118,6 @@ struct Drift {
 
 constexpr const char* near_runs[] = {"near_1", "near_2"};
 
-double l2_distance(std::span<const double> a, std::span<const double> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum);
-}
-
 // A tensor of the state as the worker handed it over after each run.
 class ContinuedTensor {
  public:
@@ -135,11 +130,9 @@ class ContinuedTensor {
   TensorVerdict judged(const Drift& drift, double roundoff) const {
     const auto start = after("start"), unwaited = after("unwaited"), waited = after("waited");
     if (!start || !unwaited || !waited) return beyond_all_measure("continuation/" + name_);
-    double largest = 0, size = 0, spread = 0;
-    for (std::size_t i = 0; i < waited->size(); ++i) {
+    double largest = 0, spread = 0;
+    for (std::size_t i = 0; i < waited->size(); ++i)
       largest = std::max(largest, std::abs((*unwaited)[i] - (*waited)[i]));
-      size += (*waited)[i] * (*waited)[i];
-    }
     for (const char* run : near_runs) {
       if (worker_.find(of(run)) == nullptr) continue;  // the two runs were equal
       const auto near = after(run);
@@ -150,7 +143,7 @@ class ContinuedTensor {
     // Where a gradient is more than rounding, no order of its sums undoes all that the steps changed.
     const double from_spread = drift.noise ? spread_factor * spread : std::min(spread_factor * spread, moved);
     const double allowed =
-        drift.none ? 0 : drift.share * moved + from_spread + 8 * roundoff * std::sqrt(size);
+        drift.none ? 0 : drift.share * moved + from_spread + 8 * roundoff * l2_norm(*waited);
     return {"continuation/" + name_, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
   }
 

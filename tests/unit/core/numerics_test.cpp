@@ -16,6 +16,13 @@ TEST(Numerics, UnitRoundoffIsHalfTheStepAfterOne) {
   EXPECT_EQ(unit_roundoff(DType::i32), 0);
 }
 
+TEST(Numerics, TheDistanceIsTheNormOfTheDifference) {
+  const std::vector<double> a{3, 1, 5}, b{0, 1, 1};
+  EXPECT_EQ(l2_distance(a, b), 5);
+  EXPECT_EQ(l2_norm(std::vector<double>{3, 0, -4}), 5);
+  EXPECT_EQ(l2_norm({}), 0);
+}
+
 TEST(Numerics, ErrorNormsAreTheLargestAndTheRelativeOne) {
   const std::vector<double> exact{3, 0, 4}, got{3, 0.5, 4};
   const ErrorNorms error = error_norms(got, exact);
