@@ -10,11 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "harness/core/text.hpp"
 
 // What the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -72,31 +73,55 @@ void allow(int rules, const char* path, bool is_folder, Rights rights) {
   ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-// Allows everything at and below the folder `at` except what is below one of `except`, which are relative to it. A
-// folder such as /tmp can have thousands of entries, and each start of a worker comes here.
-void allow_others(int rules, const std::string& at, const std::vector<std::string>& except, Rights rights) {
-  if (except.empty()) return allow(rules, at.empty() ? "/" : at.c_str(), true, rights);
-  std::map<std::string, std::vector<std::string>, std::less<>> inner;  // by the first name of the path
-  std::set<std::string, std::less<>> whole;
-  for (const std::string& path : except) {
-    const std::size_t slash = path.find('/');
-    if (slash == std::string::npos)
-      whole.insert(path);
-    else
-      inner[path.substr(0, slash)].push_back(path.substr(slash + 1));
+// Rights, and the paths at and below which they are not granted, relative to a folder; an empty path is the folder itself.
+struct Grant {
+  Rights rights;
+  std::vector<std::string> except;
+};
+using Grants = std::vector<Grant>;
+
+// For each entry of a folder that a grant excepts, or an entry below it: what is granted there. Of the other entries,
+// everything is.
+std::map<std::string, Grants, std::less<>> grants_of_entries(const Grants& grants) {
+  std::map<std::string, Grants, std::less<>> entries;
+  for (const Grant& grant : grants)
+    for (const std::string& path : grant.except) entries[path.substr(0, path.find('/'))];
+  for (auto& [name, inner] : entries) {
+    for (const Grant& grant : grants) {
+      Grant own{grant.rights, {}};
+      for (const std::string& path : grant.except) {
+        if (path == name) own.except.emplace_back();
+        if (path.starts_with(name + "/")) own.except.push_back(path.substr(name.size() + 1));
+      }
+      inner.push_back(std::move(own));
+    }
   }
-  if (whole.contains("")) return;  // the root
+  return entries;
+}
+
+// Allows what is granted at and below a folder or file. A folder such as /tmp can have thousands of entries, and each
+// start of a worker comes here.
+void allow_granted(int rules, const std::string& at, bool is_folder, const Grants& grants) {
+  Rights everywhere = 0, elsewhere = 0;
+  Grants parts;
+  for (const Grant& grant : grants) {
+    if (contains(grant.except, "")) continue;
+    (grant.except.empty() ? everywhere : elsewhere) |= grant.rights;
+    if (!grant.except.empty()) parts.push_back(grant);
+  }
+  if (everywhere != 0) allow(rules, at.empty() ? "/" : at.c_str(), is_folder, everywhere);
+  if (elsewhere == 0) return;
+  const auto entries = grants_of_entries(parts);
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(at.empty() ? "/" : at, failure)) {
     // Skips links: the target of a link has its own rules.
     if (entry.is_symlink(failure)) continue;
     const std::string path = entry.path().native();
-    const std::string_view name = std::string_view(path).substr(at.size() + 1);
-    if (whole.contains(name)) continue;
-    if (const auto found = inner.find(name); found != inner.end())
-      allow_others(rules, path, found->second, rights);
+    const auto found = entries.find(std::string_view(path).substr(at.size() + 1));
+    if (found == entries.end())
+      allow(rules, path.c_str(), entry.is_directory(failure), elsewhere);
     else
-      allow(rules, path.c_str(), entry.is_directory(failure), rights);
+      allow_granted(rules, path, entry.is_directory(failure), found->second);
   }
 }
 
@@ -127,8 +152,9 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   // Above the descriptors that a child moves its own to.
   rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
   if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");
-  allow_others(rules_.get(), "", from_root(confinement.unreadable), reading);
-  allow_others(rules_.get(), "", from_root(confinement.unwritable), writing_files | changing_folders);
+  allow_granted(rules_.get(), "", true,
+                {{reading, from_root(confinement.unreadable)},
+                 {writing_files | changing_folders, from_root(confinement.unwritable)}});
   for (const fs::path& folder : existing(confinement.own))
     allow(rules_.get(), folder.c_str(), fs::is_directory(folder), reading | writing_files | changing_folders);
 }

@@ -92,6 +92,28 @@ TEST_F(WorkerProcessTest, ReachesWhatItIsJudgedByOnlyWhereThatIsItsOwn) {
   EXPECT_FALSE(fs::exists(own / "link"));
 }
 
+TEST_F(WorkerProcessTest, ReadsWhatItMustNotChangeAndChangesWhatItMustNotRead) {
+  if (!can_confine()) GTEST_SKIP() << "this kernel has no Landlock";
+  const fs::path cache = folder_ / "cache", drop = folder_ / "drop/in", free = folder_ / "drop/free";
+  for (const fs::path& folder : {cache / "oracle", drop, free}) fs::create_directories(folder);
+  for (const fs::path& file : {cache / "data", cache / "oracle/answers", folder_ / "given", drop / "old"})
+    std::ofstream(file) << "kept\n";
+  WorkerStart start = script(
+      "cat cache/data given >&4; cat cache/oracle/answers drop/in/old > read; echo x > cache/data; echo x > given; "
+      "echo x > cache/new; echo new > drop/in/old; echo new > drop/free/new; cat drop/free/new >&4");
+  start.confinement = {
+      .unreadable = {cache / "oracle", drop}, .unwritable = {cache, folder_ / "given"}, .own = {}};
+  std::ofstream(folder_ / "read");
+  WorkerProcess worker(start);
+  for (const char* line : {"kept", "kept", "new"}) EXPECT_EQ(worker.channel().read_line(soon()).text, line);
+  worker.wait_or_kill(patience);
+  EXPECT_EQ(fs::file_size(cache / "data"), 5U);
+  EXPECT_EQ(fs::file_size(folder_ / "given"), 5U);
+  EXPECT_FALSE(fs::exists(cache / "new"));
+  EXPECT_EQ(fs::file_size(drop / "old"), 4U) << "it may write what it cannot read";
+  EXPECT_EQ(fs::file_size(folder_ / "read"), 0U);
+}
+
 TEST_F(WorkerProcessTest, says_how_it_ended) {
   EXPECT_EQ(to_string(WorkerProcess(script("exit 3")).wait_or_kill(patience)), "exited with code 3");
   EXPECT_THAT(to_string(WorkerProcess(script("kill -SEGV $$")).wait_or_kill(patience)), HasSubstr("SIGSEGV"));
