@@ -219,17 +219,20 @@ class Comparing {
     return UsualPlacement(cells);
   }
 
-  int moved_forks(const CellReport& cell) const {
+  struct Moved {
+    int moved = 0, counted = 0;  // forks
+  };
+  Moved moved_forks(const CellReport& cell) const {
     const std::vector<const Fork*> forks = counted_forks(cell);
-    return static_cast<int>(
-        std::ranges::count_if(forks, [&](const Fork* fork) { return usual_.is_moved(cell, *fork); }));
+    const auto moved =
+        std::ranges::count_if(forks, [&](const Fork* fork) { return usual_.is_moved(cell, *fork); });
+    return {static_cast<int>(moved), static_cast<int>(forks.size())};
   }
 
   // Why the placement of the processors leaves nothing to compare; empty if it does not.
   std::string doubt_about_placement(const CellReport& base, const CellReport& current) const {
     for (const CellReport* cell : {&base, &current})
-      if (const int moved = moved_forks(*cell);
-          moved > 0 && moved == static_cast<int>(counted_forks(*cell).size()))
+      if (const Moved forks = moved_forks(*cell); forks.moved > 0 && forks.moved == forks.counted)
         return fmt::format(
             "in every fork of {} the host had the processors on one core, or far apart; measure again, or overlook it with "
             "--allow flags",
@@ -366,8 +369,9 @@ class Comparing {
       std::vector<const CellReport*> cells{one.entry->current};
       for (const std::size_t i : one.used) cells.push_back(one.entry->base[i]);
       for (const CellReport* cell : cells) {
-        moved += moved_forks(*cell);
-        all += static_cast<int>(counted_forks(*cell).size());
+        const Moved forks = moved_forks(*cell);
+        moved += forks.moved;
+        all += forks.counted;
       }
     }
     if (moved > 0)
