@@ -15,18 +15,15 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/process/other_processes.hpp"
-#include "harness/conductor/process/thread_watch.hpp"
+#include "harness/conductor/process/run_usage.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
+#include "harness/conductor/process/worker_watch.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
-#include "harness/machine/nvml.hpp"
-#include "harness/protocol/disturbance.hpp"
 #include "harness/protocol/step_counter.hpp"
 
 namespace assay {
@@ -90,44 +87,12 @@ ReasonCode code_of(protocol::ErrorKind kind) {
   return ReasonCode::worker_failed;
 }
 
-// Merges two neighbors: counters and clocks of the second, mean of shares, maximum of sizes.
-GpuReading merged(const GpuReading& first, const GpuReading& second) {
-  GpuReading both = second;
-  if (first.utilisation && second.utilisation)
-    both.utilisation = (*first.utilisation + *second.utilisation) / 2;
-  else
-    both.utilisation.reset();
-  both.worker_memory = std::max(first.worker_memory, second.worker_memory);
-  both.device_memory = std::max(first.device_memory, second.device_memory);
-  if (first.throttle && second.throttle) {
-    for (const std::string& reason : *first.throttle)
-      if (!contains(*both.throttle, reason)) both.throttle->push_back(reason);
-  }
-  return both;
-}
-
-// A long run loses resolution: two neighbors become one.
-constexpr std::size_t max_samples = 512;
-void halve(std::vector<MachineSample>& samples) {
-  for (std::size_t i = 0; 2 * i + 1 < samples.size(); ++i) {
-    MachineSample both = samples[2 * i + 1];
-    both.worker_cpu = (both.worker_cpu + samples[2 * i].worker_cpu) / 2;
-    both.worker_rss = std::max(both.worker_rss, samples[2 * i].worker_rss);
-    both.processes = std::max(both.processes, samples[2 * i].processes);
-    if (both.gpu && samples[2 * i].gpu) both.gpu = merged(*samples[2 * i].gpu, *both.gpu);
-    samples[i] = both;
-  }
-  samples.resize(samples.size() / 2);
-}
-
 }  // namespace
 
 class Worker::Conversation {
  public:
   Conversation(const ConversationPlan& plan, const ConversationWatch& watch)
-      : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {
-    if (plan.cuda) gpu_.emplace(nvml_access(), *plan.cuda);
-  }
+      : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {}
 
   ConversationResult run(const std::vector<protocol::Command>& commands, Afterwards afterwards,
                          std::optional<Deadline> deadline) {
@@ -148,8 +113,8 @@ class Worker::Conversation {
     if (stopped_) signal_group(SIGSTOP);
     if (!lives) result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
     if (!result_.ok() || result_.peak_rss == 0)
-      result_.peak_rss = std::max({result_.peak_rss, result_.exit.peak_rss, sampler_.peak_rss()});
-    if (gpu_) result_.gpu = gpu_->use();
+      result_.peak_rss = std::max({result_.peak_rss, result_.exit.peak_rss, seen_.sampler().peak_rss()});
+    result_.gpu = seen_.gpu_use();
     result_.log_tail = worker_.log().tail();
     if (!lives) worker_.log().finish();
     return result_;
@@ -192,25 +157,28 @@ class Worker::Conversation {
     require_alive(fmt::format("before the command {}", to_string(command.verb)));
     if (command.verb == Verb::restart) {
       forget_peak_of(worker_.pid());
-      sampler_.forget_peak();
+      seen_.forget_peak();
     }
-    if (runs) begin_steps();
-    const Usage before = runs ? usage() : Usage{};
+    if (runs) seen_.begin_steps();
+    const RunUsage before = runs ? usage_.read(worker_.pid()) : RunUsage{};
     const Clock::time_point begin = Clock::now();
-    if (runs) progress_.reset();
-    if (runs) run_ = {begin, watch_.give_up ? tree_waited_ns(worker_.pid()) : std::nullopt};
+    if (runs) {
+      progress_.reset();
+      run_ = {begin, watch_.give_up ? tree_waited_ns(worker_.pid()) : std::nullopt};
+      seen_.has_begun(begin);
+    }
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) {
       result_.ran_between = {begin, Clock::now()};
-      note_usage(before, usage());
+      note_usage(result_, before, usage_.read(worker_.pid()));
+      seen_.sample_peak();
+      seen_.end_steps();
+      run_.reset();
     }
-    if (runs) sample_peak();
-    if (runs) end_steps();
-    run_.reset();
     if (command.verb != Verb::verify && command.verb != Verb::exchange)
-      result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, sampler_.peak_rss());
+      result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, seen_.sampler().peak_rss());
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(ReasonCode::protocol_broken,
@@ -230,85 +198,6 @@ class Worker::Conversation {
         fail(ReasonCode::protocol_broken, why);
       result_.exchanged = std::move(*exchanged);
     }
-  }
-
-  // Of the worker and its processors.
-  struct Usage {
-    ProcessorTimes processors{};
-    std::optional<std::int64_t> own_cpu_ns{}, tree_cpu_ns{}, waited_ns{};
-    std::optional<QuotaStops> stops{};
-    std::optional<ProcessTimes> others{};
-  };
-  Usage usage() {
-    return {processor_times_.read(),
-            processor_time_ns(worker_.pid()),
-            tree_processor_time_ns(worker_.pid()),
-            tree_waited_ns(worker_.pid()),
-            quota_stops(std::to_string(worker_.pid())),
-            times_of_others(worker_.pid())};
-  }
-  void note_usage(const Usage& before, const Usage& after) {
-    if (before.own_cpu_ns && after.own_cpu_ns) result_.run_cpu_ns = *after.own_cpu_ns - *before.own_cpu_ns;
-    if (before.stops && after.stops)
-      result_.quota_stopped_ns = std::max<std::int64_t>(0, after.stops->ns - before.stops->ns);
-    if (before.waited_ns && after.waited_ns) result_.run_waited_ns = *after.waited_ns - *before.waited_ns;
-    if (before.others && after.others) result_.run_others_ns = used_by_others(*before.others, *after.others);
-    if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
-    const auto [begin, end] = *result_.ran_between;
-    // The time of a child that nobody waits for is lost, so the sum may fall.
-    const std::int64_t own_ns = std::max<std::int64_t>(0, *after.tree_cpu_ns - *before.tree_cpu_ns);
-    result_.run_disturbance = disturbance_between(
-        before.processors, after.processors,
-        std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count(), own_ns);
-  }
-
-  // Samples at both ends, so that the counters cover all steps.
-  void begin_steps() {
-    keep_samples_ = true;
-    threads_.begin(process_tree(worker_.pid()));
-    gpu_phase_ = GpuPhase::steps;
-    if (gpu_) sample();
-  }
-  void end_steps() {
-    if (gpu_) sample();
-    threads_.look(process_tree(worker_.pid()));
-    result_.strayed_to = threads_.outside();
-    result_.confined_to = threads_.confined_to();
-    keep_samples_ = false;
-    gpu_phase_ = GpuPhase::afterwards;
-  }
-
-  // Counts the time since the sample before, if the worker is stopped.
-  void note_stopped_worker() {
-    const Clock::time_point now = Clock::now();
-    const Clock::time_point before = std::exchange(sampled_, now);
-    if (!run_ || !sampler_.is_stopped()) return;
-    const Clock::time_point begin = std::max(before, run_->begin);
-    result_.standstills.push_back(
-        {nanoseconds(begin), nanoseconds(now), std::chrono::duration<double>(now - begin).count()});
-  }
-  static std::int64_t nanoseconds(Clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  }
-
-  // A short run may have no sample, and the kernel's peak is that of the worker's own process.
-  void sample_peak() { sampler_.sample(worker_.pid()); }
-
-  void sample() {
-    if (plan_.sample_seconds <= 0) return;
-    auto sample = sampler_.sample(worker_.pid());
-    const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
-    note_stopped_worker();
-    if (keep_samples_) threads_.look_outside(sampler_.processes());
-    if (sample && keep_samples_) {
-      sample->gpu = reading;
-      result_.samples.push_back(std::move(*sample));
-    }
-    if (result_.samples.size() >= max_samples) {
-      halve(result_.samples);
-      sample_seconds_ *= 2;
-    }
-    next_sample_ = Clock::now() + seconds(sample_seconds_);
   }
 
   void send(const protocol::Command& command) {
@@ -457,8 +346,8 @@ class Worker::Conversation {
                                              doing, cause, steps_so_far()));
     }
     if (cause.empty()) {
-      sample();
-      result_.used_at_end = sampler_.rate();
+      seen_.sample();
+      result_.used_at_end = seen_.sampler().rate();
       worker_.print_stacks();
     }
     fail(ReasonCode::time_limit,
@@ -480,10 +369,8 @@ class Worker::Conversation {
       code = ReasonCode::place_limit;
       reason += "; " + remedy_for_processes();
     }
-    if (code == ReasonCode::worker_out_of_memory && gpu_) {
-      sample();
-      if (const std::string memory = gpu_->memory_text(); !memory.empty()) reason += "; " + memory;
-    }
+    if (code == ReasonCode::worker_out_of_memory)
+      if (const std::string memory = seen_.gpu_memory(); !memory.empty()) reason += "; " + memory;
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();
@@ -519,14 +406,13 @@ class Worker::Conversation {
   // Waits for an event, the worker's end, a line of the log, a signal, the time of a sample or the deadline. Returns for
   // how long this program stood still by its own clock, which a suspended system stops.
   Clock::duration sleep_until(Clock::time_point deadline) {
-    const bool sampling = plan_.sample_seconds > 0;
-    if (sampling && Clock::now() >= next_sample_) {
-      sample();
+    if (const auto next = seen_.next_sample(); next && Clock::now() >= *next) {
+      seen_.sample();
       if (run_)
         if (const auto steps = read_step_counter(plan_.worker.cell_folder / step_counter_file))
           take_progress(*steps);
     }
-    if (sampling) deadline = std::min(deadline, next_sample_);
+    if (const auto next = seen_.next_sample()) deadline = std::min(deadline, *next);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::array<pollfd, 5> waits = {
         pollfd{worker_.channel().read_descriptor(), POLLIN, 0}, pollfd{worker_.log().descriptor(), POLLIN, 0},
@@ -566,17 +452,10 @@ class Worker::Conversation {
   bool stopped_ = false;
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
-  WorkerSampler sampler_;
-  ThreadWatch threads_{plan_.worker.cores};
-  ProcessorTimesReader processor_times_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
-  std::optional<GpuSampler> gpu_;
-  GpuPhase gpu_phase_ = GpuPhase::preparation;
-  bool keep_samples_ = false;
   StandstillWatch standstill_watch_;
-  Clock::time_point sampled_{};  // when the last sample was taken
-  double sample_seconds_ = plan_.sample_seconds;
-  Clock::time_point next_sample_{};
   ConversationResult result_;
+  RunUsageReader usage_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
+  WorkerWatch seen_{plan_, worker_, result_};
 };
 
 Worker::Worker(const ConversationPlan& plan, const ConversationWatch& watch) : plan_(plan), watch_(watch) {}
