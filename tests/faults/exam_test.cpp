@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/run/core_watch.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/core/io/safetensors.hpp"

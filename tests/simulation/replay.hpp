@@ -8,7 +8,7 @@
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/verdict.hpp"
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/report/report.hpp"
 #include "tests/simulation/noise.hpp"

@@ -12,6 +12,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/rate_schedule.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"

@@ -10,14 +10,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/conductor/config/launchers.hpp"
+#include "harness/conductor/config/executions.hpp"
 #include "harness/conductor/config/op_cells.hpp"
-#include "harness/conductor/config/ranks.hpp"
+#include "harness/conductor/config/run_settings.hpp"
+#include "harness/conductor/config/runnable.hpp"
 #include "harness/conductor/config/variant.hpp"
-#include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
-#include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -29,10 +28,6 @@ namespace assay {
 namespace {
 
 using Names = std::vector<std::string>;
-
-const std::string every_mode = "all", best_mode = "best";
-
-const Names& texts_of(const Names& names) { return names; }
 
 bool is_ipv4_address(const std::string& text) {
   in_addr address{};
@@ -95,7 +90,7 @@ class Expander {
     }
     const auto backends = backends_of(values, row);
     const Names modes = list_of(values, "mode");
-    reject_unknown_modes(modes, backends, row);
+    reject_unknown_modes(modes, backends, row.where);
     note_left_out(values, modes, backends);
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
@@ -142,59 +137,6 @@ class Expander {
       throw ConfigError(fmt::format(
           "{}: makes {:.3g} published numbers, and a run has at most {:.0f}; split it into several runs",
           row.where, published, max_published));
-  }
-
-  // The mode and layout in which a backend executes a cell.
-  struct Execution {
-    std::string mode;
-    std::string layout{};  // empty: the layout of the row
-    bool candidate = false;
-  };
-
-  // The executions of a backend for the modes that the row names. `any_layout`: the search for the best may
-  // choose it.
-  static std::vector<Execution> executions_of(const BackendDescription& backend, const Names& asked,
-                                              bool several, bool any_layout) {
-    std::vector<Execution> executions;
-    const Names modes = modes_of(backend, asked, several);
-    if (!contains(asked, best_mode)) {
-      for (const std::string& mode : modes) executions.push_back({.mode = mode});
-      return executions;
-    }
-    for (const std::string& layout : any_layout ? backend.layouts : Names{""}) {
-      for (const std::string& mode : modes) {
-        const bool bare = mode == backend.bare_mode;  // not a candidate: measured once, in its first layout
-        if (bare && layout != backend.layouts.front() && any_layout) continue;
-        executions.push_back({.mode = mode, .layout = layout, .candidate = !bare});
-      }
-    }
-    return executions;
-  }
-
-  // The requested modes that the backend has. If none is requested: the mode that it recommends, and if there
-  // are `several` backends also its bare mode, which the tax of frameworks is relative to.
-  static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
-    if (takes_every_mode(asked)) {
-      Names modes = backend.modes;
-      const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
-      if (without_bare) std::erase(modes, backend.bare_mode);
-      return modes;
-    }
-    Names modes;
-    if (asked.empty()) {
-      if (backend.recommended.empty()) return backend.modes;
-      modes = {backend.recommended};
-      if (several && !backend.bare_mode.empty() && backend.bare_mode != backend.recommended)
-        modes.push_back(backend.bare_mode);
-      return modes;
-    }
-    for (const std::string& mode : asked)
-      if (contains(backend.modes, mode)) modes.push_back(mode);
-    return modes;
-  }
-
-  static bool takes_every_mode(const Names& asked) {
-    return contains(asked, every_mode) || contains(asked, best_mode);
   }
 
   // Notes the named backends that have no cell because they have none of the requested modes.
@@ -258,25 +200,6 @@ class Expander {
     return result;
   }
 
-  static void reject_unknown_modes(const Names& modes, const std::vector<const BackendDescription*>& backends,
-                                   const ConfigRow& row) {
-    Names known;
-    for (const BackendDescription* backend : backends) {
-      for (const std::string& mode : backend->modes) {
-        if (!contains(known, mode)) known.push_back(mode);
-      }
-    }
-    if (modes.size() > 1 && contains(modes, best_mode))
-      throw ConfigError(fmt::format("{}: [mode] got {}: best cannot be combined with other modes", row.where,
-                                    fmt::join(modes, ", ")));
-    for (const std::string& mode : modes) {
-      if (mode != every_mode && mode != best_mode && !contains(known, mode)) {
-        throw ConfigError(fmt::format("{}: [mode] got '{}': no backend has this mode{}", row.where, mode,
-                                      suggestion(mode, known)));
-      }
-    }
-  }
-
   // The base of a ratio is this cell with the axes of `to` changed.
   Published resolved(const ConfigPublished& given, const std::string& workload,
                      const BackendDescription& backend, const std::string& mode, OptionValues point,
@@ -333,8 +256,7 @@ class Expander {
                                       row.where, cell.rendezvous));
       cell.id = cell_id(cell.axes);
       const Program program = cell.program();  // reports a graph that cannot be built before the run
-      judge(cell, program);
-      if (cell.runnable()) reject_larger_than_memory(cell, program);
+      mark_if_not_runnable(cell, program, available_memory_);
       return cell;
     } catch (const ConfigError&) {
       throw;
@@ -424,130 +346,6 @@ class Expander {
     return point;
   }
 
-  // The networks that generate tokens.
-  static Names generators() {
-    Names names;
-    for (const Workload& workload : all_workloads())
-      if (workload.decodes) names.push_back(workload.name);
-    return names;
-  }
-
-  // A number in a file of samples, a config or an option may make a network that no machine holds.
-  void reject_larger_than_memory(Cell& cell, const Program& program) const {
-    const std::int64_t needed = least_memory(program, cell.axes.task);
-    if (cell.axes.device != DeviceKind::cpu || !available_memory_ || needed <= *available_memory_) return;
-    end_with(
-        cell, ReasonCode::not_enough_memory,
-        fmt::format(
-            "it takes at least {:.1f} GiB (parameters, their gradients and moments, and the largest other "
-            "tensor), and {:.1f} GiB are available; use fewer classes, smaller samples or a smaller batch",
-            static_cast<double>(needed) * 0x1p-30, static_cast<double>(*available_memory_) * 0x1p-30));
-  }
-
-  static void judge(Cell& cell, const Program& program) {
-    const BackendDescription& backend = *cell.backend;
-    const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
-      if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
-      end_with(cell, ReasonCode::axis_value_not_offered,
-               fmt::format("[{0}] does not support {1} '{2}'; use --{1} {3}", backend.name, axis,
-                           cell.axes.text(axis), fmt::join(texts_of(offered), ",")));
-    };
-    need("device", backend.devices, cell.axes.device);
-    need("task", backend.tasks, cell.axes.task);
-    need("precision", backend.precisions, cell.axes.precision);
-    need("layout", backend.layouts, cell.axes.layout);
-    need("loader", backend.loaders, cell.axes.loader);
-    if (cell.runnable() && cell.axes.task == Task::decode && !program.decoding) {
-      end_with(cell, ReasonCode::no_tokens,
-               fmt::format("[{}] does not support task decode: it generates no tokens; use {}",
-                           cell.axes.workload, fmt::join(generators(), ", ")));
-    }
-    if (cell.runnable() && !backend.awaited && cell.axes.text("initial") == "own" && !backend.initial)
-      end_with(
-          cell, ReasonCode::axis_value_not_offered,
-          fmt::format("[{}] does not support initial 'own': it has no layers with defaults; use --initial "
-                      "keras, gluon or torch",
-                      backend.name));
-    if (const auto scheme = cell.initial_scheme()) scheme_initializers(program.training, *scheme);
-    if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
-      end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
-      cell.refused_for_mode = !rule->modes.empty();
-      cell.refused_for_layout = !rule->layouts.empty();
-    }
-    if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
-        !cell.network().sparse_embedding) {
-      end_with(
-          cell, ReasonCode::sparse_gradients_needed,
-          "lazy_adam updates only the rows that a gradient touches, and dense gradients do not name them: use "
-          "--embedding-gradient sparse, or adam, which is the same if every row is touched");
-    }
-    if (cell.runnable() && cell.axes.compile_cache == CacheState::warm && !backend.awaited &&
-        !backend.has_compile_cache()) {
-      end_with(
-          cell, ReasonCode::no_compile_cache,
-          fmt::format("[{}] does not support a warm compile cache: it keeps no compiled programs on disk",
-                      backend.name));
-    }
-    if (cell.runnable() && !backend.awaited && cell.axes.flag("running-accuracy") &&
-        !contains(backend.running_accuracy, cell.axes.mode)) {
-      end_with(
-          cell, ReasonCode::axis_value_not_offered,
-          fmt::format("[{}] does not support --running-accuracy in mode {}: its loop counts no accuracy{}",
-                      backend.name, cell.axes.mode,
-                      backend.running_accuracy.empty()
-                          ? std::string()
-                          : fmt::format("; use --mode {}", fmt::join(backend.running_accuracy, ","))));
-    }
-    const int teams = backend.teams_of(cell.axes.mode);
-    if (cell.runnable() && !backend.awaited && cell.compute_threads() < teams) {
-      end_with(
-          cell, ReasonCode::axis_value_not_offered,
-          fmt::format("[{}] does not support mode {} with fewer than {} computing threads, one for each team "
-                      "that it computes in; use --threads {} or more",
-                      backend.name, cell.axes.mode, teams,
-                      teams + cell.axes.loader_threads() + cell.axes.threads - cell.axes.all_threads()));
-    }
-    const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
-    if (cell.runnable() && limited && !backend.awaited &&
-        !contains(backend.memory_limits, cell.axes.device)) {
-      end_with(cell, ReasonCode::no_memory_limit,
-               fmt::format("[{}] does not support --memory-fraction and --memory-cap on {}", backend.name,
-                           to_string(cell.axes.device)));
-    }
-    if (std::string refusal = ranks_refusal(cell, program);
-        cell.runnable() && !backend.awaited && !refusal.empty())
-      end_with(cell, ReasonCode::ranks_not_supported, std::move(refusal));
-    const std::optional<LauncherRefusal> launcher = launcher_refusal(cell);
-    const bool missing = launcher && launcher->code == ReasonCode::launcher_missing;
-    if (launcher && !missing && cell.runnable() && !backend.awaited)
-      end_with(cell, launcher->code, launcher->reason);
-    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task != Task::train) {
-      end_with(cell, ReasonCode::epochs_of_inference,
-               "inference is measured in steps, not in epochs; use --steps or --blocks");
-    }
-    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == LoaderKind::resident) {
-      end_with(cell, ReasonCode::epochs_of_resident_batches,
-               "the resident loader does not support epochs: it rotates a few batches; use --loader harness");
-    }
-    if (cell.runnable() && !backend.available()) {
-      end_with(cell, ReasonCode::backend_unavailable,
-               backend.remedy.empty() ? backend.unavailable
-                                      : fmt::format("{}; {}", backend.unavailable, backend.remedy));
-    }
-    if (const auto lacks = backend.unavailable_on.find(cell.axes.device);
-        cell.runnable() && lacks != backend.unavailable_on.end()) {
-      end_with(cell, ReasonCode::backend_unavailable, fmt::format("[{}] {}", backend.name, lacks->second));
-    }
-    if (cell.runnable() && cell.axes.ranks() > 1 && !backend.unavailable_in_ranks.empty())
-      end_with(cell, ReasonCode::backend_unavailable,
-               fmt::format("[{}] {}", backend.name, backend.unavailable_in_ranks));
-    if (missing && cell.runnable()) end_with(cell, launcher->code, launcher->reason);
-    if (cell.runnable() && !backend.awaited) {
-      if (std::string refusal = gpus_refusal(cell); !refusal.empty())
-        end_with(cell, ReasonCode::backend_unavailable, std::move(refusal));
-    }
-  }
-
   void add(Cell cell, const ConfigRow& row) {
     const auto [first, is_new] = rows_.emplace(cell.id, row_);
     if (!is_new) {
@@ -572,39 +370,6 @@ class Expander {
 };
 
 }  // namespace
-
-RunSettings settings_of(const RunConfig& config) {
-  RunSettings settings;
-  settings.forks = static_cast<int>(integer_of(config.values, "forks"));
-  // One or two forks are a test that it works, so they get no spare rounds.
-  settings.spare_rounds = config.values.contains("spare-rounds")
-                              ? static_cast<int>(integer_of(config.values, "spare-rounds"))
-                          : settings.forks < 3 ? 0
-                                               : settings.forks;
-  settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
-  settings.fork_style =
-      text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
-  settings.exams = static_cast<int>(integer_of(config.values, "exams"));
-  settings.examine_all = text_of(config.values, "examine") == "all";
-  settings.max_seconds = duration_of(config.values, "max-time");
-  settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
-  settings.seed_per_round = flag_of(config.values, "seed-per-round");
-  settings.time_limit = number_of(config.values, "time-limit");
-  settings.quick = flag_of(config.values, "quick");
-  settings.profile = flag_of(config.values, "profile");
-  settings.roofline = text_of(config.values, "roofline");
-  for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
-  settings.weights = text_of(config.values, "weights");
-  settings.environment = parse_environment(list_of(config.values, "environment"));
-  if (settings.quick) {
-    settings.until = Until::forks;
-    settings.spare_rounds = 0;
-    // Without a config the user gave every value.
-    const bool asked = config.name.empty() && config.values.contains("forks");
-    if (!asked) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
-  }
-  return settings;
-}
 
 bool seeks_best(const RunConfig& config) {
   return std::any_of(config.rows.begin(), config.rows.end(), [&](const ConfigRow& row) {

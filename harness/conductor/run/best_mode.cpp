@@ -8,8 +8,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/options.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/run/best_search.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/sha256.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/report/report.hpp"
 

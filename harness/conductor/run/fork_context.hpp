@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "harness/conductor/backends/backends.hpp"
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/rounds.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/report/report.hpp"
 #include "harness/report/run_record.hpp"
 

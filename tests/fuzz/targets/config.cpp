@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

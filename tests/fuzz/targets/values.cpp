@@ -6,8 +6,8 @@
 
 #include "harness/conductor/compare/ab_sides.hpp"
 #include "harness/conductor/config/config.hpp"
-#include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/config/rate_schedule.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/core/error.hpp"
 #include "tests/fuzz/fuzz.hpp"

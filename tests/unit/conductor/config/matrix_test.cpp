@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/ranks.hpp"
+#include "harness/conductor/config/run_settings.hpp"
 #include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/machine/environment.hpp"

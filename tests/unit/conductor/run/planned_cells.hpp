@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/cell.hpp"
 
 namespace assay {
 
