@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,18 @@ def test_the_published_file_is_the_known_one(published: Published) -> None:
     digest = run["weights"]["sha256"]
     assert digest.startswith(DIGEST_STARTS)
     assert digest.endswith(DIGEST_ENDS)
+
+
+def test_the_printed_command_names_the_weights(published: Published) -> None:
+    (cell,) = published.report["cells"]  # type: ignore[misc]
+    words = shlex.split(cell["reproduce"])
+    command = [str(PROGRAM), *words[1:], "--dry-run"]
+    weights = command.index("--weights") + 1
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert cell["id"] in done.stdout
+    command[weights] += ".gone"
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
 
 
 def test_the_tokens_are_those_of_different_sentences(published: Published) -> None:

@@ -197,9 +197,25 @@ std::string measure_options(const Cell& cell) {
   return line;
 }
 
+// The options of the run that decide what the cell computes, from which files, and whether it may end.
+std::string run_options(const Cell& cell, const RunSettings& settings) {
+  const RunSettings usual;
+  std::string line;
+  const auto add = [&](const char* option, const std::string& value) {
+    line += fmt::format(" --{} {}", option, shell_word(value));
+  };
+  if (cell.reads_dataset())
+    for (const std::filesystem::path& folder : settings.data) add("data", folder.string());
+  if (!settings.weights.empty()) add("weights", settings.weights.string());
+  for (const auto& [name, value] : settings.environment) add("environment", name + "=" + value);
+  if (settings.time_limit != usual.time_limit) add("time-limit", fmt::format("{}", settings.time_limit));
+  if (settings.roofline != usual.roofline) add("roofline", settings.roofline);
+  return line;
+}
+
 }  // namespace
 
-std::string Cell::reproduce(std::uint64_t seed) const {
+std::string Cell::reproduce(const RunSettings& settings, std::uint64_t seed) const {
   std::string line = "assay run" + axis_options(axes);
   if (backend && !backend->interpreter.empty())
     line += " --interpreter " + shell_word(backend->framework + "=" + backend->interpreter);
@@ -210,7 +226,8 @@ std::string Cell::reproduce(std::uint64_t seed) const {
   } else {
     line += fmt::format(" --blocks {} --block-seconds {:g}", measure.blocks, measure.block_seconds);
   }
-  return line + measure_options(*this) + fmt::format(" --forks 1 --seed {}", seed);
+  return line + measure_options(*this) + run_options(*this, settings) +
+         fmt::format(" --forks 1 --seed {}", seed);
 }
 
 }  // namespace assay

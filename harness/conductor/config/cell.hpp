@@ -120,8 +120,9 @@ struct Cell {
   // The rule in backend.json by which the backend rejects the cell; nullptr without one. `program`:
   // program().
   const Refusal* refusal(const Program& program) const;
-  // A command line that measures only this cell, with the parameters and the sample order of that seed.
-  std::string reproduce(std::uint64_t seed) const;
+  // A command line that measures only this cell, with the parameters and the sample order of that seed. Paths are those
+  // that the run was given.
+  std::string reproduce(const RunSettings& settings, std::uint64_t seed) const;
 };
 
 // Bytes without which the cell cannot be run on any backend: parameters and state in the conductor and in the worker,

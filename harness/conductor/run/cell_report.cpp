@@ -22,7 +22,7 @@ constexpr const char* not_reached_text = "not reached";
 
 }  // namespace
 
-CellReport planned_report(const Cell& cell, std::uint64_t seed) {
+CellReport planned_report(const Cell& cell, const RunSettings& settings) {
   CellReport row;
   row.id = cell.id;
   row.axes = cell.axes;
@@ -31,7 +31,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
     end_with(row, ReasonCode::not_reached, not_reached_text);
   else
     end_like(row, cell);
-  row.reproduce = cell.reproduce(seed);
+  row.reproduce = cell.reproduce(settings, settings.seed);
   row.published = cell.published;
   row.work = work_of(cell);
   row.hyper_parameters = cell.hyper_parameters();
@@ -162,7 +162,7 @@ bool gives_up(const CellReport& row, const Cell& cell) {
   return crashes > 1 || crashes + ok < std::ssize(row.forks);
 }
 
-void resolve_status(CellReport& row, const Cell& cell, int planned) {
+void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settings, int planned) {
   const auto is_ok = [](const Fork& fork) { return fork.status == Status::ok; };
   const auto is_wrong = [](const Fork& fork) { return fork.status == Status::wrong_result; };
   auto failed = std::find_if(row.forks.begin(), row.forks.end(), is_wrong);
@@ -177,7 +177,7 @@ void resolve_status(CellReport& row, const Cell& cell, int planned) {
                                     [](const Fork& fork) { return fork.status == Status::crashed; }),
                       row.forks.size());
     }
-    row.reproduce = cell.reproduce(failed->seed);
+    row.reproduce = cell.reproduce(settings, failed->seed);
   } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == not_reached_text) {
     end_with(row, ReasonCode::not_reached, not_reached_text);
   } else if (cell.check && !row.equivalence.passed) {

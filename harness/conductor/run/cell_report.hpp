@@ -11,7 +11,7 @@ namespace assay {
 
 // The row before anything has run: `interrupted`, which is correct if the program ends now. A cell that
 // cannot be run keeps its status.
-CellReport planned_report(const Cell& cell, std::uint64_t seed);
+CellReport planned_report(const Cell& cell, const RunSettings& settings);
 // Takes forks that were not interrupted, and the check, from an earlier report, so that they are not run
 // again.
 void take_earlier(CellReport& row, const Report& earlier);
@@ -35,7 +35,7 @@ bool has_failed(const CellReport& row);
 bool gives_up(const CellReport& row, const Cell& cell);
 
 // Status, reason, flags and metrics from the existing forks.
-void resolve_status(CellReport& row, const Cell& cell, int planned);
+void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settings, int planned);
 
 // For the user: "ok, 2.13 ms a step", "crashed: the worker died of SIGSEGV".
 std::string fork_summary(const Fork& fork);

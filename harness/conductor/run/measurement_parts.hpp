@@ -100,7 +100,8 @@ struct Measurement::Parts {
   // What is usual, and so which forks of the group are disturbed, follows from all of them.
   void resolve_group(std::size_t index);
   void resolve(std::size_t index) {
-    if (cells_[index].runnable()) resolve_status(report_.cells[index], cells_[index], planned_forks());
+    if (cells_[index].runnable())
+      resolve_status(report_.cells[index], cells_[index], settings_, planned_forks());
   }
   // A full disk may have space later; only the last save must succeed.
   void save();

@@ -61,7 +61,7 @@ void Measurement::Parts::prepare_report() {
   if (request_.resume && request_.resume->run.contains("start"))
     report_.run["start"] = request_.resume->run["start"];
   if (request_.shard) report_.run["shard"] = encode(*request_.shard);
-  for (const Cell& cell : cells_) report_.cells.push_back(planned_report(cell, settings_.seed));
+  for (const Cell& cell : cells_) report_.cells.push_back(planned_report(cell, settings_));
   if (resumed_) take_earlier_cells();
   // From here on every saved report is complete, even if the program is killed.
   for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) resolve(i);

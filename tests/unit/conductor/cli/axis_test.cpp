@@ -145,8 +145,8 @@ TEST_F(OneRow, IsInTheReportAndTheCsv) {
 }
 
 TEST_F(OneRow, IsInTheReproduceLine) {
-  EXPECT_THAT(warped().reproduce(1), HasSubstr(" --warp-factor 7 "));
-  EXPECT_THAT(cells({{"workload", "mlp"}}).at(0).reproduce(1), Not(HasSubstr("warp")));
+  EXPECT_THAT(warped().reproduce({}, 1), HasSubstr(" --warp-factor 7 "));
+  EXPECT_THAT(cells({{"workload", "mlp"}}).at(0).reproduce({}, 1), Not(HasSubstr("warp")));
 }
 
 TEST_F(OneRow, IsSomethingThatTheSidesOfAbMayDifferIn) {

@@ -133,7 +133,7 @@ TEST_F(MatrixTest, NamesTheRanksOfACellOnlyIfThereAreSeveral) {
   for (const Cell& cell : made) EXPECT_TRUE(cell.runnable()) << cell.reason;
   EXPECT_EQ(made[1].axes.ranks(), 2);
   EXPECT_EQ(made[1].axes.threads_of_all_ranks(), 6);
-  EXPECT_THAT(made[1].reproduce(1), HasSubstr("--ranks 2"));
+  EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr("--ranks 2"));
   EXPECT_EQ(cell_of_rank(made[1]).axes.batch, made[1].axes.batch / 2);
 }
 
@@ -152,8 +152,8 @@ TEST_F(MatrixTest, TakesTheAddressAtWhichRanksMeet) {
   const auto made = cells(
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "ranks": [1, 2], "rendezvous": "10.0.0.1"})");
   EXPECT_EQ(made.at(1).rendezvous, "10.0.0.1");
-  EXPECT_THAT(made.at(1).reproduce(1), HasSubstr(" --rendezvous 10.0.0.1"));
-  EXPECT_THAT(made.at(0).reproduce(1), Not(HasSubstr("rendezvous"))) << "one rank meets nobody";
+  EXPECT_THAT(made.at(1).reproduce({}, 1), HasSubstr(" --rendezvous 10.0.0.1"));
+  EXPECT_THAT(made.at(0).reproduce({}, 1), Not(HasSubstr("rendezvous"))) << "one rank meets nobody";
   for (const std::string wrong : {"localhost", "10.0.0", "10.0.0.1:29400"})
     EXPECT_THAT(
         error_of((R"({"workload": "mlp", "backend": "fast", "ranks": 2, "rendezvous": ")" + wrong + "\"}")
@@ -324,7 +324,7 @@ TEST_F(MatrixTest, a_single_op_is_swept_over_its_sizes_forwards_and_backwards) {
   EXPECT_EQ(all.front().axes.dataset, "");
   EXPECT_EQ(all.front().axes.optimizer, "");
   EXPECT_EQ(all.front().measure.resident_batches, 1);
-  EXPECT_THAT(all.front().reproduce(1),
+  EXPECT_THAT(all.front().reproduce({}, 1),
               AllOf(HasSubstr("--size m4 --cache warm"), Not(HasSubstr("--batch"))));
   EXPECT_EQ(cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph", "quick": true})").size(),
             4U);
@@ -559,7 +559,7 @@ TEST_F(MatrixTest, augmentation_is_in_the_id_and_needs_images) {
   EXPECT_THAT(made[1].id, HasSubstr("/augmentation=crop:4+flip/"));
   EXPECT_EQ(made[1].network().augmentation, (Augmentation{4, true}));
   EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
-  EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
+  EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr(" --augmentation crop:4+flip "));
   for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
     EXPECT_THROW(Augmentation::parse(bad), DataError) << bad;
   EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "augmentation": "flop"})"),
@@ -576,7 +576,7 @@ TEST_F(MatrixTest, InitialValuesArePartOfTheIdentity) {
   EXPECT_THAT(made[1].id, HasSubstr("/initial=own/"));
   EXPECT_EQ(made[1].initial_scheme(), InitialScheme::torch);
   EXPECT_EQ(made[2].initial_scheme(), InitialScheme::keras);
-  EXPECT_THAT(made[2].reproduce(1), HasSubstr(" --initial keras "));
+  EXPECT_THAT(made[2].reproduce({}, 1), HasSubstr(" --initial keras "));
   EXPECT_NE(made[0].group(), made[1].group());
 }
 
@@ -768,7 +768,7 @@ TEST_F(MatrixTest, embedding_gradient_is_an_axis_of_workloads_with_one) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_TRUE(made[0].axes.variant.empty());
   EXPECT_THAT(made[1].id, HasSubstr("/embedding-gradient=sparse"));
-  EXPECT_THAT(made[1].reproduce(1), HasSubstr("--embedding-gradient sparse"));
+  EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr("--embedding-gradient sparse"));
   const auto attributes = [](const Cell& cell) {
     const Program program = cell.program();
     return program.training.node(program.training.find_node("embedding")).attributes;
@@ -813,7 +813,7 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "batch": 64, "steps": 30,
                               "optimizer": "sgd", "dataset": "synthetic", "learning-rate": 0.0125, "schedule": "warmup:5+every:10x0.9"})")
           .at(0);
-  const std::string line = cell.reproduce(9);
+  const std::string line = cell.reproduce({}, 9);
   OptionValues given;
   std::size_t at = line.find("--");
   while (at != std::string::npos) {
@@ -835,10 +835,27 @@ TEST_F(MatrixTest, TheReproduceLineNamesAnotherInterpreter) {
   BackendDescription other = *cell.backend;
   other.framework = "jax";
   other.interpreter = "/opt/jax 0.9/bin/python";
-  EXPECT_THAT(cell.reproduce(1), Not(HasSubstr("--interpreter")));
+  EXPECT_THAT(cell.reproduce({}, 1), Not(HasSubstr("--interpreter")));
   cell.backend = &other;
-  EXPECT_THAT(cell.reproduce(1), HasSubstr(" --interpreter '"));
-  EXPECT_THAT(cell.reproduce(1), HasSubstr("jax=/opt/jax 0.9/bin/python"));
+  EXPECT_THAT(cell.reproduce({}, 1), HasSubstr(" --interpreter '"));
+  EXPECT_THAT(cell.reproduce({}, 1), HasSubstr("jax=/opt/jax 0.9/bin/python"));
+}
+
+TEST_F(MatrixTest, TheReproduceLineNamesFilesAndVariablesOfTheRun) {
+  const RunConfig config = config_from_json(nlohmann::json::parse(R"({"backend": "fast", "mode": "eager",
+      "data": ["sets", "/my data"], "weights": "w.safetensors", "time-limit": "10m",
+      "environment": ["OMP_PLACES={0},{1}"], "cells": [{"workload": "minilm"}, {"workload": "op/relu", "size": "4096"}]})"),
+                                            "test.json");
+  const auto made = expand(config, registry_).cells;
+  const std::string network = made.at(0).reproduce(settings_of(config), 1);
+  EXPECT_THAT(network, HasSubstr(" --data sets --data '/my data' --weights w.safetensors "
+                                 "--environment 'OMP_PLACES={0},{1}' --forks 1 --seed 1"));
+  EXPECT_THAT(made.at(1).reproduce(settings_of(config), 1), Not(HasSubstr("--data")))
+      << "it reads no samples";
+  RunSettings other;
+  other.time_limit = 5;
+  other.roofline = "true";
+  EXPECT_THAT(made.at(1).reproduce(other, 1), HasSubstr(" --time-limit 5 --roofline true --forks 1"));
 }
 
 TEST_F(MatrixTest, TheReproduceLineHasEachSettingThatIsNotTheDefault) {
@@ -848,13 +865,13 @@ TEST_F(MatrixTest, TheReproduceLineHasEachSettingThatIsNotTheDefault) {
                               "resident-batches": 3, "distinct": 8, "samples": 640})")
           .at(0);
   EXPECT_THAT(
-      cell.reproduce(1),
+      cell.reproduce({}, 1),
       AllOf(HasSubstr(" --steps 30 --warm-up-steps 1000000 --warm-up-seconds 0.05 --block-seconds 0.02 "),
             HasSubstr(" --resident-batches 3 --distinct 8 --forks"), HasSubstr(" --samples 640 ")));
   const auto unchecked = cells(R"({"workload": "mlp", "backend": "fast", "mode": "eager", "check": false})");
-  EXPECT_THAT(unchecked.at(0).reproduce(1), HasSubstr(" --check=false "));
+  EXPECT_THAT(unchecked.at(0).reproduce({}, 1), HasSubstr(" --check=false "));
   const auto epochs = cells(R"({"workload": "mlp", "backend": "fast", "mode": "eager", "epochs": 2})");
-  EXPECT_THAT(epochs.at(0).reproduce(1), HasSubstr(" --epochs 2 --forks 1 --seed 1"));
+  EXPECT_THAT(epochs.at(0).reproduce({}, 1), HasSubstr(" --epochs 2 --forks 1 --seed 1"));
 }
 
 TEST_F(MatrixTest, rows_that_are_equal_under_quick_are_one_cell) {
@@ -907,7 +924,7 @@ TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("image-size"), std::string::npos) << "its own size is no variant";
   EXPECT_THAT(made[1].id, AllOf(HasSubstr("/image-size=64/"), HasSubstr("/classes=10/")));
-  EXPECT_THAT(made[1].reproduce(1), AllOf(HasSubstr(" --image-size 64 "), HasSubstr(" --classes 10 ")));
+  EXPECT_THAT(made[1].reproduce({}, 1), AllOf(HasSubstr(" --image-size 64 "), HasSubstr(" --classes 10 ")));
   const Graph& graph = made[1].program().inference;
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 3, 64, 64}));
   EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{32, 10}));
@@ -919,7 +936,7 @@ TEST_F(MatrixTest, SequencesHaveAnyLength) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("sequence-length"), std::string::npos) << "its own length is no variant";
   EXPECT_THAT(made[1].id, HasSubstr("/sequence-length=64/"));
-  EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --sequence-length 64 "));
+  EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr(" --sequence-length 64 "));
   const Graph& graph = made[1].program().training;
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 64}));
 

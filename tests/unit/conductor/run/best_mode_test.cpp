@@ -63,7 +63,7 @@ class BestModeTest : public ::testing::Test {
     Report report;
     report.environment = machine("a processor");
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      CellReport row = planned_report(cells[i], 1);
+      CellReport row = planned_report(cells[i], {});
       row.backend_version = "1.0";
       row.status = seconds.at(i) > 0 ? Status::ok : Status::unsupported;
       for (int round = 0; seconds[i] > 0 && round < 3; ++round) {

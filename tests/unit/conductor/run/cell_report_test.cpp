@@ -124,7 +124,7 @@ TEST(ResolveStatus, IsOkOnlyIfTheRequestedProofExists) {
     row.equivalence = {proof.checked, proof.passed, 0, proof.reason, {}};
     row.forks.resize(static_cast<std::size_t>(proof.forks));
     for (Fork& fork : row.forks) fork.status = Status::ok;
-    resolve_status(row, cell, proof.forks);
+    resolve_status(row, cell, {}, proof.forks);
     EXPECT_EQ(row.reason_code, proof.code);
     EXPECT_EQ(row.status == Status::ok, proof.code == ReasonCode::absent);
     if (proof.code == ReasonCode::not_checked) {
