@@ -12,6 +12,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/process_tree.hpp"
+#include "harness/core/text.hpp"
 #include "harness/protocol/disturbance.hpp"
 
 namespace assay {
@@ -99,8 +100,8 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     const std::int64_t rows = static_cast<std::int64_t>(plans_.back().rows().size());
     if (rows == 0 || (!resident && rows < request_.batch))
       throw IoError("plan", path,
-                    fmt::format("has {} samples, fewer than a batch of {}; choose a smaller batch", rows,
-                                request_.batch));
+                    fmt::format("has {}, fewer than a batch of {}; choose a smaller batch",
+                                plural(rows, "sample"), request_.batch));
     if (!epochs && rows != static_cast<std::int64_t>(plans_.front().rows().size()))
       throw IoError("plan", path, "differs in length from the plan of the first epoch");
     if (!epochs) plans_.back().require_valid(train_->samples(), opener_->manifest().sample_shape);
@@ -149,8 +150,9 @@ void BatchSession::open_schedule(std::int64_t needed) {
     rows = array.type().shape[0];
     schedule_.assign(array.as<double>().begin(), array.as<double>().end());
     if (training() && (rows == 0 || (epochs && rows < needed)))
-      throw IoError("schedule", path,
-                    fmt::format("has {} rows, but the request needs {} steps", rows, needed));
+      throw IoError(
+          "schedule", path,
+          fmt::format("has {}, but the request needs {}", plural(rows, "row"), plural(needed, "step")));
   }
   // The number of steps that fit into a time is unknown beforehand, and the course of the learning rate does
   // not matter then.

@@ -41,6 +41,12 @@ std::string one_line(std::string_view text, std::size_t limit = 400);
 // The text, quoted for a shell.
 std::string shell_word(std::string_view text);
 
+// "1 round", "2 rounds"
+template <typename Count>
+std::string plural(Count count, std::string_view one) {
+  return std::to_string(count).append(" ").append(one).append(count == 1 ? "" : "s");
+}
+
 // The time now: "2026-01-31T12:00:00Z".
 std::string utc_now();
 // The same for the name of a file: "20260131T120000Z".

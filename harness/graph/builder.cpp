@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -16,7 +17,8 @@ Attributes window_attributes(const Window& window) {
 const Shape& shape_of(const Graph& graph, ValueId x, std::size_t rank, std::string_view layer) {
   const Shape& shape = graph.value(x).type.shape;
   if (shape.size() != rank) {
-    throw GraphError(fmt::format("[{}] got x {}: it must have {} dimensions", layer, to_string(shape), rank));
+    throw GraphError(
+        fmt::format("[{}] got x {}: it must have {}", layer, to_string(shape), plural(rank, "dimension")));
   }
   return shape;
 }

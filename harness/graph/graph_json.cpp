@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -177,8 +178,8 @@ class GraphReader {
       for (const Json& output : outputs) wanted.push_back(!output.is_null());
       const std::size_t expected = result_count(op, inputs.size());
       if (outputs.size() != expected) {
-        fail(path + "/outputs",
-             fmt::format("[{}] makes {} results, but {} are listed", op.name(), expected, outputs.size()));
+        fail(path + "/outputs", fmt::format("[{}] makes {}, but the list has {}", op.name(),
+                                            plural(expected, "result"), outputs.size()));
       }
       const NodeId id = graph_.add_node(op, name, inputs, std::move(attributes), std::move(wanted));
       for (std::size_t k = 0; k < outputs.size(); ++k) {

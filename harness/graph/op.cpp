@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 
 std::vector<ValueId> Op::gradient(GraphBuilder&, const Node& node, std::span<const ValueId>) const {
@@ -20,7 +22,7 @@ int group_count(const Op& op, std::size_t inputs) {
     for (std::size_t i = inputs; i < once; ++i) fits = fits && operands[i].optional;
   }
   if (!fits) {
-    throw GraphError(fmt::format("[{}] got {} operands; it takes {}{}", op.name(), inputs, once,
+    throw GraphError(fmt::format("[{}] got {}; it takes {}{}", op.name(), plural(inputs, "operand"), once,
                                  group == 0 ? "" : fmt::format(" and any number of {} more", group)));
   }
   return group == 0 ? 1 : 1 + static_cast<int>((inputs - once) / group);

@@ -53,15 +53,14 @@ std::optional<double> cpu_quota() {
 std::string overload_text(std::int64_t threads, std::size_t processors, std::optional<double> quota) {
   if (threads > static_cast<std::int64_t>(processors))
     return fmt::format(
-        "{} threads share {} processors: the program may use no more, so the numbers are those of an "
-        "overloaded machine.",
-        threads, processors);
+        "{} threads share {}: the program may use no more, so the numbers are those of an overloaded machine.",
+        threads, plural(processors, "processor"));
   const int within = threads_within(processors, quota);
   if (threads <= within) return {};
   return fmt::format(
-      "{} threads share a CPU quota of {:g} processors: the control group stops them when it is used up, and such rounds "
+      "{} threads share a CPU quota of {:g} processor{}: the control group stops them when it is used up, and such rounds "
       "do not count; use --threads {}, or raise the quota.",
-      threads, *quota, within);
+      threads, *quota, *quota == 1 ? "" : "s", within);
 }
 
 int usable_threads() { return threads_within(usable_cores().size(), cpu_quota()); }

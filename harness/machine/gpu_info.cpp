@@ -104,7 +104,7 @@ Json unsteady_gpus(const Json& gpus) {
     if (gpu.value("mig", Json()) == true)
       add(gpu, "it is divided (MIG): its instances share power and clocks", "nvidia-smi -mig 0");
     if (const Json processes = gpu.value("processes", Json()); processes.is_array() && !processes.empty())
-      add(gpu, fmt::format("before the measurement, {} processes were on it", processes.size()),
+      add(gpu, fmt::format("processes were on it before the measurement: {}", processes.size()),
           "stop them: nvidia-smi lists them");
   }
   return causes;

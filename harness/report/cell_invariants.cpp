@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metric_table.hpp"
@@ -32,7 +33,8 @@ void judge_forks(Violations& violations, const CellReport& cell) {
     judge_fork(inner, fork);
     const int ranks = cell.axes.ranks();
     if (fork.status == Status::ok && std::ssize(fork.ranks) != (ranks > 1 ? ranks : 0))
-      inner.add(fmt::format("has the records of {} ranks, but the cell has {}", fork.ranks.size(), ranks));
+      inner.add(fmt::format("has the records of {}, but the cell has {}", plural(fork.ranks.size(), "rank"),
+                            ranks));
     violations.take(inner);
   }
 }
@@ -60,7 +62,7 @@ void judge_metric(Violations& violations, const std::string& name, const Metric&
   const int bounds = metric.lower.has_value() + metric.upper.has_value() + metric.confidence.has_value();
   if (bounds != 0 && bounds != 3) add("must have all of lower, upper and confidence, or none");
   if (bounds != 0 && metric.n < 6)
-    add(fmt::format("has bounds from {} forks; below six they are null", metric.n));
+    add(fmt::format("has bounds from {}; below six they are null", plural(metric.n, "fork")));
   if (metric.lower && metric.upper && metric.value &&
       !(*metric.lower <= *metric.value && *metric.value <= *metric.upper))
     add(fmt::format("value {} is outside of its bounds {} to {}", *metric.value, *metric.lower,
@@ -94,8 +96,8 @@ void judge_equivalence(Violations& violations, const CellReport& cell) {
   }
   for (const Ties& ties : equivalence.ties) {
     if (ties.tipped > ties.elements)
-      violations.add(fmt::format("{} elements of {} are on another side, but there are only {}", ties.tipped,
-                                 ties.op, ties.elements));
+      violations.add(fmt::format("{} has {} on another side, but only {}", ties.op,
+                                 plural(ties.tipped, "element"), plural(ties.elements, "element")));
   }
   if (equivalence.passed && !equivalence.checked) violations.add("equivalence passed but was not checked");
   if (equivalence.passed && !(worst <= 1 && equivalence.worst <= 1))

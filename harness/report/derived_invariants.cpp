@@ -56,7 +56,8 @@ void judge_numbers(Violations& violations, const std::string& name, const Metric
   compare("upper", metric.upper, derived.upper);
   compare("confidence", metric.confidence, derived.confidence);
   if (metric.n != derived.n)
-    violations.add(fmt::format("metric {}: n is {}, but {} forks count", name, metric.n, derived.n));
+    violations.add(fmt::format("metric {}: n is {}, but {} count{}", name, metric.n,
+                               plural(derived.n, "fork"), derived.n == 1 ? "s" : ""));
 }
 
 // The plan is of the graph, which a report does not have: only its parts can contradict each other.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/rank_blocks.hpp"
@@ -58,7 +59,7 @@ void judge_ranks(Violations& violations, const Fork& fork) {
   const std::vector<Block> joined = joined_blocks(fork.ranks);
   if (joined.size() != fork.blocks.size())
     return violations.add(
-        fmt::format("has {} blocks, but its ranks have {}", fork.blocks.size(), joined.size()));
+        fmt::format("has {}, but its ranks have {}", plural(fork.blocks.size(), "block"), joined.size()));
   for (std::size_t i = 0; i < joined.size(); ++i)
     if (!is_same(fork.blocks[i], joined[i]))
       violations.add(fmt::format("block {} is not that of the slowest rank with the mean loss of all", i));

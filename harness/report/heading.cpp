@@ -7,12 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
-
-std::string plural(int count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
 
 std::string loader_words(const Axes& axes) {
   if (axes.loader == LoaderKind::resident) return "batches resident in memory";

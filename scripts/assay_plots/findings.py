@@ -19,7 +19,7 @@ def times_as_long(low: float, high: float) -> str:
 def work_of(heading: Heading, cell: Cell) -> str:
     """Name the work of a cell in words."""
     a = cell.axes
-    return f"{heading.title} ({a['precision']}, {a['device']} with {a['threads']} threads)"
+    return f"{heading.title} ({a['precision']}, {a['device']} with {plural(int(a['threads']), 'thread')})"
 
 
 def one_comparison(group: Group) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay_plots.report import Cell, Heading, Study
+from assay_plots.text import plural
 
 # The axes that Cell.series names: the backend, and those that Cell.mode has words of.
 CONTESTANT = ("backend", "mode", "layout", "recompute", "compile_cache", "allocator")
@@ -62,7 +63,8 @@ def _heading(study: Study, axis: str, cells: Sequence[Cell]) -> Heading:
     if axis == "workload":
         a = first.axes
         return Heading(
-            f"{a['task']} over networks", f"{a['precision']}, {a['device']}, {a['threads']} threads"
+            f"{a['task']} over networks",
+            f"{a['precision']}, {a['device']}, {plural(int(a['threads']), 'thread')}",
         )
     families = dict.fromkeys(study.families[study.groups[cell.group].family].heading for cell in cells)
     others = [set(family.about.split(", ")) for family in families]

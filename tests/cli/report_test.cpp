@@ -164,7 +164,7 @@ TEST(CliCompare, LeavesOutOldSessionsOfACalibration) {
   auto calibration = json::parse(read_text(file));
   calibration["sessions"][0]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
-  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions, one is not used"));
+  EXPECT_THAT(compared({}).out, HasSubstr("without 1 of its 2 sessions"));
   calibration["sessions"][1]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
   EXPECT_EQ(compared({}).code, 2);

@@ -124,8 +124,8 @@ TEST(GpuInfo, is_in_the_environment_with_causes_of_noise) {
   EXPECT_EQ(told["gpus"][1]["not_told"]["mig"], "nvmlDeviceGetMigMode: Not Supported (3)");
   std::string causes;
   for (const json& cause : told["unsteady"]) causes += cause["what"].get<std::string>() + "\n";
-  EXPECT_THAT(causes,
-              AllOf(HasSubstr("GPU 0: persistence mode is off"), HasSubstr("2 processes were on it")));
+  EXPECT_THAT(causes, AllOf(HasSubstr("GPU 0: persistence mode is off"),
+                            HasSubstr("processes were on it before the measurement: 2")));
   EXPECT_THAT(causes, ::testing::Not(HasSubstr("GPU 1")));
 }
 

@@ -173,7 +173,7 @@ def test_the_form_of_one_machine_refuses_several(folder: Path) -> None:
 def test_a_shard_shows_only_its_own_cells(folder: Path) -> None:
     document = told("show", "--format", "json", shard_file(folder, 2))
     assert len(document["cells"]) == document["reports"][0]["cells"] == 10
-    assert "30 of its 40 cells belong to other shards" in assay("show", shard_file(folder, 2)).stdout
+    assert "other shards have 30 of its 40 cells" in assay("show", shard_file(folder, 2)).stdout
 
 
 def test_a_missing_shard_is_marked_and_resumed(folder: Path, tmp_path: Path) -> None:

@@ -116,9 +116,8 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t planned, std:
   double seconds = 0;
   for (const Cell& cell : cells)
     if (cell.runnable()) seconds += settings.forks * min_seconds(cell.measure);
-  const auto s = [](auto count) { return count == 1 ? "" : "s"; };
-  return fmt::format("{} of {} cell{} can be run, {} fork{} each: {} fork{}.{}", runnable, planned,
-                     s(planned), settings.forks, s(settings.forks), forks, s(forks),
+  return fmt::format("{} of {} can be run, {} each: {}.{}", runnable, plural(planned, "cell"),
+                     plural(settings.forks, "fork"), plural(forks, "fork"),
                      seconds > 0
                          ? fmt::format(" Warm-up and timed blocks take at least {}; starting, compiling and "
                                        "checking take more time.",
@@ -156,10 +155,11 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   for (std::string& doubt : doubts_about(cells, settings)) table.notes.push_back(std::move(doubt));
   if (others > 0)
-    table.notes.push_back(fmt::format("{} of all {} cells belong to other shards.", others, cells.size()));
-  table.notes.push_back(check_only ? fmt::format("{} of {} cell{} can be checked.", runnable, cells.size(),
-                                                 cells.size() == 1 ? "" : "s")
-                                   : forks_text(cells, cells.size() - others, runnable, settings));
+    table.notes.push_back(
+        fmt::format("Other shards have {} of all {}.", others, plural(cells.size(), "cell")));
+  table.notes.push_back(check_only
+                            ? fmt::format("{} of {} can be checked.", runnable, plural(cells.size(), "cell"))
+                            : forks_text(cells, cells.size() - others, runnable, settings));
   print({table});
   return runnable > 0 ? fine : incomplete;
 }

@@ -98,9 +98,9 @@ class AbRun {
 
   void announce() {
     progress_.plan(static_cast<int>(2 * active()) * plan_.rounds.front());
-    progress_.note(fmt::format("{} pair{} of cells; looks after {} rounds, each interval at {:.5g} %",
-                               contests_.size(), contests_.size() == 1 ? "" : "s",
-                               fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
+    progress_.note(fmt::format("{} of cells; looks after {} rounds, each interval at {:.5g} %",
+                               plural(contests_.size(), "pair"), fmt::join(plan_.rounds, ", "),
+                               100 * plan_.confidence));
   }
 
   // Warns after the first round if --max-time will end before the first look.
@@ -215,10 +215,10 @@ class AbRun {
     outcome.seconds = seconds_since(begin_);
     outcome.out_of_time = out_of_time_;
     outcome.signal = interrupts_.signal();
-    comparison.notes.push_back(
-        fmt::format("{} rounds in {}{}; the interval of each look is exact at {:.5g} %", outcome.rounds,
-                    duration_text(outcome.seconds), out_of_time_ ? " (the limit of --max-time)" : "",
-                    100 * plan_.confidence));
+    comparison.notes.push_back(fmt::format("{} in {}{}; the interval of each look is exact at {:.5g} %",
+                                           plural(outcome.rounds, "round"), duration_text(outcome.seconds),
+                                           out_of_time_ ? " (the limit of --max-time)" : "",
+                                           100 * plan_.confidence));
     return outcome;
   }
 

@@ -15,6 +15,7 @@
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/metrics.hpp"
 
@@ -112,7 +113,7 @@ Fall fall_of(const Accuracies& before, const Accuracies& after) {
     // The part of the training is the same on both sides.
     fall.error = std::sqrt(variance_with_prior(changes, assumed) / count);
     fall.degrees = accuracy_prior_degrees + static_cast<int>(changes.size()) - 1;
-    fall.over = fmt::format("{} shared seed{}", changes.size(), changes.size() == 1 ? "" : "s");
+    fall.over = plural(changes.size(), "shared seed");
     return fall;
   }
   const std::vector<double> was = values_of(before), is = values_of(after);
@@ -121,7 +122,7 @@ Fall fall_of(const Accuracies& before, const Accuracies& after) {
       std::sqrt(variance_with_prior(was, assumed_variance(before)) / static_cast<double>(was.size()) +
                 variance_with_prior(is, assumed_variance(after)) / static_cast<double>(is.size()));
   fall.degrees = accuracy_prior_degrees + static_cast<int>(std::min(was.size(), is.size())) - 1;
-  fall.over = fmt::format("{} and {} other seeds", was.size(), is.size());
+  fall.over = fmt::format("{} and {}", was.size(), plural(is.size(), "other seed"));
   return fall;
 }
 

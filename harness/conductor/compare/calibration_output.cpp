@@ -182,8 +182,8 @@ Table calibration_table(const Calibration& calibration) {
         "With 12 forks per run, five baselines and a threshold of {}, a change of {} is detected in nine of ten cells.",
         percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
   for (const CalibrationSession& session : calibration.sessions)
-    table.notes.push_back(fmt::format("Session of {}: {} cell{}.", session.made, session.cells.size(),
-                                      session.cells.size() == 1 ? "" : "s"));
+    table.notes.push_back(
+        fmt::format("Session of {}: {}.", session.made, plural(session.cells.size(), "cell")));
   table.notes.push_back(
       "Between forks and between runs: standard deviations of ln(time); between runs of all cells together, with the 2 % "
       "that are assumed before any run is known.");

@@ -159,8 +159,7 @@ class Comparing {
       bases_ = std::move(all);
       result_.environment = std::move(of_newest);
     } else if (others > 0) {
-      result_.notes.push_back(fmt::format("{} of {} baselines {} left out: {}", others, all.size(),
-                                          others == 1 ? "is" : "are", why));
+      result_.notes.push_back(fmt::format("left out {} of {} baselines: {}", others, all.size(), why));
     }
     result_.baselines = static_cast<int>(bases_.size());
   }
@@ -376,15 +375,15 @@ class Comparing {
     }
     if (moved > 0)
       result_.notes.push_back(fmt::format(
-          "{} of {} forks are left out: before or after the run the host had their processors on one core, or "
+          "left out {} of {} forks: before or after the run the host had their processors on one core, or "
           "far apart",
           moved, all));
   }
 
   void note_left_out() {
     if (cells_with_fewer_ == 0) return;
-    result_.notes.push_back(fmt::format("{} cell{} left out baselines that were measured in another way: {}",
-                                        cells_with_fewer_, cells_with_fewer_ == 1 ? "" : "s", left_out_));
+    result_.notes.push_back(fmt::format("{} left out baselines that were measured in another way: {}",
+                                        plural(cells_with_fewer_, "cell"), left_out_));
   }
 
   const CompareSettings& settings_;
@@ -458,9 +457,9 @@ std::string summary_line(const Comparison& comparison) {
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
   return fmt::format(
-      "{} of {} cell{}{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)",
-      counts, comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", detection(comparison),
-      100 * comparison.threshold, 100 * comparison.confidence, 100 * comparison.cell_confidence);
+      "{} of {}{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)", counts,
+      plural(comparison.cells.size(), "cell"), detection(comparison), 100 * comparison.threshold,
+      100 * comparison.confidence, 100 * comparison.cell_confidence);
 }
 
 }  // namespace assay

@@ -11,6 +11,7 @@
 
 #include "harness/conductor/print/printers.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -87,7 +88,8 @@ Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
                    {"why"}};
   for (const CellVerdict& cell : comparison.cells) {
     if (max_shown > 0 && table.rows.size() == max_shown) {
-      table.notes.push_back(fmt::format("{} more cells are not shown.", comparison.cells.size() - max_shown));
+      table.notes.push_back(
+          fmt::format("Not shown: {}.", plural(comparison.cells.size() - max_shown, "more cell")));
       break;
     }
     table.rows.push_back(row_of(cell));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -59,9 +60,10 @@ void decide(CellVerdict& cell, const Shift& shift, const Scale& scale, const Jud
     if (scale.is_ratio()) cell.ratio = std::exp(shift.estimate);
     const int min_rounds = min_rounds_for(settings.confidence);
     cell.forks_needed = std::max(min_rounds, by_spread.value_or(min_rounds));
-    cell.reason = fmt::format(
-        "{} rounds reach a confidence of at most {:.5g} %, but {:.5g} % is required; use about {}", rounds,
-        100 * attainable_paired(rounds), 100 * settings.confidence, *cell.forks_needed);
+    cell.reason =
+        fmt::format("with {} the confidence is at most {:.5g} %, but {:.5g} % is required; use about {}",
+                    plural(rounds, "round"), 100 * attainable_paired(rounds), 100 * settings.confidence,
+                    *cell.forks_needed);
     return;
   }
   const double lower = shift.interval->lower, upper = shift.interval->upper;

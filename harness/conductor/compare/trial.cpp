@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
@@ -93,8 +95,8 @@ void Trial::look() {
 
 CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
   const std::string size = cell.ratio ? fmt::format(" by {:.1f} %", 100 * std::abs(*cell.ratio - 1)) : "";
-  cell.reason =
-      fmt::format("{}{} after {} rounds, but {}", to_string(cell.verdict), size, cell.base_forks, why);
+  cell.reason = fmt::format("{}{} after {}, but {}", to_string(cell.verdict), size,
+                            plural(cell.base_forks, "round"), why);
   cell.verdict = Verdict::inconclusive;
   return cell;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -56,7 +57,7 @@ RateSchedule RateSchedule::parse(std::string_view text) {
   const std::vector<std::string_view> given = arguments(rest);
   const auto takes = [&](std::size_t min, std::size_t max) {
     if (given.size() < min || given.size() > max)
-      fail_schedule(text, fmt::format("'{}' does not take {} values", name, given.size()));
+      fail_schedule(text, fmt::format("'{}' does not take {}", name, plural(given.size(), "value")));
   };
   if (name == "constant") {
     takes(0, 0);

@@ -10,6 +10,7 @@
 #include "harness/conductor/data/vocabulary.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -137,9 +138,9 @@ class AclImdbFormat : public DatasetFormat {
     const auto found = std::ranges::count_if(
         files, [&](const fs::path& file) { return is_part(file, negative) || is_part(file, positive); });
     if (found != samples)
-      throw IoError(
-          "aclimdb", folder_of(files),
-          fmt::format("has {} texts in {} and {}, but must have {}", found, negative, positive, samples));
+      throw IoError("aclimdb", folder_of(files),
+                    fmt::format("has {} in {} and {}, but must have {}", plural(found, "text"), negative,
+                                positive, samples));
   }
 
   static LoadedArrays read_half(std::span<const fs::path> files, std::string_view negative,

@@ -6,6 +6,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/gzip.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -41,7 +42,8 @@ IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesyst
   if (const std::string kind = kind_of_content(bytes); !kind.empty())
     throw fail("is not an IDX file: " + kind);
   if (bytes.size() < 4)
-    throw fail(fmt::format("is truncated: {} bytes are too few for the magic number", bytes.size()));
+    throw fail(
+        fmt::format("is truncated: it has {}, too few for the magic number", plural(bytes.size(), "byte")));
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   if (byte(0) != 0 || byte(1) != 0)
     throw fail(fmt::format(

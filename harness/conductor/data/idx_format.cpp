@@ -8,6 +8,7 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/sample_files.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -40,7 +41,8 @@ void check_image_shape(const Shape& found, const std::filesystem::path& path, co
 }
 void check_label_shape(const Shape& found, const std::filesystem::path& path, std::int64_t samples) {
   if (found != Shape{samples})
-    throw IoError("idx", path, fmt::format("contains {} labels for {} images", to_string(found), samples));
+    throw IoError("idx", path,
+                  fmt::format("contains {} labels for {}", to_string(found), plural(samples, "image")));
 }
 
 LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,

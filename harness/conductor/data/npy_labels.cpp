@@ -8,6 +8,7 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -46,10 +47,10 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
   const auto data = npy.subspan(header.offset);
   const auto count = static_cast<std::uint64_t>(header.shape[0]);
   if (data.size() % size != 0 || data.size() / size != count)
-    throw IoError(
-        "npy", path,
-        fmt::format("is {}: it should have {} labels of {} bytes, and has {} bytes",
-                    data.size() / size < count ? "truncated" : "too long", count, size, data.size()));
+    throw IoError("npy", path,
+                  fmt::format("is {}: it should have {} of {}, and has {}",
+                              data.size() / size < count ? "truncated" : "too long", plural(count, "label"),
+                              plural(size, "byte"), plural(data.size(), "byte")));
   std::vector<std::int32_t> labels;
   labels.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -16,6 +16,7 @@
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/numerics.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/memory.hpp"
 
 namespace assay {
@@ -57,8 +58,8 @@ void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
       throw IoError("npy", path, fmt::format("is empty: its shape is {}", to_string(header.shape)));
   if (header.shape[0] < min_samples)
     throw IoError("npy", path,
-                  fmt::format("contains {} samples; at least {} are needed for three splits", header.shape[0],
-                              min_samples));
+                  fmt::format("contains {}; at least {} are needed for three splits",
+                              plural(header.shape[0], "sample"), min_samples));
 }
 
 void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::filesystem::path& path) {
@@ -195,7 +196,8 @@ class OwnArraysFormat : public DatasetFormat {
     check_classes_of(labels, files[1]);
     if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
       throw IoError("npy", files[1],
-                    fmt::format("contains {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
+                    fmt::format("contains {} for {}", plural(labels.size(), "label"),
+                                plural(inputs.type.shape[0], "input")));
     check_values(inputs, files[0]);
     LoadedDataset loaded =
         dataset.vocabulary > 0 ? texts(dataset, inputs, labels, files) : split_by_number(inputs, labels);

@@ -12,6 +12,7 @@
 #include "harness/conductor/data/text_tokens.hpp"
 #include "harness/core/domain.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/memory.hpp"
 
 namespace assay {
@@ -74,11 +75,10 @@ std::vector<std::int32_t> vocabulary_of(const std::vector<std::int32_t>& charact
 LoadedArrays sequences_of(std::span<const std::int32_t> tokens, std::int64_t length, const fs::path& file) {
   const auto count = (static_cast<std::int64_t>(tokens.size()) - 1) / length;
   if (count < 1)
-    throw IoError(
-        "text", file,
-        fmt::format("is too short: a tenth of it has {} characters, fewer than a sequence of {} and "
-                    "the next one; use a longer text or a shorter --sequence-length",
-                    tokens.size(), length));
+    throw IoError("text", file,
+                  fmt::format("is too short: a tenth of it has {}, fewer than a sequence of {} and "
+                              "the next one; use a longer text or a shorter --sequence-length",
+                              plural(tokens.size(), "character"), length));
   const auto kept = static_cast<std::size_t>(count * length);
   LoadedArrays arrays;
   arrays.set_inputs({DType::i32, {count, length}}, tokens.first(kept));

@@ -128,8 +128,8 @@ std::string provisional_text(const Analysis& all, const Provisional& order) {
   }
   const std::size_t left = order.rows.size() - places.size();
   std::string text = fmt::format(
-      "Provisional order, by {} round{}, of which {} {} disturbed{}: {}{}.", order.rounds,
-      order.rounds == 1 ? "" : "s", order.disturbed, order.disturbed == 1 ? "was" : "were",
+      "Provisional order, by {}, of which {} {} disturbed{}: {}{}.", plural(order.rounds, "round"),
+      order.disturbed, order.disturbed == 1 ? "was" : "were",
       order.threads ? fmt::format(", with --threads {} because the machine was busy", *order.threads) : "",
       fmt::join(places, "; "), left > 0 ? fmt::format("; and {} more", left) : "");
   if (!apart.empty())

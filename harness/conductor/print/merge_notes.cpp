@@ -38,12 +38,12 @@ std::vector<std::string> merge_notes(const Report& report) {
   if (found == report.run.end()) return {};
   const auto merged = decoded<Merged>(*found, "run.merged");
   std::vector<std::string> lines;
-  lines.push_back(
-      fmt::format("{} of {} shards, {} cells.", merged.shards.size(), merged.count, report.cells.size()));
+  lines.push_back(fmt::format("{} of {}, {}.", merged.shards.size(), plural(merged.count, "shard"),
+                              plural(report.cells.size(), "cell")));
   std::map<std::string, int> machines;
   for (const nlohmann::json* machine : machines_of(report)) ++machines[machine_name(*machine)];
   for (const auto& [name, count] : machines)
-    lines.push_back(fmt::format("{} shard{} on {}.", count, count == 1 ? "" : "s", name));
+    lines.push_back(fmt::format("{} on {}.", plural(count, "shard"), name));
   if (const std::vector<int> missing = missing_shards(merged); !missing.empty())
     lines.push_back(
         fmt::format("Missing: shard{} {}.", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));

@@ -32,7 +32,8 @@ std::size_t place(const std::string& word, const std::string& text, const Analys
   if (error != std::errc() || end != word.data() + word.size() || word.empty())
     refuse(text, fmt::format("'{}' is not the place of a cell", printable(word, 40)));
   if (value >= all.cells.size())
-    refuse(text, fmt::format("unknown cell {}: the reports have {} cells", value, all.cells.size()));
+    refuse(text,
+           fmt::format("unknown cell {}: the reports have {}", value, plural(all.cells.size(), "cell")));
   return value;
 }
 

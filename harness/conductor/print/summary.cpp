@@ -134,8 +134,8 @@ std::string best_text(const BestRecord& best) {
   };
   const TriedRecord& first = best.tried.front();
   if (!first.step_time)
-    return fmt::format("{}: none of its {} modes and layouts could be tried for {}", best.backend,
-                       best.tried.size(), best.work);
+    return fmt::format("{}: none of {} (modes and layouts) could be tried for {}", best.backend,
+                       plural(best.tried.size(), "candidate"), best.work);
   std::vector<std::string> others;
   for (std::size_t i = 1; i < best.tried.size(); ++i) {
     const TriedRecord& tried = best.tried[i];
@@ -150,9 +150,8 @@ std::string best_text(const BestRecord& best) {
     others.push_back(fmt::format("{} takes {} times as long", name(tried), ratio));
   }
   const std::int64_t forks = std::max<std::int64_t>(1, first.forks);
-  return fmt::format("{}: {} was chosen for {} in a search of {} fork{}{}{}", best.backend, name(first),
-                     best.work, forks, forks == 1 ? "" : "s", others.empty() ? "" : "; ",
-                     fmt::join(others, ", "));
+  return fmt::format("{}: {} was chosen for {} in a search of {}{}{}", best.backend, name(first), best.work,
+                     plural(forks, "fork"), others.empty() ? "" : "; ", fmt::join(others, ", "));
 }
 
 // The trials of --mode best, one sentence for each backend and work.
@@ -193,8 +192,8 @@ std::string other_shards_text(const Report& report) {
     return cell.reason_code == ReasonCode::other_shard;
   });
   return fmt::format(
-      "This is shard {} of {}: {} of its {} cells belong to other shards; join the reports with: assay merge",
-      shard.index, shard.count, others, report.cells.size());
+      "This is shard {} of {}, and other shards have {} of its {}; join the reports with: assay merge",
+      shard.index, shard.count, others, plural(report.cells.size(), "cell"));
 }
 
 // The columns of a section, in the order of the metric table.

@@ -184,7 +184,7 @@ void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settin
     end_with(row, ReasonCode::not_checked, "not checked: " + row.equivalence.reason);
   } else if (ok < planned) {
     end_with(row, ReasonCode::forks_missing,
-             fmt::format("{} of {} forks were measured; run the others with --resume", ok, planned));
+             fmt::format("measured {} of {} forks; run the others with --resume", ok, planned));
   } else {
     end_with(row, ReasonCode::absent, "");
   }

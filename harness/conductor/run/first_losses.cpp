@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -22,9 +23,9 @@ void warn(Fork& fork, std::int64_t steps, double loss, double middle) {
   const double apart = std::abs(loss / middle - 1);
   if (apart <= max_difference) return;
   fork.warnings.push_back(fmt::format(
-      "{}{} steps, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}: it probably used other "
+      "{}{}, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}: it probably used other "
       "batches, parameters or rates",
-      begins, steps, loss, 100 * apart, middle));
+      begins, plural(steps, "step"), loss, 100 * apart, middle));
 }
 
 }  // namespace

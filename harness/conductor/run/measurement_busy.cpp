@@ -65,10 +65,10 @@ void Measurement::Parts::name_starvation(std::size_t index, Fork& fork, std::opt
   const int threads = cells_[index].axes.threads;
   const int fewer = context_.threads.value_or(std::max(1, threads - 1));
   fork.warnings.push_back(fmt::format(
-      "its {} threads share processors with other work: a step took {} in round {}, and {} in this fork{}: use --threads "
-      "{}, or stop other work",
-      threads, duration_text(*starved), round + 1, duration_text(time->step_seconds),
-      context_.threads ? fmt::format(", with --threads {}", fewer) : "", fewer));
+      "its {} shared processors with other work: a step took {} in round {}, and {} in this fork{}: {}stop other work",
+      plural(threads, "thread"), duration_text(*starved), round + 1, duration_text(time->step_seconds),
+      context_.threads ? fmt::format(", with --threads {}", fewer) : "",
+      fewer < threads ? fmt::format("use --threads {}, or ", fewer) : ""));
 }
 
 }  // namespace assay

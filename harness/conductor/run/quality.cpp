@@ -172,7 +172,7 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
     return "the last block in clock.json ends after the worker reported the end of its steps";
   for (std::size_t i = 0; i < fork.blocks.size(); ++i)
     if (const Block& block = fork.blocks[i]; block.steps > block.end_ns - block.begin_ns)
-      return fmt::format("block {} in clock.json has {} steps in {} ns", i + 1, block.steps,
+      return fmt::format("block {} in clock.json has {} in {} ns", i + 1, plural(block.steps, "step"),
                          block.end_ns - block.begin_ns);
   return {};
 }
@@ -294,8 +294,7 @@ constexpr double cpu_share = 0.05, cpu_seconds_once = 0.05;
 std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& window) {
   if (window.processors == 0) return {};
   const double processors = window.processors;
-  const std::string allowed =
-      fmt::format("{} processor{}", window.processors, window.processors == 1 ? "" : "s");
+  const std::string allowed = plural(window.processors, "processor");
   double inside = 0, used = 0;
   for (const Block& block : fork.blocks) {
     inside += block_seconds(block);

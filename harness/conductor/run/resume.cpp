@@ -15,6 +15,7 @@
 #include "harness/conductor/run/worker_plan.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
 
 namespace assay {
@@ -137,9 +138,9 @@ void reject_other_cells(const Report& earlier, const std::vector<Cell>& cells) {
                                [](const Cell& cell, const CellReport& row) { return cell.id == row.id; });
   if (!same)
     throw ConfigError(fmt::format(
-        "[resume] the earlier report has {} cells, and the config has {} or others: use the same --filter and the "
+        "[resume] the earlier report has {}, and the config has {} or others: use the same --filter and the "
         "same backends",
-        earlier.cells.size(), cells.size()));
+        plural(earlier.cells.size(), "cell"), cells.size()));
 }
 
 bool misses_forks(const CellReport& row, int forks) {

@@ -118,7 +118,8 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
   BestSearch search(cells, measurement.settings());
   const auto candidates =
       std::ranges::count_if(cells, [](const Cell& cell) { return cell.candidate && cell.runnable(); });
-  progress.note(fmt::format("choosing among {} modes and layouts, in shuffled rounds", candidates));
+  progress.note(fmt::format("choosing among {} (modes and layouts), in shuffled rounds",
+                            plural(candidates, "candidate")));
   int done = 0;
   while (interrupts.signal() == 0) {
     const std::vector<PlannedFork> forks = search.next(measurement.report());

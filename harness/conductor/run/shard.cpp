@@ -79,8 +79,8 @@ std::vector<int> shards_of(const std::vector<Cell>& cells, int count) {
     if (++sizes[cell.group()] == 1) order.push_back(cell.group());
   if (std::ssize(order) < count)
     throw ConfigError(fmt::format(
-        "[shard] got {} shards, but the run has {} comparison group{}, which cannot be cut; use at most {} shards",
-        count, order.size(), order.size() == 1 ? "" : "s", order.size()));
+        "[shard] got {}, but the run has {}, and groups cannot be cut; use at most {}",
+        plural(count, "shard"), plural(order.size(), "comparison group"), plural(order.size(), "shard")));
   std::vector<std::size_t> filled(static_cast<std::size_t>(count), 0);
   std::map<std::string, int> shard_of_group;
   for (const std::string& group : order) {

@@ -164,7 +164,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesyst
                   "does not begin with \\x93NUMPY: " + (kind.empty() ? "it is not a .npy file" : kind));
   }
   if (text.size() < 10)
-    throw IoError("npy", path, fmt::format("is truncated: {} bytes are too few for a header", text.size()));
+    throw IoError("npy", path,
+                  fmt::format("is truncated: it has {}, too few for a header", plural(text.size(), "byte")));
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3)

@@ -173,7 +173,7 @@ struct Layout {
 Layout parse_layout(std::span<const std::byte> bytes, const std::filesystem::path& path, Types types) {
   if (bytes.size() < 8)
     throw IoError("safetensors", path,
-                  fmt::format("is truncated: {} bytes are too few for a header", bytes.size()));
+                  fmt::format("is truncated: it has {}, too few for a header", plural(bytes.size(), "byte")));
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
   if (length > max_safetensors_header || length > bytes.size() - 8) {
@@ -211,7 +211,7 @@ Layout parse_layout(std::span<const std::byte> bytes, const std::filesystem::pat
   }
   if (expected != layout.data.size())
     throw IoError("safetensors", path,
-                  fmt::format("{} bytes follow the last tensor", layout.data.size() - expected));
+                  fmt::format("has {} after the last tensor", plural(layout.data.size() - expected, "byte")));
   return layout;
 }
 

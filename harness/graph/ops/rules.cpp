@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
@@ -47,7 +49,8 @@ void Operands::reject(std::string_view what) const {
 
 void Operands::rank(std::size_t i, std::size_t dimensions) const {
   if (shape(i).size() == dimensions) return;
-  reject(fmt::format("{} must have {} dimensions", operand_at(op_, op_.operands(), i).name, dimensions));
+  reject(fmt::format("{} must have {}", operand_at(op_, op_.operands(), i).name,
+                     plural(dimensions, "dimension")));
 }
 
 void Operands::floating(std::size_t i) const {
@@ -105,7 +108,8 @@ SlidingWindow weight_window(const Operands& operands, const Attributes& attribut
 std::vector<std::int64_t> size_attribute(const Operands& operands, const Attributes& attributes,
                                          std::string_view name, std::size_t count) {
   const auto& sizes = attributes.get<std::vector<std::int64_t>>(name);
-  if (sizes.size() != count) operands.reject(fmt::format("attribute '{}' must have {} entries", name, count));
+  if (sizes.size() != count)
+    operands.reject(fmt::format("attribute '{}' must have {}", name, plural(count, "number")));
   check_shape(sizes);
   return sizes;
 }

@@ -11,7 +11,7 @@ from assay_plots.claims.evaluate import Line
 from assay_plots.claims.judge import ABSENT, UNDECIDED, VERDICTS
 from assay_plots.claims.output import markdown_table
 from assay_plots.report import Study
-from assay_plots.text import shown
+from assay_plots.text import plural, shown
 
 HEADS = ("study", "claims", "published", "measured", "verdict", "machine")
 WITHOUT_A_SAMPLE = "Studies without a sample"
@@ -78,7 +78,7 @@ def _machine(lines: Sequence[Line], study: Study) -> str:
             if pair.asked is None:
                 continue
             processor = study.reports[pair.cell.report].machines[0]["cpu"]
-            count = f"{processor['allowed']} processors"
+            count = plural(processor["allowed"], "processor")
             names.append(f"{processor['model']}, {count}, {pair.cell.axes['device']}")
     return "; ".join(dict.fromkeys(names)) or "–"
 

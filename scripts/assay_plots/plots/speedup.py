@@ -7,7 +7,7 @@ import altair as alt
 from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, ranked, shape, tips, values
 from assay_plots.over_axis import Sweep, axis_value, sweeps
 from assay_plots.report import Cell, Study
-from assay_plots.text import significant
+from assay_plots.text import plural, significant
 
 METRIC = "step_time"
 IDEAL = "#7f7f7f"
@@ -45,7 +45,9 @@ def panel(study: Study, sweep: Sweep, rows: list[Row]) -> Panel:
     x = alt.X(
         "threads:Q", title="threads", axis=alt.Axis(values=counts, format="d"), scale=alt.Scale(nice=False)
     )
-    y = alt.Y("speedup:Q", title=f"speed over that with {counts[0]} threads", scale=alt.Scale(zero=True))
+    y = alt.Y(
+        "speedup:Q", title=f"speed over that with {plural(counts[0], 'thread')}", scale=alt.Scale(zero=True)
+    )
     about = tips(
         ("series", "backend, mode"), ("threads", "threads"), ("text", "as fast"), ("share", "efficiency")
     )

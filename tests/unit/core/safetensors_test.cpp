@@ -106,7 +106,7 @@ TEST(Safetensors, checks_every_field_of_the_header) {
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8)),
               HasSubstr("hole"));
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 8)),
-              HasSubstr("follow"));
+              HasSubstr("after the last tensor"));
   EXPECT_THAT(
       safetensors_reason(file_of(
           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",

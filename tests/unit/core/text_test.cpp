@@ -15,6 +15,12 @@ TEST(DurationText, reads_well_at_every_size) {
   EXPECT_EQ(duration_text(7260), "2 h 1 min");
 }
 
+TEST(Plural, HasAnSExceptForOne) {
+  EXPECT_EQ(plural(0, "round"), "0 rounds");
+  EXPECT_EQ(plural(1, "shared seed"), "1 shared seed");
+  EXPECT_EQ(plural(std::size_t{12}, "cell"), "12 cells");
+}
+
 TEST(OneLine, has_no_control_characters_of_either_set) {
   EXPECT_EQ(one_line("a\x1b[31mb\nc\td\x7f"), "a [31mb c d");
   EXPECT_EQ(one_line("a\xC2\x9B"

@@ -178,7 +178,7 @@ TEST_F(ShapeOps, matmul_counts_two_operations_per_multiply_add) {
 
 TEST_F(ShapeOps, dot_returns_the_type_of_its_sum_and_refuses_a_batch) {
   EXPECT_EQ(apply("dot", {value({9}, DType::bf16), value({9}, DType::bf16)}), (TensorType{DType::f32, {}}));
-  refuses("dot", {value({2, 9}), value({2, 9})}, {}, "a must have 1 dimensions");
+  refuses("dot", {value({2, 9}), value({2, 9})}, {}, "a must have 1 dimension");
   refuses("dot", {value({9}), value({8})}, {}, "same shape");
 }
 

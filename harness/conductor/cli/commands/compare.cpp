@@ -80,9 +80,8 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
       fmt::format("The difference between runs is also known from the calibration of this machine: {}, {}",
                   file->string(), sessions_text(*now.calibration));
   if (!now.left_out.empty())
-    note += fmt::format("; of {} sessions, {} not used ({})", calibration.sessions.size(),
-                        now.left_out.size() == 1 ? "one is" : fmt::format("{} are", now.left_out.size()),
-                        now.left_out.front());
+    note += fmt::format("; without {} of its {} ({})", now.left_out.size(),
+                        plural(calibration.sessions.size(), "session"), now.left_out.front());
   return note;
 }
 

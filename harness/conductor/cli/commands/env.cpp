@@ -44,12 +44,18 @@ std::string caches(const Json& list) {
   return out.empty() ? "unknown" : out;
 }
 
+// "2 cores", or "unknown cores".
+std::string counted(const Json& number, const char* one) {
+  return text(number) + " " + one + (number == 1 ? "" : "s");
+}
+
 std::string limits(const Json& group) {
   if (group["version"].is_null()) return "none";
   const Json& quota = group["cpu_quota"];
   const Json& memory = group["memory_limit"];
-  return fmt::format("version {}, {} cores, {} memory", text(group["version"]),
-                     quota.is_null() ? "all" : text(quota), memory.is_null() ? "all" : bytes(memory));
+  return fmt::format("version {}, {}, {} memory", text(group["version"]),
+                     quota.is_null() ? "all cores" : counted(quota, "core"),
+                     memory.is_null() ? "all" : bytes(memory));
 }
 
 std::string clock(const Json& hertz) {
@@ -82,15 +88,15 @@ Table machine(const Json& facts) {
   add("built with", build.flags.empty() ? "no flags" : std::string(build.flags));
   add("host", fmt::format("{}, {}, {}", text(facts["host"]), text(facts["os"]), text(facts["kernel"])));
   add("processor", fmt::format("{} ({})", text(cpu["model"]), text(cpu["vendor"])));
-  add("cores",
-      fmt::format("{} of {} logical allowed; {} cores in {} sockets, {} NUMA nodes", text(cpu["allowed"]),
-                  text(cpu["logical"]), text(cpu["cores"]), text(cpu["sockets"]), text(cpu["numa_nodes"])));
+  add("cores", fmt::format("{} of {} logical allowed; {} in {}, {}", text(cpu["allowed"]),
+                           text(cpu["logical"]), counted(cpu["cores"], "core"),
+                           counted(cpu["sockets"], "socket"), counted(cpu["numa_nodes"], "NUMA node")));
   add("instructions", text(cpu["instruction_sets"]));
   add("caches", caches(cpu["caches"]));
   add("clock rate", fmt::format("governor {}, driver {}, boost {}", text(cpu["governor"]),
                                 text(cpu["driver"]), text(cpu["boost"])));
   add("hyper-threading",
-      fmt::format("{}, {} threads a core", text(cpu["smt"]), text(cpu["threads_per_core"])));
+      fmt::format("{}, {} a core", text(cpu["smt"]), counted(cpu["threads_per_core"], "thread")));
   add("control group", limits(facts["control_group"]));
   add("address randomisation", text(facts["address_randomisation"]));
   add("memory",

@@ -11,6 +11,7 @@
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/table_options.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
@@ -161,8 +162,8 @@ bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
 
 std::string facts(const InspectOptions& options, const ProgramSummary& summary, const Program& program) {
   if (is_op(options.workload)) return std::string(to_string(summary.precision));
-  return fmt::format("batch {}, {}, {}; {} parameters", summary.batch, to_string(summary.precision),
-                     program.optimizer.kind, summary.parameters);
+  return fmt::format("batch {}, {}, {}; {}", summary.batch, to_string(summary.precision),
+                     program.optimizer.kind, plural(summary.parameters, "parameter"));
 }
 
 int inspect(const InspectOptions& options) {

@@ -75,9 +75,8 @@ std::string too_few_forks(const Expansion& expansion, const RunSettings& setting
   if (settings.quick || settings.until == Until::clear || settings.forks == 0 || !any) return {};
   if (settings.forks >= needed) return {};
   return fmt::format(
-      "note: {} fork{} per cell {} too few for a verdict of `assay compare`: it needs at least {}, and 6 are usual "
-      "(--forks 6)",
-      settings.forks, settings.forks == 1 ? "" : "s", settings.forks == 1 ? "is" : "are", needed);
+      "note: {} per cell {} too few for a verdict of `assay compare`: it needs at least {}, and 6 are usual (--forks 6)",
+      plural(settings.forks, "fork"), settings.forks == 1 ? "is" : "are", needed);
 }
 
 // If the report cannot be printed, keeps it in a file, as for a report that cannot be written.

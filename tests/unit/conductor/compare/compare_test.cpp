@@ -346,7 +346,7 @@ TEST(Compare, LeavesOutBaselinesThatAreNotComparable) {
   const Comparison without = compare({&elsewhere, &base}, base, {});
   EXPECT_EQ(without.baselines, 1);
   EXPECT_TRUE(without.comparable());
-  EXPECT_THAT(without.notes.at(0), HasSubstr("1 of 2 baselines is left out: the processor was another"));
+  EXPECT_THAT(without.notes.at(0), HasSubstr("left out 1 of 2 baselines: the processor was another"));
   EXPECT_EQ(exit_code(compare({&elsewhere, &elsewhere}, base, {})), 5);
   quick.run["quick"] = true;
   const Comparison of_cell = compare({&quick, &base}, base, {});
@@ -472,7 +472,7 @@ TEST(Compare, LeavesOutForksThatTheHostMovedWhileTheyRan) {
   const Comparison comparison = compare(moved(0), moved(6), coarse());
   EXPECT_EQ(only(comparison).current_forks, 6);
   EXPECT_EQ(only(comparison).verdict, Verdict::same) << only(comparison).reason;
-  EXPECT_THAT(comparison.notes, ::testing::ElementsAre(HasSubstr("6 of 24 forks are left out")));
+  EXPECT_THAT(comparison.notes, ::testing::ElementsAre(HasSubstr("left out 6 of 24 forks")));
   const Comparison all = compare(moved(0), moved(6), allowing_flags());
   EXPECT_EQ(only(all).current_forks, 12);
   EXPECT_THAT(all.notes, ::testing::IsEmpty());

@@ -108,7 +108,12 @@ TEST(Trial, without_confirmation_when_time_ends_it_is_inconclusive) {
                   plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3)
                   .verdict()
                   .reason,
-              HasSubstr("3 rounds reach a confidence of at most 75 %"));
+              HasSubstr("with 3 rounds the confidence is at most 75 %"));
+  EXPECT_THAT(run(
+                  plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 1)
+                  .verdict()
+                  .reason,
+              HasSubstr("with 1 round the confidence"));
 }
 
 // A slow change that both sides share is in no difference.

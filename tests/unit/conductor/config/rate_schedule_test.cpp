@@ -125,7 +125,7 @@ TEST(RateSchedule, refuses_an_unknown_schedule_with_the_known_ones) {
   EXPECT_THAT(schedule_error("cosin"),
               AllOf(HasSubstr("unknown schedule 'cosin'"), HasSubstr("every:EPOCHSxFACTOR")));
   EXPECT_THAT(schedule_error(""), HasSubstr("unknown schedule"));
-  EXPECT_THAT(schedule_error("constant:1"), HasSubstr("does not take 1 values"));
+  EXPECT_THAT(schedule_error("constant:1"), HasSubstr("does not take 1 value;"));
   EXPECT_THAT(schedule_error("step"), HasSubstr("does not take 0 values"));
   EXPECT_THAT(schedule_error("step:81"), HasSubstr("'81' is not of the form EPOCHxFACTOR"));
   EXPECT_THAT(schedule_error("step:81x"), HasSubstr("'' is not a number"));
