@@ -50,6 +50,7 @@ def write(folder: Path, name: str, report: dict[str, Any]) -> Path:
 
 def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     first, second = made(14), made(20, "2026-01-02T00:00:00Z")
+    first["run"]["command_line"] = ["assay", "run", "--out", "/home/me/a.json", "--forks", "6"]
     first["cells"][0]["forks"][3]["status"] = "crashed"
     first["cells"][1]["forks"][5]["flags"] = ["disturbed"]
     reading = {"slowdown": 1.00049, "hop_ns": 50.12345}
@@ -60,6 +61,7 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     assert said == "quiet: 2 cells, 2 sessions, 33 rounds\n"
     (recording,) = recordings(out)
     assert (recording["kind"], recording["flags"]) == ("quiet", True)
+    assert recording["command"] == "assay run --forks 6"
     assert [session["start"] for session in recording["sessions"]] == [
         "2026-01-01T00:00:00Z",
         "2026-01-02T00:00:00Z",
@@ -71,6 +73,17 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     assert "flags" not in cells[0]["forks"][4]
     assert cells[0]["forks"][0]["placement"]["after"] == {"slowdown": 1.0, "hop_ns": 50.123}
     assert "placement" not in cells[0]["forks"][1]
+
+
+def test_a_cell_that_failed_takes_no_rounds_from_the_others(tmp_path: Path) -> None:
+    reports = [made(6), made(6, "2026-01-02T00:00:00Z")]
+    failed = reports[1]["cells"][1]
+    failed["status"], failed["forks"] = "failed", failed["forks"][:2]
+    out = tmp_path / "noise.json"
+    files = [write(tmp_path, f"{i}.json", report) for i, report in enumerate(reports)]
+    done = record("quiet", out, *files)
+    assert done.stdout == "quiet: 1 cell, 2 sessions, 12 rounds\n"
+    assert done.stderr.count("left out") == 1
 
 
 def test_replaces_a_recording_of_its_name(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ void print_replayed(const std::string& name, const std::vector<Report>& runs, st
   const Design design;
   const std::size_t recorded = runs.front().cells.size();
   Philox lot(seed, fmt::format("replay/{}/{}", name, cells));
-  int all = 0, green = 0, slower = 0, undecided = 0;
+  int all = 0, green = 0, slower = 0, undecided = 0, planted = 0;
   std::array<int, 2> found{};
   constexpr std::array effects{0.10, 0.30};
   const auto found_contests = contests(runs, baselines);
@@ -105,15 +105,20 @@ void print_replayed(const std::string& name, const std::vector<Report>& runs, st
       green += code == cli::fine;
       slower += code == cli::regression;
       undecided += code == cli::inconclusive;
-      for (std::size_t i = 0; i < effects.size(); ++i) {
-        const Report changed = slowed(*contest.current, effects[i], chosen.front());
-        for (const CellVerdict& cell : compared({contest.bases, &changed}, design, chosen).cells)
-          found[i] += cell.id == changed.cells[chosen.front()].id && cell.verdict == Verdict::slower;
+      // There are few comparisons of all cells.
+      const std::size_t plants = cells == recorded ? std::min<std::size_t>(recorded, 20) : 1;
+      for (std::size_t plant = 0; plant < plants; ++plant, ++planted) {
+        const std::size_t place = chosen[plant];
+        for (std::size_t i = 0; i < effects.size(); ++i) {
+          const Report changed = slowed(*contest.current, effects[i], place);
+          for (const CellVerdict& cell : compared({contest.bases, &changed}, design, chosen).cells)
+            found[i] += cell.id == changed.cells[place].id && cell.verdict == Verdict::slower;
+        }
       }
     }
   fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, runs.size(), cells, baselines,
-             all, percent(green, all), percent(slower, all), percent(undecided, all), percent(found[0], all),
-             percent(found[1], all));
+             all, percent(green, all), percent(slower, all), percent(undecided, all),
+             percent(found[0], planted), percent(found[1], planted));
   std::fflush(stdout);
 }
 
@@ -132,14 +137,6 @@ void print_replays(const std::vector<Recording>& all, int draws) {
         print_replayed(fmt::format("{} | {}", recording.name, spread_text(recording)), runs, cells, baselines,
                        draws);
   }
-  // Those that were recorded while nothing else ran.
-  std::vector<const Recording*> quiet;
-  for (const Recording& recording : all)
-    if (recording.kind == "quiet") quiet.push_back(&recording);
-  if (quiet.size() < 2) return;
-  const std::vector<Report> joined = joined_runs(quiet, 50, design);
-  for (const int baselines : {1, 5})
-    for (const std::size_t cells : {20, 50}) print_replayed("joined | -", joined, cells, baselines, draws);
 }
 
 void print_ab(const std::vector<Recording>& all, int draws) {

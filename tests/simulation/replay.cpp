@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/report/analysis.hpp"
@@ -85,28 +82,6 @@ std::vector<Report> runs_of(const Recording& recording, const Design& design) {
   std::vector<Report> runs;
   for (const Session& session : recording.sessions) add_runs(runs, session, design);
   return runs;
-}
-
-std::vector<Report> joined_runs(const std::vector<const Recording*>& parts, std::size_t cells,
-                                const Design& design) {
-  std::vector<std::vector<Report>> recorded;
-  std::size_t length = SIZE_MAX;
-  for (const Recording* part : parts) {
-    recorded.push_back(runs_of(*part, design));
-    length = std::min(length, recorded.back().size());
-  }
-  std::vector<Report> joined(length, recorded.front().front());
-  for (Report& run : joined) run.cells.clear();
-  std::size_t stretch = 0;
-  for (std::size_t later = 0; joined.front().cells.size() < cells; ++later)
-    for (const std::vector<Report>& runs : recorded)
-      for (std::size_t from = 0; from + length <= runs.size(); from += length, ++stretch)
-        for (std::size_t r = 0; r < length; ++r)
-          for (CellReport cell : runs[from + (r + later) % length].cells) {
-            cell.id = fmt::format("stretch{:03}/{}", stretch, cell.id);
-            if (joined[r].cells.size() < cells) joined[r].cells.push_back(std::move(cell));
-          }
-  return joined;
 }
 
 std::vector<Contest> contests(const std::vector<Report>& runs, int baselines) {

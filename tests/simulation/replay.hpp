@@ -28,13 +28,6 @@ struct Design {
 // A session with fewer than twice as many rounds is one run. No two runs share a round.
 std::vector<Report> runs_of(const Recording& recording, const Design& design);
 
-// Runs with the cells of several recordings, as if they had been measured together. Each recording is cut into stretches of
-// as many runs as the shortest of them has; run r has the cells of run r of each stretch. If there are too few, the stretches
-// are taken again, each time from one run later on, with the first runs at the end. So rounds are aligned within a stretch,
-// and cells of one stretch share what their run had in common. The ids of cells have the number of their stretch.
-std::vector<Report> joined_runs(const std::vector<const Recording*>& parts, std::size_t cells,
-                                const Design& design);
-
 // Consecutive runs: `baselines` of them, and the one after them.
 struct Contest {
   std::vector<const Report*> bases;

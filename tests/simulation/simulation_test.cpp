@@ -203,22 +203,19 @@ TEST(Replay, ComparesARunWithThoseBeforeIt) {
   EXPECT_EQ(compared(found[0], {}, {2}).judged, 1);
 }
 
-TEST(Replay, JoinsTheCellsOfSeveralRecordings) {
-  const Recording four = made(4, 6, 2, numbered), nine = made(9, 6, 3, numbered);
-  const auto runs = joined_runs({&four, &nine}, 11, {});
-  ASSERT_EQ(runs.size(), 4U);
-  std::set<std::string> ids;
-  for (const CellReport& cell : runs[0].cells) ids.insert(cell.id);
-  EXPECT_EQ(ids.size(), 11U);
-  const auto time = [&](std::size_t run, std::size_t cell) {
-    return runs[run].cells[cell].forks[0].blocks[0].end_ns;
-  };
-  EXPECT_EQ(time(3, 1), std::llround(1e9 * numbered(3, 0, 1)));
-  EXPECT_EQ(time(3, 4), std::llround(1e9 * numbered(3, 0, 2))) << "the first stretch of the longer one";
-  EXPECT_EQ(time(3, 5), std::llround(1e9 * numbered(7, 0, 0))) << "its second stretch";
-  EXPECT_EQ(time(0, 8), std::llround(1e9 * numbered(1, 0, 0))) << "the first one again, a run later";
-  EXPECT_EQ(time(3, 8), std::llround(1e9 * numbered(0, 0, 0)));
-  EXPECT_EQ(compared(contests(runs, 3).at(0), {}).judged, 11);
+// Of a real machine, with all of its cells in each comparison.
+TEST(Replay, FindsAChangeAndNoOtherInManyCells) {
+  const auto many = std::ranges::find(noise(), "fifty", &Recording::name);
+  ASSERT_NE(many, noise().end());
+  const auto runs = runs_of(*many, {});
+  const auto found = contests(runs, 5);
+  ASSERT_EQ(found.size(), 3U);
+  for (const Contest& contest : found) {
+    EXPECT_GT(compared(contest, {}).judged, 40);
+    EXPECT_EQ(compared(contest, {}).count(Verdict::slower), 0);
+    const Report changed = slowed(*contest.current, 0.3, 1);
+    EXPECT_EQ(compared({contest.bases, &changed}, {}).count(Verdict::slower), 1);
+  }
 }
 
 TEST(Replay, SlowsOneCellOrAll) {
