@@ -10,6 +10,7 @@ from pathlib import Path
 from assay_plots.analysis import ReportError, read_study
 from assay_plots.claims.catalogue import ClaimError, StudyOf, read_catalogue, study_named
 from assay_plots.claims.evaluate import evaluate
+from assay_plots.claims.published import values_of
 from assay_plots.claims.study_page import sections_of
 from assay_plots.command import exit_code
 from assay_plots.figure import Figure, Plot, draw
@@ -114,7 +115,8 @@ def run(arguments: argparse.Namespace) -> None:
         sections = []
         if study_of:
             judged = evaluate(study_of, study, arguments.reports, arguments.program)
-            sections = sections_of(study_of, study, *judged, arguments.program)
+            values = values_of(study_of, study, arguments.reports, arguments.program)
+            sections = sections_of(study_of, study, *judged, values, arguments.program)
         title = study_of.title if study_of else ""
         page.write_text(make_page(study, drawn, title, sections), encoding="utf-8")
         print(page)

@@ -312,7 +312,7 @@ def make_page(
     title: str = "",
     more: Sequence[Section] = (),
 ) -> str:
-    """Write the page; `more` are sections that come before the pictures."""
+    """Write the page; `more` are sections of a study, with its values, that come before the pictures."""
     drawn = [(figure, figure_section(figure, specs)) for figure, specs in figures if figure.panels]
     cells, cells_data = cells_section(study)
     parts = [
@@ -321,7 +321,7 @@ def make_page(
         *more,
         *((figure.plot.name, figure.plot.title, html) for figure, (html, _) in drawn),
         ("cells", "All cells", cells),
-        ("published", "Published", published_section(study)),
+        ("published", "Published", "" if more else published_section(study)),
         ("troubles", "Not measured", troubles_section(study)),
         ("left-out", "Left out", left_out_section([figure for figure, _ in figures])),
         ("environment", "Environment", environment_section(study)),

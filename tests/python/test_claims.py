@@ -34,6 +34,7 @@ from assay_plots.claims.judge import (
     NO_LONGER,
     REVERSED,
     UNDECIDED,
+    VERDICTS,
     Verdict,
     against_another_loop,
     judge,
@@ -41,6 +42,7 @@ from assay_plots.claims.judge import (
 )
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import page_rows
+from assay_plots.claims.published import difference_rows, left_over, place_of, value_rows, values_of
 from assay_plots.claims.results_page import command_of
 from assay_plots.report import Item
 from program import BUILD, PROGRAM
@@ -187,6 +189,13 @@ SMALL: Json = {
         ("studies.0.families", {"x": ["y"]}, 'families: "x" names the claim "y"; known are time'),
         ("studies.0.families", {}, 'families: the claim "time" must be in one family, and is in 0'),
         ("studies.0.claims.0.withdrawn", [{"start": "x"}], 'withdrawn[0]: "reason" is missing'),
+        ("studies.0.claims", [{"id": "a", "claim": "b", "unmeasured": ""}], "unmeasured: should be a text"),
+        (
+            "studies.0.claims",
+            [{"id": "a", "claim": "b", "unmeasured": "c", "metric": "step_time"}],
+            'claims[0]: unknown key "metric"; known are id, claim, printed, unmeasured',
+        ),
+        ("studies.0.setting", {"colour": "red"}, 'setting: unknown key "colour"; known are processor'),
         ("studies.0.filters", {"x.json": "mlp"}, 'filters: unknown key "x.json"'),
         (
             "studies.0.claims",
@@ -246,6 +255,9 @@ def test_a_shipped_study_names_what_there_is(study: Any) -> None:
     for claim in study.claims:
         if claim.published:
             assert entries_of(claim, read_config(claim.config))
+    for _, _, entry in left_over(study):
+        assert entry.value is not None or entry.statement
+        assert place_of(study, entry) or not study.claims
     assert (ROOT / study.text).is_file()
     for sample in study.samples:
         assert (ROOT / sample).is_file()
@@ -261,6 +273,8 @@ def test_a_row_of_ranks_is_picked_by_their_number() -> None:
 def test_both_sides_of_a_claim_are_in_a_config(study: Any) -> None:
     rows = [row for name in study.configs for row in read_config(name).rows]
     for claim in (*study.claims, *study.comparisons):
+        if claim.unmeasured:
+            continue
         sides = (
             [entry.to for _, entry in entries_of(claim, read_config(claim.config))] if claim.published else []
         )
@@ -374,7 +388,7 @@ def benchmark_b(**run: Any) -> Json:
 
 def judged(path: Path, *arguments: object) -> list[Json]:
     lines = json.loads(claims(path, "--format", "json", *arguments).stdout)["lines"]
-    assert all(line["verdict"] in (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT) for line in lines)
+    assert all(line["verdict"] in VERDICTS for line in lines)
     return [line for line in lines if line["id"] == "time"]
 
 
@@ -586,14 +600,17 @@ def test_the_cells_of_a_claim_that_no_report_has_are_one_row_of_the_page() -> No
 @BUILT
 def test_a_claim_waits_on_the_page_for_a_sample(tmp_path: Path) -> None:
     catalogue = tmp_path / "claims.json"
-    catalogue.write_text(json.dumps(SMALL))
-    page = claims("--results", "--catalogue", catalogue).stdout
-    assert "| b | MXNet is faster | not on this machine: no report has such a cell |" in page
     sample = tmp_path / "report.json.gz"
     sample.write_bytes(gzip.compress(json.dumps(benchmark_b()).encode()))
     sampled = deepcopy(SMALL)
     text = "results/studies/batch.md"  # without numbers of samples
     sampled["studies"][0] |= {"samples": [str(sample)], "columns": ["training_time"], "text": text}
+    waiting = SMALL["studies"][0] | {"name": "w"}
+    catalogue.write_text(json.dumps(sampled | {"studies": [*sampled["studies"], waiting]}))
+    page = claims("--results", "--catalogue", catalogue).stdout
+    assert "| w | MXNet is faster | several | not on this machine: no report has such cells |" in page
+    value = "| w | training_time: lenet5 mxnet two-contexts cpu, epochs 5 / tensorflow fit-generator"
+    assert value in page, "an entry that no claim is about"
     catalogue.write_text(json.dumps(sampled))
     page = claims("--results", "--catalogue", catalogue).stdout
     verdicts = [
@@ -601,6 +618,28 @@ def test_a_claim_waits_on_the_page_for_a_sample(tmp_path: Path) -> None:
     ]
     assert [verdict.partition(" ")[0] for verdict in verdicts] == ["holds", "reversed"]
     assert "without a sample" not in page
+
+
+@BUILT
+def test_what_a_study_gives_is_next_to_what_was_measured(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    report = benchmark_b()
+    report["run"]["config"] |= {"name": "paltenghi-c", "epochs": 5, "overridden": ["epochs"]}
+    path.write_text(json.dumps(report))
+    study_of = study_named(SHIPPED, "paltenghi-c")
+    study = read_study([path], "", PROGRAM)
+    differ = {row[0]: row[1:] for row in difference_rows(study_of, study)}
+    assert differ["MXNet"][0] == "1.5"
+    assert differ["repeats"] == ("5 or more", "6")
+    assert differ["GPU"] == ("GTX 980", "none")
+    assert differ["epochs"] == ("15", "5"), "the command line set it"
+    rows = value_rows(study_of, values_of(study_of, study, [path], PROGRAM), study)
+    fit = {row[0]: row[1:] for row in rows if row[0].endswith(": lenet5 tensorflow fit cpu")}
+    place, published, measured = fit["test_accuracy: lenet5 tensorflow fit cpu"]
+    assert place == "public results, figure 5"
+    assert published.startswith("98.6 %; public results of the study")
+    assert measured.endswith(", 2 cells"), "the report has it over 5 and 10 epochs"
+    assert "training_cpu_time: lenet5 tensorflow fit cpu" in fit, "the study's clock, not that of the entry"
 
 
 @BUILT

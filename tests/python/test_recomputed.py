@@ -49,7 +49,8 @@ def changed(at: int) -> str:
 def test_a_number_that_is_changed_in_its_last_digit_is_found(check: Check) -> None:
     """Of some thousand numbers a few, other ones for each page; each kind of table has one."""
     chosen = set(random.Random(len(PAGE)).sample(LAST_DIGITS, TRIED))
-    for heading in ("\n| [", "### Measured", "### Compared", "### Claims", "The verdicts below", "- **"):
+    tables = ("What differs", "Values", "Measured", "Compared", "Claims", "Their claims")
+    for heading in ("\n| [", *(f"### {table}" for table in tables), "The verdicts below", "- **"):
         begin = PAGE.index(heading)
         chosen.add(next(at for at in LAST_DIGITS if at > begin))
     survived = [line_of(at) for at in sorted(chosen) if not check(changed(at))]

@@ -58,6 +58,7 @@ class Claim:
     published_as: str  # the metric of the published entry, if the claim is measured by another one
     subject: str  # what the number is of, if it is not of the study's subject
     withdrawn: tuple[Withdrawal, ...]
+    unmeasured: str = ""  # why nothing measures it; then it has no cells
 
     @property
     def is_ratio(self) -> bool:
@@ -80,6 +81,8 @@ class StudyOf:
     name: str
     title: str
     configs: tuple[str, ...]
+    printed: str  # where the study has the values of its configs, if an entry does not say it
+    setting: Mapping[str, str]  # of the study: what it measured on
     samples: tuple[str, ...]
     filters: Mapping[str, str]  # of a sample whose config has more rows today: what --filter keeps of it
     text: str  # a file
@@ -187,7 +190,21 @@ _COMMON = ("id", "cell", "metric", "over", "to", "by", "config", "withdrawn")
 _OF_CLAIMS = ("claim", "printed", "published", "rule", "exact", "device", "also", "published_as", "subject")
 
 
+def without_cells(identity: str, sentence: str, config: str, **fields: Any) -> Claim:
+    """Make a claim that picks no cells by itself."""
+    absent: dict[str, Any] = {
+        **{"printed": "", "cell": {}, "metric": "", "over": "", "to": None, "to_of_config": False},
+        **{"published": False, "by": (), "rule": None, "exact": False, "device": "", "also": ()},
+        **{"published_as": "", "subject": "", "withdrawn": ()},
+    }
+    return Claim(**absent | {"id": identity, "sentence": sentence, "config": config} | fields)
+
+
 def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
+    if isinstance(at.value, dict) and "unmeasured" in at.value and not is_comparison:
+        fields = at.fields(("id", "claim", "printed", "unmeasured"), ("id", "claim"))
+        texts = {key: fields[key].text() for key in ("printed", "unmeasured") if key in fields}
+        return without_cells(fields["id"].text(), fields["claim"].text(), configs[0], **texts)
     more = ("comparison",) if is_comparison else _OF_CLAIMS
     needed = (
         ("id", "cell", "metric", "comparison") if is_comparison else ("id", "cell", "metric", "claim", "rule")
@@ -231,8 +248,9 @@ def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
 
 _STUDY = (
     *("name", "title", "configs", "samples", "filters", "text"),
-    *("columns", "figures", "claims", "comparisons", "short", "families"),
+    *("columns", "figures", "claims", "comparisons", "short", "families", "printed", "setting"),
 )
+SETTING = ("processor", "gpu", "torch", "tensorflow", "mxnet", "repeats")
 
 
 def _families(at: _At | None, short: str, claims: Sequence[Claim]) -> tuple[Family, ...]:
@@ -271,11 +289,14 @@ def _study(at: _At) -> StudyOf:
         items = fields[key].items() if key in fields else []
         return tuple(_claim(item, configs, key == "comparisons") for item in items)
 
+    setting = fields["setting"].fields(SETTING, ()) if "setting" in fields else {}
     short = fields["short"].text() if "short" in fields else fields["name"].text()
     return StudyOf(
         name=fields["name"].text(),
         title=fields["title"].text(),
         configs=configs,
+        printed=fields["printed"].text() if "printed" in fields else "",
+        setting={key: setting[key].text() for key in SETTING if key in setting},
         samples=samples,
         filters=filters,
         text=fields["text"].text(),

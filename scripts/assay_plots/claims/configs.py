@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class Entry:
     to: Axes | None
     statement: str
     source: str
+    is_own_source: bool  # `source` is of the entry and not of the config
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Config:
     title: str
     source: str
     rows: tuple[ConfigRow, ...]
+    settings: tuple[dict[str, Any], ...]  # of each row: its own and those of the file
 
 
 def _axes(of: dict[str, Any]) -> Axes:
@@ -84,6 +87,7 @@ def _entry(of: dict[str, Any], source: str) -> Entry:
         _axes(of["to"]) if "to" in of else None,
         clean(of.get("statement", ""), 400),
         clean(of.get("source", source), 400),
+        "source" in of,
     )
 
 
@@ -100,7 +104,14 @@ def read_config(name: str, folder: Path = ROOT / "configs") -> Config:
     axes = _rows_apart(shared, [_axes(row) for row in given])
     entries = [tuple(_entry(entry, source) for entry in row.get("published", ())) for row in given]
     rows = tuple(ConfigRow(*row) for row in zip(axes, entries, strict=True))
-    return Config(name, document.get("title", ""), source, rows)
+    settings = tuple({**document, **row} for row in given)
+    return Config(name, document.get("title", ""), source, rows, settings)
+
+
+def values_in(setting: Mapping[str, Any], key: str) -> list[str]:
+    """Give the values that a setting has for a key."""
+    given = setting.get(key, [])
+    return list(map(spelling, given if isinstance(given, list) else [given]))
 
 
 def _rows_apart(shared: Axes, rows: list[Axes]) -> list[Axes]:
@@ -125,7 +136,8 @@ def may_hold(row: ConfigRow, cell: Axes) -> bool:
     return all(axis not in row.axes or set(row.axes[axis]) & set(wanted) for axis, wanted in cell.items())
 
 
-def _fits(claim: Claim, entry: Entry) -> bool:
+def fits(claim: Claim, entry: Entry) -> bool:
+    """Whether a claim is about a published entry of a row that has its cells."""
     if entry.metric != (claim.published_as or claim.metric):
         return False
     if claim.to_of_config:
@@ -137,7 +149,7 @@ def entries_of(claim: Claim, config: Config) -> list[tuple[ConfigRow, Entry]]:
     """Find the published entries behind a claim, one for each row of the config. Raises ClaimError."""
     found: list[tuple[ConfigRow, Entry]] = []
     for row in config.rows:
-        entries = [entry for entry in row.entries if _fits(claim, entry)] if may_hold(row, claim.cell) else []
+        entries = [entry for entry in row.entries if fits(claim, entry)] if may_hold(row, claim.cell) else []
         if len(entries) > 1:
             raise ClaimError(
                 f"claim {claim.id}: a row of {config.name} has {len(entries)} published entries of "

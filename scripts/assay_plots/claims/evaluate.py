@@ -10,11 +10,12 @@ from pathlib import Path
 from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
 from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal
-from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
+from assay_plots.claims.configs import ConfigRow, Entry, entries_of, read_config
 from assay_plots.claims.judge import (
     ABSENT,
     DECIDED,
     UNDECIDED,
+    UNMEASURED,
     Verdict,
     against_another_loop,
     judge,
@@ -30,6 +31,7 @@ NO_CELLS = Verdict(ABSENT, "no report has such cells")
 MOST_NAMED = 4  # values of an axis in the name of a line
 Answers = Callable[[Asked], Item | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
+Behind = Sequence[tuple[ConfigRow | None, Entry | None]]  # rows of a config with what is published there
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,12 @@ def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Place
     return Pair(cell, other, Asked(claim.metric, "", places[id(cell)], places[id(other)]), None)
 
 
-def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
+def _behind(claim: Claim) -> Behind:
+    return entries_of(claim, read_config(claim.config)) if claim.published else [(None, None)]
+
+
+def _open_lines(claim: Claim, behind: Behind, study: Study) -> Iterator[_Open]:
     places = {id(cell): i for i, cell in enumerate(study.all_cells)}
-    behind: list[tuple[ConfigRow | None, Entry | None]] = []
-    behind += entries_of(claim, config) if claim.published else [(None, None)]
     for row, entry in behind:
         wanted = _wanted(claim, row, changed_axes(study))
         to = entry.to if claim.to_of_config and entry else claim.to
@@ -226,6 +230,11 @@ def _close(line: _Open, study: Study, name: str, answers: Answers) -> Line:
     return Line(name, line.claim, line.entry, line.cells, line.pairs, known, verdict, risk)
 
 
+def line_without_cells(name: str, claim: Claim) -> Line:
+    """Give the line of a claim that nothing measures."""
+    return Line(name, claim, None, "", (), (), Verdict(UNMEASURED, claim.unmeasured))
+
+
 def _check_metrics(study_of: StudyOf, study: Study) -> None:
     used = [(claim.id, metric) for claim in (*study_of.claims, *study_of.comparisons)
             for metric in (claim.metric, claim.over) if metric]  # fmt: skip
@@ -240,17 +249,27 @@ def evaluate(
 ) -> tuple[list[Line], list[Line]]:
     """Judge the claims of a study, and measure its comparisons. Raises ClaimError and ReportError."""
     _check_metrics(study_of, study)
-    configs = {name: read_config(name) for name in study_of.configs}
-    lines = [line for claim in study_of.claims for line in _open_lines(claim, configs[claim.config], study)]
-    more = [
-        line for claim in study_of.comparisons for line in _open_lines(claim, configs[claim.config], study)
-    ]
-    pairs = [pair for line in lines + more for pair in (*line.pairs, *(p for ps in line.also for p in ps))]
+    measurable = [claim for claim in study_of.claims if not claim.unmeasured]
+    others = [line_without_cells(study_of.name, claim) for claim in study_of.claims if claim.unmeasured]
+    asked = [(claim, _behind(claim)) for claim in (*measurable, *study_of.comparisons)]
+    lines = measure(study_of, asked, study, paths, program)
+    more = [line for line in lines if not line.claim.rule and line.measured]
+    return [line for line in lines if line.claim.rule] + others, more
+
+
+def measure(
+    study_of: StudyOf,
+    claims: Sequence[tuple[Claim, Behind]],
+    study: Study,
+    paths: Sequence[Path],
+    program: Path | None,
+) -> list[Line]:
+    """Put claims, each with the rows and entries behind it, to reports. Raises ReportError."""
+    lines = [line for claim, behind in claims for line in _open_lines(claim, behind, study)]
+    pairs = [pair for line in lines for pair in (*line.pairs, *(p for ps in line.also for p in ps))]
     asked = list(dict.fromkeys(pair.asked for pair in pairs if pair.asked))
     found = dict(zip(asked, read_answers(paths, asked, program), strict=True))
-    close = [_close(line, study, study_of.name, found.__getitem__) for line in lines]
-    also = [_close(line, study, study_of.name, found.__getitem__) for line in more]
-    return close, [line for line in also if line.measured]
+    return [_close(line, study, study_of.name, found.__getitem__) for line in lines]
 
 
 def read_for(

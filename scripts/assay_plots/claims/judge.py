@@ -10,8 +10,8 @@ from assay_plots.report import Item
 from assay_plots.text import plural, significant
 
 HOLDS, NO_LONGER, REVERSED = "holds", "no longer", "reversed"
-UNDECIDED, ABSENT = "undecided", "not on this machine"
-VERDICTS = (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT)
+UNDECIDED, ABSENT, UNMEASURED = "undecided", "not on this machine", "not measured"
+VERDICTS = (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT, UNMEASURED)
 DECIDED = (HOLDS, NO_LONGER, REVERSED)
 ALIKE = 1.05  # at most: an interval within 1 / ALIKE and ALIKE shows that two sides are alike
 ROUNDS = 6  # an interval needs that many

@@ -20,7 +20,7 @@ HEADS = ("claim", "cells", "published", "measured", "verdict")
 
 def _hint(line: Line, study: Study) -> tuple[str, str]:
     """Say how a number of the line is best shown: a ratio without a unit, else as its metric."""
-    if line.claim.is_ratio or line.claim.over:
+    if line.claim.is_ratio or line.claim.over or not line.claim.metric:
         return "number", "1"
     row = study.metrics[line.claim.metric]
     return row.hint, row.unit
@@ -71,6 +71,8 @@ def sentence_of(claim: Claim) -> str:
 
 def what_of(line: Line) -> str:
     """Write the metric and the cells."""
+    if not line.claim.metric:
+        return "–"
     metric = f"{line.claim.metric} / {line.claim.over}" if line.claim.over else line.claim.metric
     return f"{metric}: {line.cells}"
 

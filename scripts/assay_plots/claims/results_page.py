@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
-from assay_plots.claims.evaluate import NO_CELL, Line, read_for
+from assay_plots.claims.evaluate import Line, evaluate, read_for
 from assay_plots.claims.judge import VERDICTS
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import (
@@ -18,8 +19,13 @@ from assay_plots.claims.output import (
     page_rows,
     ratio_text,
     row_of,
-    sentence_of,
-    verdict_text,
+)
+from assay_plots.claims.published import (
+    DIFFERENCES,
+    VALUES,
+    difference_rows,
+    value_rows,
+    values_of,
 )
 from assay_plots.claims.summary_table import WITHOUT_A_SAMPLE, summary_table
 from assay_plots.claims.trust import marks_of
@@ -113,11 +119,15 @@ def _section(
     paths = [ROOT / sample for sample in study_of.samples]
     text = filled(read_text(study_of.text), study, paths, program)
     parts = [f"## {study_of.title}\n", text, _origin(study_of, study)]
+    if differ := difference_rows(study_of, study):
+        parts += ["### What differs\n", markdown_table(DIFFERENCES, differ)]
     if table := measured_table(study_of, study, paths, program):
         parts += ["### Measured\n", table]
     if more:
         rows = [_comparison(line, study) for line in more]
         parts += ["### Compared\n", markdown_table(("what", "cells", "ratio"), rows)]
+    if values := value_rows(study_of, values_of(study_of, study, paths, program), study):
+        parts += ["### Values of the study\n", markdown_table(VALUES, values)]
     parts += ["### Claims\n", markdown_table(HEADS, page_rows(lines, study))]
     return "\n".join(parts)
 
@@ -140,10 +150,12 @@ def _comparison(line: Line, study: Study) -> tuple[str, str, str]:
     return sentence, cells, measured
 
 
-def _waiting(study_of: StudyOf) -> Iterator[tuple[str, str, str]]:
-    """List the claims of a study without a sample."""
-    for claim in study_of.claims:
-        yield study_of.name, sentence_of(claim), verdict_text(NO_CELL)
+def _waiting(study_of: StudyOf, study: Study) -> Iterator[tuple[str, ...]]:
+    """List the claims of a study without a sample, and its other values. `study` has no cells."""
+    for sentence, _, published, _, verdict in page_rows(evaluate(study_of, study, [])[0], study):
+        yield study_of.name, sentence, published, verdict
+    for what, printed, published, _ in value_rows(study_of, values_of(study_of, study, []), study):
+        yield study_of.name, f"{what} ({printed})" if printed != "–" else what, published, ""
 
 
 def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str:
@@ -160,6 +172,8 @@ def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str
     if others:
         parts += [f"## {WITHOUT_A_SAMPLE}\n"]
         parts += [markdown_table(("study", "what"), ((study.name, study.title) for study in others))]
-        waiting = [row for study in others for row in _waiting(study)]
-        parts += ["### Their claims\n", markdown_table(("study", "claim", "verdict"), waiting)]
+        empty = replace(read[0][0], reports=[], cells=[], all_cells=[]) if read else None
+        waiting = [row for study in others for row in _waiting(study, empty)] if empty else []
+        heads = ("study", "claim or value", "published", "verdict")
+        parts += ["### Their claims and values\n", markdown_table(heads, waiting)]
     return "\n".join(parts)

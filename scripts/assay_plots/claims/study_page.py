@@ -12,6 +12,7 @@ from assay_plots.claims.catalogue import ROOT, StudyOf
 from assay_plots.claims.evaluate import Line
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import HEADS, page_rows, row_of
+from assay_plots.claims.published import DIFFERENCES, VALUES, difference_rows, value_rows
 from assay_plots.claims.results_page import read_text
 from assay_plots.page import Section, plain_table, section
 from assay_plots.report import Study
@@ -51,10 +52,18 @@ def text_of(study_of: StudyOf, program: Path | None) -> str:
 
 
 def sections_of(
-    study_of: StudyOf, study: Study, lines: Sequence[Line], more: Sequence[Line], program: Path | None = None
+    study_of: StudyOf,
+    study: Study,
+    lines: Sequence[Line],
+    more: Sequence[Line],
+    values: Sequence[Line],
+    program: Path | None = None,
 ) -> list[Section]:
-    """Give the sections that come before the pictures."""
-    out = [("study", "The study", section("study", "The study", html_of(text_of(study_of, program))))]
+    """Give the sections that come before the pictures. `values` are those of the study."""
+    text = html_of(text_of(study_of, program))
+    if differ := difference_rows(study_of, study):
+        text += plain_table(DIFFERENCES, differ)
+    out = [("study", "The study", section("study", "The study", text))]
     if lines:
         caption = (
             '<p class="caption">Ratios are paired within rounds. Brackets hold an interval; '
@@ -64,6 +73,9 @@ def sections_of(
         out.append(
             ("claims", "Claims", section("claims", "Its claims, and what holds here", caption + table))
         )
+    if values:
+        table = plain_table(VALUES, value_rows(study_of, values, study))
+        out.append(("values", "Values", section("values", "Values of the study", table)))
     if more:
         table = plain_table(
             ("what", "cells", "ratio"), [(r[0], r[1], r[3]) for r in (row_of(m, study) for m in more)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from assay_plots.claims.catalogue import Claim, Family, StudyOf
 from assay_plots.claims.configs import Entry, entries_of, read_config
 from assay_plots.claims.evaluate import Line
-from assay_plots.claims.judge import ABSENT, UNDECIDED, VERDICTS
+from assay_plots.claims.judge import ABSENT, UNDECIDED, UNMEASURED, VERDICTS
 from assay_plots.claims.output import markdown_table
 from assay_plots.report import Study
 from assay_plots.text import plural, shown
@@ -29,7 +29,7 @@ def _range(values: Sequence[float], hint: str, unit: str) -> str:
 
 
 def _hint(claim: Claim, study: Study) -> tuple[str, str]:
-    if claim.is_ratio or claim.over:
+    if claim.is_ratio or claim.over or not claim.metric:
         return "number", "1"
     row = study.metrics[claim.metric]
     return row.hint, row.unit
@@ -63,7 +63,7 @@ def _verdict(lines: Sequence[Line]) -> str:
         return ABSENT
     counted = [f"{words.count(word)} {word}" for word in VERDICTS if word in words]
     reasons = dict.fromkeys(verdict.reason for verdict in verdicts if verdict.word == UNDECIDED)
-    if set(words) - {UNDECIDED, ABSENT} or not reasons:
+    if set(words) - {UNDECIDED, ABSENT, UNMEASURED} or not reasons:
         return ", ".join(counted)
     first = next(iter(reasons))
     more = f" ({len(reasons)} reasons)" if len(reasons) > 1 else ""
@@ -98,7 +98,8 @@ def _row(
     of_family = [line for line in lines if line.claim.id in family.claims]
     published = _published(entries, metrics)
     if study is None:
-        return name, family.name, published, "–", ABSENT, "–"
+        word = UNMEASURED if all(claim.unmeasured for claim in claims) else ABSENT
+        return name, family.name, published, "–", word, "–"
     measured, verdict = _measured(of_family, study), _verdict(of_family)
     return name, family.name, published, measured, verdict, _machine(of_family, study)
 
