@@ -104,6 +104,8 @@ def test_without_an_interval_nothing_is_decided() -> None:
     )
     apart = judge(Rule("below", (1.0,)), None, rounds(0.5, 0, 0.5, 0.5), exact=False)
     assert apart == Verdict(UNDECIDED, "the two sides share no round")
+    wide = judge(Rule("below", (1.0,)), None, ratio(0.9, 1.1), exact=False)
+    assert wide == Verdict(UNDECIDED, "the interval of 6 rounds holds both answers")
     unpublished = judge(Rule("at_least", ()), None, ratio(1, 2), exact=False)
     assert unpublished.word == UNDECIDED
 

@@ -16,7 +16,6 @@ DECIDED = (HOLDS, NO_LONGER, REVERSED)
 ALIKE = 1.05  # at most: an interval within 1 / ALIKE and ALIKE shows that two sides are alike
 ROUNDS = 6  # an interval needs that many
 MOST_REASONS = 3  # of several pairs
-BOTH = "the interval holds both answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float, eff
             return Verdict(HOLDS)
         if high < bound or low > bounds[1]:
             return Verdict(NO_LONGER)
-        return Verdict(UNDECIDED, BOTH)
+        return Verdict(UNDECIDED)
     if rule.kind == "equal":
         return Verdict(HOLDS if low == high == bound else NO_LONGER)
     if rule.kind == "below":  # below 0.5 is above 2 of the reciprocals
@@ -55,7 +54,7 @@ def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float, eff
         return Verdict(NO_LONGER, f"alike within {100 * (margin - 1):.2g} %")
     if high < min(bound, 1):
         return Verdict(REVERSED)
-    return Verdict(NO_LONGER) if high < bound else Verdict(UNDECIDED, BOTH)
+    return Verdict(NO_LONGER) if high < bound else Verdict(UNDECIDED)
 
 
 def judge(rule: Rule, published: float | None, measured: Item, exact: bool) -> Verdict:
@@ -67,7 +66,9 @@ def judge(rule: Rule, published: float | None, measured: Item, exact: bool) -> V
     if exact:
         return _decided(rule, bounds, measured.value, measured.value, effect)
     if measured.lower is not None and measured.upper is not None:
-        return _decided(rule, bounds, measured.lower, measured.upper, effect)
+        found = _decided(rule, bounds, measured.lower, measured.upper, effect)
+        both = f"the interval of {plural(measured.n, 'round')} holds both answers"
+        return Verdict(UNDECIDED, both) if found.word == UNDECIDED else found
     if measured.n == 0:
         return Verdict(UNDECIDED, "the two sides share no round")
     seen = ""
