@@ -84,6 +84,7 @@ class StudyOf:
     printed: str  # where the study has the values of its configs, if an entry does not say it
     setting: Mapping[str, str]  # of the study: what it measured on
     samples: tuple[str, ...]
+    unmeasured: str  # why it has none, if the machine is not the reason
     filters: Mapping[str, str]  # of a sample whose config has more rows today: what --filter keeps of it
     text: str  # a file
     columns: tuple[str, ...]  # metrics of the table of measured values
@@ -247,7 +248,7 @@ def _claim(at: _At, configs: Sequence[str], is_comparison: bool) -> Claim:
 
 
 _STUDY = (
-    *("name", "title", "configs", "samples", "filters", "text"),
+    *("name", "title", "configs", "samples", "unmeasured", "filters", "text"),
     *("columns", "figures", "claims", "comparisons", "short", "families", "printed", "setting"),
 )
 SETTING = ("processor", "gpu", "torch", "tensorflow", "mxnet", "repeats")
@@ -281,6 +282,8 @@ def _study(at: _At) -> StudyOf:
         raise fields["configs"].fail("names no config")
 
     samples = fields["samples"].texts() if "samples" in fields else ()
+    if samples and "unmeasured" in fields:
+        raise fields["unmeasured"].fail("says why there is no sample, and there are some")
     filters: dict[str, str] = {}
     for sample, one in fields["filters"].fields(samples, ()).items() if "filters" in fields else ():
         filters[sample] = one.text()
@@ -298,6 +301,7 @@ def _study(at: _At) -> StudyOf:
         printed=fields["printed"].text() if "printed" in fields else "",
         setting={key: setting[key].text() for key in SETTING if key in setting},
         samples=samples,
+        unmeasured=fields["unmeasured"].text() if "unmeasured" in fields else "",
         filters=filters,
         text=fields["text"].text(),
         columns=fields["columns"].texts() if "columns" in fields else (),

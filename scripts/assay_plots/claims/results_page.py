@@ -11,7 +11,7 @@ from typing import Any
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import Line, evaluate, read_for
-from assay_plots.claims.judge import VERDICTS
+from assay_plots.claims.judge import ABSENT, UNMEASURED, VERDICTS, Verdict
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import (
     HEADS,
@@ -19,6 +19,7 @@ from assay_plots.claims.output import (
     page_rows,
     ratio_text,
     row_of,
+    verdict_text,
 )
 from assay_plots.claims.published import (
     DIFFERENCES,
@@ -153,7 +154,9 @@ def _comparison(line: Line, study: Study) -> tuple[str, str, str]:
 def _waiting(study_of: StudyOf, study: Study) -> Iterator[tuple[str, ...]]:
     """List the claims of a study without a sample, and its other values. `study` has no cells."""
     for sentence, _, published, _, verdict in page_rows(evaluate(study_of, study, [])[0], study):
-        yield study_of.name, sentence, published, verdict
+        why = Verdict(UNMEASURED, study_of.unmeasured)
+        is_why = study_of.unmeasured and verdict.startswith(ABSENT)
+        yield study_of.name, sentence, published, verdict_text(why) if is_why else verdict
     for what, printed, published, _ in value_rows(study_of, values_of(study_of, study, []), study):
         yield study_of.name, f"{what} ({printed})" if printed != "–" else what, published, ""
 

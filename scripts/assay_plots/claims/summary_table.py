@@ -98,7 +98,7 @@ def _row(
     of_family = [line for line in lines if line.claim.id in family.claims]
     published = _published(entries, metrics)
     if study is None:
-        word = UNMEASURED if all(claim.unmeasured for claim in claims) else ABSENT
+        word = UNMEASURED if study_of.unmeasured or all(claim.unmeasured for claim in claims) else ABSENT
         return name, family.name, published, "–", word, "–"
     measured, verdict = _measured(of_family, study), _verdict(of_family)
     return name, family.name, published, measured, verdict, _machine(of_family, study)

@@ -111,9 +111,8 @@ TEST(MachineDifferences, SeparateTheProcessorsOfTheShippedSamples) {
   const auto sample = [](const char* name) {
     return read_report(std::string(ASSAY_SOURCE_DIR "/results/samples/") + name);
   };
-  const Report one = sample("paltenghi-b/report.json.gz"),
-               other = sample("mxnet-raw-speed/alexnet.json.gz"),
-               third = sample("recompute/googlenet.json.gz");
+  const Report one = sample("paltenghi-b/report.json.gz"), other = sample("mxnet-raw-speed/alexnet.json.gz"),
+               third = sample("recompute/report.json.gz");
   const auto is_processor = [](const EnvironmentDifference& difference) {
     return difference.hard && difference.kind == DifferenceKind::processor;
   };
