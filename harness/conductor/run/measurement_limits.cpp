@@ -48,7 +48,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
     end_with(fork, ReasonCode::faster_than_machine, reason);
   else
     fork.warnings.push_back(
-        "it was faster than the largest matrix product, but other processes used the processors whenever that was "
+        "it was faster than the fastest matrix product, but other processes used the processors whenever that was "
         "measured, so it is not refused");
 }
 

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* product_size = "m2048";
 constexpr const char* quick_product_size = "m1024";  // takes a tenth of a second
 constexpr double op_over_peak = 1.1, network_over_peak = 2.5, winograd_over_peak = 6;
 constexpr double unremarkable_flops = 1e10;  // of a thread
@@ -145,7 +144,7 @@ void Rooflines::keep_peak(const Axes& axes, const std::string& machine) const {
 }
 
 void Rooflines::measure(const Axes& axes) {
-  measure_peak(axes, product_size);
+  for (const char* size : product_sizes) measure_peak(axes, size);
   double& copy = copies_[copy_key(axes)];
   for (const Cell& probe : probes(axes, "op/from_array", copy_size(), CacheState::cold, PrecisionKind::fp32))
     copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s").first);
@@ -190,7 +189,7 @@ std::string beyond_roofline(const Axes& axes, const Work& work, double input_byt
   const double flops = work.flops / step_seconds, bytes = input_bytes / step_seconds;
   if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {
     return fmt::format(
-        "not plausible: {:.3g} FLOP/s, while the largest matrix product reached {:.3g} on this machine; either it "
+        "not plausible: {:.3g} FLOP/s, while the fastest matrix product reached {:.3g} on this machine; either it "
         "skipped work, or the clock is wrong",
         flops, work.peak_flops);
   }

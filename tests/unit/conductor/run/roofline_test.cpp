@@ -28,8 +28,15 @@ constexpr Work work{.flops = 1e9, .bytes = 3e9, .peak_flops = 1e11, .copy_bandwi
 TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01), "");
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 1.09), "");
-  EXPECT_THAT(beyond_roofline(warm(), work, 0, 0.01 / 1.12), HasSubstr("largest matrix product"));
+  EXPECT_THAT(beyond_roofline(warm(), work, 0, 0.01 / 1.12), HasSubstr("fastest matrix product"));
   EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 3.9, 4), "") << "a network with convolutions";
+}
+
+TEST(Roofline, MeasuresAProductThatNoCacheHoldsAndOneThatFits) {
+  std::vector<std::int64_t> bytes;
+  for (const char* size : product_sizes)
+    bytes.push_back(4 * input_elements(find_op_workload("op/gemm").program(size).training));
+  EXPECT_THAT(bytes, ::testing::ElementsAre(::testing::Gt(30 << 20), ::testing::Le(3 << 20)));
 }
 
 TEST(Roofline, IsALimitOnceItWasMeasuredWithoutOthers) {
