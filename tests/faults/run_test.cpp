@@ -790,6 +790,26 @@ TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
   EXPECT_EQ(three.cells[0].status, Status::ok);
 }
 
+TEST_F(RunTest, WithoutForksItOnlyPlans) {
+  RunRequest asked = request(R"("forks": 0, "mode": ["crash", "good"])");
+  asked.config.values["check"] = {"true"};
+  Progress progress = Progress::quiet();
+  const RunOutcome outcome = run(asked, registry_, progress);
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(invariant_violations(outcome.report), IsEmpty());
+  for (const CellReport& cell : outcome.report.cells) {
+    EXPECT_EQ(cell.status, Status::ok) << cell.reason;
+    EXPECT_TRUE(cell.forks.empty());
+    EXPECT_FALSE(cell.equivalence.checked);
+    EXPECT_GT(cell.metrics.at("plan_naive").value.value_or(0), 0);
+  }
+  asked.config.values["forks"] = {"1"};
+  asked.resume = outcome.report;
+  const Report measured = run_to_end(asked);
+  EXPECT_EQ(measured.cells.at(0).status, Status::crashed);
+  EXPECT_EQ(measured.cells.at(1).forks.size(), 1U);
+}
+
 TEST_F(RunTest, refuses_an_unwritable_report_before_it_runs) {
   RunRequest asked = request(R"("forks": 1, "mode": "good")");
   asked.out = folder_ / "absent/report.json";

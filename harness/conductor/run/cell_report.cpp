@@ -19,6 +19,7 @@ namespace assay {
 namespace {
 
 constexpr const char* not_reached_text = "not reached";
+constexpr const char* not_executed_text = "nothing is executed with --forks 0";
 
 }  // namespace
 
@@ -50,7 +51,7 @@ void take_earlier(CellReport& row, const Report& earlier) {
   if (found->reason_code == ReasonCode::not_checked) return;  // measured again: the oracle may answer now
   row.backend_version = found->backend_version;
   row.libraries = found->libraries;
-  row.equivalence = found->equivalence;
+  if (found->equivalence.reason != not_executed_text) row.equivalence = found->equivalence;
   row.check_spent = found->check_spent;
   row.work.peak_flops = found->work.peak_flops;
   row.work.copy_bandwidth = found->work.copy_bandwidth;
@@ -191,6 +192,11 @@ void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settin
   std::sort(row.forks.begin(), row.forks.end(),
             [](const Fork& a, const Fork& b) { return a.round < b.round; });
   derive_from_forks(row);
+}
+
+void resolve_as_plan(CellReport& row, const Cell& cell) {
+  if (cell.check && !row.equivalence.checked) row.equivalence.reason = not_executed_text;
+  end_with(row, ReasonCode::absent, "");
 }
 
 std::string fork_summary(const Fork& fork) {

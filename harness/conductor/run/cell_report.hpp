@@ -36,6 +36,8 @@ bool gives_up(const CellReport& row, const Cell& cell);
 
 // Status, reason, flags and metrics from the existing forks.
 void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settings, int planned);
+// Of a run without forks, which only plans: nothing was executed, and nothing is missing.
+void resolve_as_plan(CellReport& row, const Cell& cell);
 
 // For the user: "ok, 2.13 ms a step", "crashed: the worker died of SIGSEGV".
 std::string fork_summary(const Fork& fork);

@@ -262,7 +262,9 @@ void Measurement::prepare() {
 
 void Measurement::plan(int forks) { parts_->settings_.forks = forks; }
 void Measurement::check(std::size_t cell) { parts_->checks_.make(cell); }
-void Measurement::check_all() { parts_->checks_.make_all(); }
+void Measurement::check_all() {
+  if (!parts_->only_plans()) parts_->checks_.make_all();
+}
 void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
   parts_->measure_rooflines(forks);
 }

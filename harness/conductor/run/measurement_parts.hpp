@@ -38,6 +38,7 @@ struct Measurement::Parts {
   bool stopped() const { return interrupts_.signal() != 0; }
   // The minimum number of forks of a complete cell.
   int planned_forks() const;
+  bool only_plans() const { return !request_.check_only && planned_forks() == 0; }
   // Gives each skipped cell its reason; a fork that was cut off already has one.
   bool out_of_budget();
   // Whether --max-time ended before the forks of a cell.
@@ -100,8 +101,10 @@ struct Measurement::Parts {
   // What is usual, and so which forks of the group are disturbed, follows from all of them.
   void resolve_group(std::size_t index);
   void resolve(std::size_t index) {
-    if (cells_[index].runnable())
-      resolve_status(report_.cells[index], cells_[index], settings_, planned_forks());
+    if (!cells_[index].runnable()) return;
+    CellReport& row = report_.cells[index];
+    if (only_plans() && row.forks.empty()) return resolve_as_plan(row, cells_[index]);
+    resolve_status(row, cells_[index], settings_, planned_forks());
   }
   // A full disk may have space later; only the last save must succeed.
   void save();
