@@ -53,7 +53,8 @@ struct ClockRequest {
   WarmUpRequest warm_up{};
   double block_seconds = 0.1;
   std::int64_t blocks = 10;
-  std::optional<std::int64_t> steps{};  // exact number of timed steps, instead of `blocks`
+  std::optional<std::int64_t>
+      steps{};  // exact number of timed steps, instead of `blocks`; 0: only the warm-up
   // epochs
   int epochs = 1;
   std::vector<std::string> evaluate{};  // splits, after each epoch
@@ -73,8 +74,9 @@ inline Description describe(Of<ClockRequest>) {
       field("blocks", &ClockRequest::blocks, "For kind steps: number of timed blocks.")
           .between(1, 100'000)
           .written_if(&ClockRequest::in_steps),
-      field("steps", &ClockRequest::steps, "For kind steps: total timed steps, instead of `blocks`.")
-          .between(1, 10'000'000)
+      field("steps", &ClockRequest::steps,
+            "For kind steps: total timed steps, instead of `blocks`; 0: only the warm-up.")
+          .between(0, 10'000'000)
           .left_out_by_default(),
       field("epochs", &ClockRequest::epochs,
             "For kind epochs: number of epochs; 0: the splits are evaluated once, without training.")

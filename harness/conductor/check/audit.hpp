@@ -34,13 +34,20 @@ struct Replayed {
   bool within() const { return std::abs(reported - computed) <= allowed; }  // false if one is not a number
 };
 
+// The state that a run left, and what another backend makes of it in the first step of the continuation.
+struct SteppedState {
+  TensorFile before, after;
+  double loss = 0;
+};
+
 struct RunAudit {
   std::vector<Replayed> replayed{};
   std::optional<Replayed> next_loss{};  // of the first step of the continuation, which the worker answers
+  std::optional<SteppedState> next_state{};
   std::string state{};         // why the state that it handed over is not that of the run; empty: it is
   bool own_loader = false;     // the batches came from the framework's own loader
   bool deterministic = false;  // two runs of the same steps must have the same bits
-  std::optional<ExamExcerpt> excerpt{};  // of a continuation's tensors; absent: they are whole
+  std::optional<ExamExcerpt> excerpt{};  // of states after steps; absent: they are whole
   std::optional<RunResults> results{};   // what the run computed; absent: it trained a network
 };
 
@@ -63,7 +70,7 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
 // Whether a part of the check is made in a later fork, by the seed: in one of three. The first fork has all parts.
 bool chosen_of_later_forks(std::uint64_t seed);
 
-// What the continuation hands over of each tensor of a state of so many bytes; absent: all of it. seed: the worker must
+// What a worker hands over of each tensor of a state of so many bytes after a step; absent: all of it. seed: the worker must
 // not know it while it is timed.
 std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t seed);
 

@@ -314,6 +314,9 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     if (!audit.state.empty())
       add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
     add(judge_audit(worker, audit, asked.precision));
+    if (audit.next_state)
+      add(judge_next_state(worker, asked.program, asked.precision, asked.noisy, *audit.next_state,
+                           audit.excerpt));
     if (audit.results) add(judge_run(asked, worker, *audit.results));
   }
   result.ties = ties_of(asked.oracle);

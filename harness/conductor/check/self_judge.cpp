@@ -174,6 +174,40 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
   return verdicts;
 }
 
+std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Program& program,
+                                            const Precision& precision, const std::set<std::string>& noisy,
+                                            const SteppedState& next,
+                                            const std::optional<ExamExcerpt>& excerpt) {
+  constexpr double max_share = 0.6;
+  const double roundoff = unit_roundoff(DType::f32);
+  if (!(next.loss > 0)) return {};
+  const double share = is_narrow(precision) ? 0.3 + 4 * unit_roundoff(DType::bf16) / next.loss
+                                            : 0.1 + 64 * roundoff / next.loss;
+  if (!(share <= max_share)) return {};
+  std::vector<TensorVerdict> verdicts;
+  for (const StateTensor& tensor : state_tensors(program)) {
+    const std::string verdict = "continuation/step/" + tensor.name,
+                      answer = "continuation/start/" + tensor.name;
+    const TensorType whole{DType::f32, tensor.shape};
+    const TensorType handed{DType::f32, excerpt ? Shape{excerpt->count(whole.elements())} : tensor.shape};
+    if (!worker.refusal(answer, handed).empty() || !next.after.refusal(tensor.name, whole).empty()) {
+      verdicts.push_back(beyond_all_measure(verdict));
+      continue;
+    }
+    const std::vector<double> got = worker.required(answer),
+                              before = next.before.required(tensor.name, excerpt),
+                              after = next.after.required(tensor.name, excerpt);
+    double largest_error = 0;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      largest_error = std::max(largest_error, std::abs(got[i] - after[i]));
+    const double distance = l2_distance(got, after), moved = l2_distance(after, before);
+    const double allowed =
+        (noisy.contains(tensor.parameter) ? share_of_noise : share) * moved + 8 * roundoff * l2_norm(after);
+    verdicts.push_back({verdict, largest_error, allowed, distance, allowed, ratio_of(distance, allowed)});
+  }
+  return verdicts;
+}
+
 std::uint64_t max_continuation_bytes(const Program& program) {
   return static_cast<std::uint64_t>(state_bytes(program)) * (3 + std::size(near_runs));
 }

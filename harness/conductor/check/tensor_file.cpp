@@ -51,6 +51,16 @@ std::vector<double> TensorFile::required(std::string_view name) const {
   return to_doubles(*tensor);
 }
 
+std::vector<double> TensorFile::required(std::string_view name,
+                                         const std::optional<ExamExcerpt>& excerpt) const {
+  const HostTensor* tensor = find(name);
+  if (!excerpt || tensor == nullptr || tensor->type.dtype != DType::f32) return required(name);
+  const std::int64_t size = tensor->type.elements();
+  const std::span<const float> chosen = tensor->as<float>().subspan(
+      static_cast<std::size_t>(excerpt->first(size)), static_cast<std::size_t>(excerpt->count(size)));
+  return {chosen.begin(), chosen.end()};
+}
+
 std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {
   const HostTensor* tensor = find(name);
   if (tensor == nullptr) return "is missing in the worker's file";

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/core/tensor.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 
@@ -30,6 +32,8 @@ class TensorFile {
   void put(HostTensor tensor);
   // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;
+  // The same of an F32 tensor, only the elements of the excerpt.
+  std::vector<double> required(std::string_view name, const std::optional<ExamExcerpt>& excerpt) const;
   // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar
   // may have the shape (1).
   std::string refusal(std::string_view name, const TensorType& type) const;

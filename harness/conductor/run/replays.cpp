@@ -39,7 +39,7 @@ struct Replays::Played {
   ClockRequest clock{};
   std::optional<std::filesystem::path> state{};  // instead of the parameters of the seed
   bool nudges = false;                           // the parameters, by nudge_parameters()
-  std::optional<std::int64_t> slot{};  // only the batch in this one, in steps that change no parameter
+  std::optional<NextStep> next{};                // only this step; the state after it is handed over
 };
 
 // A worker of the player that stays for the next run of a program.
@@ -107,10 +107,10 @@ bool takes_longer(const Cell& cell, const Player& player, double seconds) {
   return work_of(cell).flops > seconds * most_flops * cell.axes.threads;
 }
 
-// Blocks of one step each, so that each has a loss; at least two, because a run has timed steps.
+// Blocks of one step each, so that each has a loss. The first one warms up.
 ClockRequest single_steps(std::int64_t steps) {
   ClockRequest clock{.warm_up = {.min_steps = 1, .min_seconds = 0}, .block_seconds = 0, .blocks = 1};
-  clock.steps = std::max<std::int64_t>(1, steps - 1);
+  clock.steps = steps - 1;
   return clock;
 }
 
@@ -172,10 +172,12 @@ void write_folder(const fs::path& folder, const Cell& cell, const Program& progr
   const fs::path parameters = folder / "parameters.safetensors";
   if (asked.state) fs::copy_file(*asked.state, parameters, fs::copy_options::overwrite_existing);
   if (asked.nudges) nudge_parameters(parameters);
-  if (asked.slot) {
+  if (asked.next) {
     request["loader"]["resident_batches"] = 1;
-    begin_with_slot(folder, *asked.slot, cell.axes.batch);
-    write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}}, std::vector<double>{0, 1});
+    request["hand_over"] = true;
+    begin_with_slot(folder, asked.next->slot, cell.axes.batch);
+    write_npy<double>(folder / "schedule.npy", {DType::f64, {1, 2}},
+                      std::vector{asked.next->learning_rate, static_cast<double>(asked.next->number)});
   }
   write_atomically(folder / "request.json", request.dump(1), false);
 }
@@ -280,7 +282,7 @@ std::vector<double> Replays::spread(const Cell& cell, const Program& program, st
 }
 
 Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                                       const fs::path& state, std::optional<std::int64_t> slot,
+                                       const fs::path& state, const std::optional<NextStep>& next,
                                        const std::vector<Evaluation>& evaluations,
                                        const ForkContext& context) {
   const Player player = player_of(cell, program, context);
@@ -297,9 +299,10 @@ Replays::FromState Replays::from_state(const Cell& cell, const Program& program,
   const auto known = pace_.find(key);
   const bool too_slow =
       known != pace_.end() ? known->second > max_step : takes_longer(cell, player, max_step);
-  if (slot && !too_slow) {
-    const std::vector<double> losses = losses_of(from({.clock = single_steps(2), .slot = slot}));
+  if (next && !too_slow) {
+    const std::vector<double> losses = losses_of(from({.clock = single_steps(1), .next = next}));
     if (!losses.empty()) answers.loss = losses.front();
+    answers.after = TensorFile::read(stage_->folders.cell() / "results/state.safetensors");
   }
   if (evaluations.empty()) return answers;
   const double step =

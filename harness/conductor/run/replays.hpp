@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/core/tensor.hpp"
@@ -42,14 +43,21 @@ class Replays {
   std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed,
                              std::span<const std::int64_t> asked, const ForkContext& context);
 
+  // The step after a state, on the resident batch of a slot.
+  struct NextStep {
+    std::int64_t slot = 0;
+    double learning_rate = 0;
+    std::int64_t number = 1;
+  };
   // What a backend of ours computes from a state (parameters, running statistics, moments).
   struct FromState {
-    std::optional<double> loss{};           // of a step on the resident batch of `slot`
+    std::optional<double> loss{};           // of the next step
+    TensorFile after{};                     // the state after it, if it has a loss
     std::vector<Evaluation> evaluations{};  // again
   };
   // `evaluations`: those that the worker made in this state. Leaves out what no backend can, or what takes too long.
   FromState from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                       const std::filesystem::path& state, std::optional<std::int64_t> slot,
+                       const std::filesystem::path& state, const std::optional<NextStep>& next,
                        const std::vector<Evaluation>& evaluations, const ForkContext& context);
 
   // Ends the worker that computes: between the calls about one fork it stays, so that it starts and compiles once, and

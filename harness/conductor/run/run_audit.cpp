@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,12 +30,17 @@ bool draws_masks(const Program& program) { return !program.training.with_role(Ro
 
 fs::path handed_state(const fs::path& folder) { return folder / "results/state.safetensors"; }
 
-// Why the file is not the state whose digest the worker reported; empty if it is.
-std::string contradiction_in_state(const fs::path& file, const Program& program, const std::string& digest) {
+TensorFile read_handed_state(const fs::path& folder) {
+  return TensorFile::read_foreign(handed_state(folder), 2 * max_handed_bytes);
+}
+
+// Why it is not the state whose digest the worker reported; empty if it is.
+std::string contradiction_in_state(const fs::path& folder, const Program& program,
+                                   const std::string& digest) {
   std::map<std::string, Shape> expected;
   for (const StateTensor& tensor : state_tensors(program)) expected[tensor.name] = tensor.shape;
   try {
-    const TensorFile state = TensorFile::read_foreign(file, 2 * max_handed_bytes);
+    const TensorFile state = read_handed_state(folder);
     if (state.names().size() != expected.size()) return "it has other tensors than the program";
     Sha256 sum;
     for (const auto& [name, shape] : expected) {
@@ -90,21 +96,33 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, 
   }
 }
 
+// The first step of the continuation; absent if it has none, or none on a batch of the run.
+std::optional<Replays::NextStep> next_step(const Cell& cell, const Program& program, const Fork& fork,
+                                           const fs::path& check) {
+  if (!fs::exists(check / "continuation.json") || draws_masks(program) ||
+      cell.axes.loader != LoaderKind::resident || cell.measure.epochs > 0)
+    return std::nullopt;
+  std::int64_t steps = 0;
+  for (const Block& block : fork.blocks) steps += block.steps;
+  return Replays::NextStep{.slot = read_exam_batches(check / "batches.json").slots.front(),
+                           .learning_rate = TensorFile::read_array(check / "schedule.npy").at(2),
+                           .number = steps + 1};
+}
+
 // What follows from the state that the run left.
 void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
                     const fs::path& folder, const ForkContext& context) {
   const bool narrow = is_narrow(precision_of(cell.axes.precision));
   const std::vector<Evaluation> evaluations = last_evaluations(fork);
-  std::optional<std::int64_t> slot;
-  if (fs::exists(folder / "check/continuation.json") && !draws_masks(program) &&
-      cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0)
-    slot = read_exam_batches(folder / "check/batches.json").slots.front();
-  if (evaluations.empty() && !slot) return;
-  const Replays::FromState computed =
-      context.replays->from_state(cell, program, fork.seed, handed_state(folder), slot, evaluations, context);
-  if (computed.loss)
+  const std::optional<Replays::NextStep> next = next_step(cell, program, fork, folder / "check");
+  if (evaluations.empty() && !next) return;
+  Replays::FromState computed =
+      context.replays->from_state(cell, program, fork.seed, handed_state(folder), next, evaluations, context);
+  if (computed.loss) {
     audit.next_loss = {"continuation/loss", 0, *computed.loss,
                        (narrow ? 0.02 : 2e-4) * std::max(*computed.loss, 0.1)};
+    audit.next_state = {read_handed_state(folder), std::move(computed.after), *computed.loss};
+  }
   for (const Evaluation& here : evaluations) {
     const auto found = std::ranges::find(computed.evaluations, here.split, &Evaluation::split);
     if (found == computed.evaluations.end()) continue;
@@ -130,7 +148,8 @@ bool hands_over(const Cell& cell, const Program& program) {
 }
 
 std::optional<ExamExcerpt> choose_excerpt(const Program& program, const fs::path& check) {
-  if (!fs::exists(check / "continuation.json")) return std::nullopt;
+  if (!fs::exists(check / "continuation.json") && !fs::exists(check / "masks.safetensors"))
+    return std::nullopt;
   return excerpt_of(state_bytes(program), std::random_device()());
 }
 
@@ -155,7 +174,7 @@ void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fo
   try {
     // First, because it also shows the pace of the replay.
     if (hands_over(cell, program) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
-      audit.state = contradiction_in_state(handed_state(folder), program, fork.parameters_digest);
+      audit.state = contradiction_in_state(folder, program, fork.parameters_digest);
       if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
     }
     add_first_steps(audit, cell, program, fork, context);

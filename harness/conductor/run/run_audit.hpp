@@ -12,7 +12,7 @@ namespace assay {
 // to be written and read.
 bool hands_over(const Cell& cell, const Program& program);
 
-// What the continuation of a cell with this folder check/ hands over of each tensor; absent: all of it.
+// What the exam in this folder check/ asks for of each tensor of the state after a step; absent: all of it.
 std::optional<ExamExcerpt> choose_excerpt(const Program& program, const std::filesystem::path& check);
 
 // Chooses what is asked, now that the worker cannot know it while it is timed. `folder`: of the cell's first worker.

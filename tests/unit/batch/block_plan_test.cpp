@@ -113,6 +113,18 @@ TEST(BlockPlan, times_exactly_the_steps_asked_for) {
   EXPECT_EQ(blocks.back().steps, 7);
 }
 
+TEST(BlockPlan, OnlyWarmsUpWithoutSteps) {
+  ClockRequest request = steps_request();
+  request.warm_up = {.min_steps = 1, .min_seconds = 0};
+  request.steps = 0;
+  BlockPlan plan(request, BlockPlan::rows_needed(request, {}));
+  const auto blocks = run(plan, [](std::int64_t) { return 0.001; });
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks[0].kind, Kind::warm_up);
+  EXPECT_EQ(blocks[0].steps, 1);
+  EXPECT_EQ(plan.done(), plan.planned());
+}
+
 TEST(BlockPlan, never_goes_past_the_schedule) {
   for (const double step : {0.0, 1e-9, 1e-6, 1e-3, 1.0}) {
     for (const std::int64_t rows : {30, 31, 100, 5000}) {

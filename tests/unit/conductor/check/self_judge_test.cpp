@@ -210,6 +210,61 @@ TEST(ContinuationJudge, ReadsTheElementsThatItChose) {
   EXPECT_EQ(ratio(moved_by_one({2, 1}), 1), beyond_measure) << "it has only one";
 }
 
+TensorFile state_of(const std::vector<float>& values) {
+  const TemporaryFolder folder;
+  HostTensor tensor = HostTensor::zeros("w", {DType::f32, {std::ssize(values)}});
+  std::ranges::copy(values, tensor.as<float>().begin());
+  write_safetensors(folder / "state.safetensors", std::vector{tensor});
+  return TensorFile::read(folder / "state.safetensors");
+}
+
+// Another backend's step moves "w" from (1, 1) to (2, 1), and has this loss.
+std::vector<TensorVerdict> judged_step(const std::vector<float>& found, double loss = 1,
+                                       PrecisionKind precision = PrecisionKind::fp32,
+                                       const std::set<std::string>& noisy = {}) {
+  return judge_next_state(handed_over({{"start", found}}), of_one_parameter(2), precision_of(precision),
+                          noisy, {state_of({1, 1}), state_of({2, 1}), loss}, std::nullopt);
+}
+
+double step_ratio(const std::vector<float>& found, PrecisionKind precision = PrecisionKind::fp32,
+                  const std::set<std::string>& noisy = {}) {
+  const auto verdicts = judged_step(found, 1, precision, noisy);
+  EXPECT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts.front().name, "continuation/step/w");
+  return verdicts.front().ratio;
+}
+
+TEST(NextStateJudge, ComparesTheFirstStepWithThatOfAnotherBackend) {
+  EXPECT_EQ(step_ratio({2, 1}), 0);
+  EXPECT_LT(step_ratio({2.09f, 1}), 1);
+  EXPECT_GT(step_ratio({2.11f, 1}), 1);
+  EXPECT_GT(step_ratio({1, 1}), 9) << "no step was done";
+  EXPECT_LT(step_ratio({2.29f, 1}, PrecisionKind::bf16), 1);
+  EXPECT_GT(step_ratio({1, 1}, PrecisionKind::bf16), 3);
+  EXPECT_LT(step_ratio({1, 1}, PrecisionKind::fp32, {"w"}), 1) << "only rounding moves it";
+  EXPECT_EQ(step_ratio({NAN, 1}), beyond_measure);
+  EXPECT_EQ(step_ratio({2, 1, 1}), beyond_measure);
+}
+
+TEST(NextStateJudge, JudgesNothingWhereTheGradientIsRounding) {
+  EXPECT_EQ(judged_step({1, 1}, 1e-3).size(), 1u);
+  for (const double loss : {1e-6, 0.0, -1e-9}) EXPECT_TRUE(judged_step({1, 1}, loss).empty()) << loss;
+  EXPECT_TRUE(judged_step({1, 1}, 0.04, PrecisionKind::bf16).empty());
+}
+
+TEST(NextStateJudge, ReadsTheElementsThatItChose) {
+  const ExamExcerpt last{.elements = 1, .at = 1};
+  const auto ratio = [&](float found) {
+    return judge_next_state(handed_over({{"start", {found}}}), of_one_parameter(2),
+                            precision_of(PrecisionKind::fp32), {}, {state_of({1, 1}), state_of({2, 3}), 1},
+                            last)
+        .front()
+        .ratio;
+  };
+  EXPECT_EQ(ratio(3), 0);
+  EXPECT_GT(ratio(1), 1);
+}
+
 TEST(ContinuationJudge, NamesTheFirstParameterThatIsNotFinite) {
   for (const float value : {NAN, INFINITY}) {
     Runs runs = moved_by_one({2, 1});
