@@ -133,16 +133,19 @@ def take_what_dropout_drew(answers: Tensors) -> Tensors:
     return {name: answers.pop(name) for name in own}
 
 
-def assert_computes_with_what_it_drew(drawn: Tensors) -> None:
-    """The program that draws and the one that takes its masks did the same steps."""
+def assert_computes_with_what_it_drew(drawn: Tensors, folder: Path) -> None:
+    """The program that draws and the one that takes its masks did the same steps from the exam's state."""
+    start = read_tensors(folder / "check/state.safetensors")
     losses = drawn["timed/loss"]
     np.testing.assert_allclose(losses[:, 0], losses[:, 1], rtol=1e-5)
     assert len(np.unique(losses[:, 0])) == 3, "each step draws masks of its own"
-    names = [name for name in drawn if name.startswith("timed/") and name != "timed/loss"]
+    names = [name.removeprefix("timed/taken/") for name in drawn if name.startswith("timed/taken/")]
     assert len(names) == 18, "six parameters, two moments of each"
     for name in names:
-        for _, distance, moved, size in drawn[name]:
-            assert distance < 1e-2 * moved + 1e-6 * size, name
+        for step, taken in enumerate(drawn[f"timed/taken/{name}"]):
+            distance = np.linalg.norm(taken - drawn[f"timed/drawn/{name}"][step])
+            moved = np.linalg.norm(taken - start.get(name, 0))
+            assert distance < 1e-2 * moved + 1e-6 * np.linalg.norm(taken), name
 
 
 def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> Events:

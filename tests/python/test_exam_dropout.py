@@ -59,9 +59,19 @@ def apart_in_loss(answers: Tensors) -> np.ndarray:
 
 
 def test_a_right_program_computes_with_what_it_drew(make_cell: Any) -> None:
-    answers = examined(make_cell("dropping"))
-    assert_computes_with_what_it_drew(answers)
-    assert answers["timed/fc1.weight.v"].shape == (2, 4)
+    folder = make_cell("dropping")
+    answers = examined(folder)
+    assert_computes_with_what_it_drew(answers, folder)
+    assert answers["timed/drawn/fc1.weight.v"].shape == (2, *answers["first/moment/fc1.weight.v"].shape)
+
+
+def test_of_a_large_state_some_elements_are_handed_over(make_cell: Any) -> None:
+    folder = make_cell("dropping")
+    (folder / "check/excerpt.json").write_text(json.dumps({"elements": 5, "at": 1}))
+    answers = examined(folder)
+    for program in ("drawn", "taken"):
+        assert answers[f"timed/{program}/fc1.weight"].shape == (2, 5)
+    assert answers["timed/drawn/fc2.bias"].shape[1] <= 5
 
 
 @pytest.mark.parametrize(
@@ -72,10 +82,14 @@ def test_a_mistake_where_it_draws_shows_in_every_loss(make_cell: Any, mistake: t
 
 
 def test_other_masks_backwards_show_in_the_gradients(make_cell: Any) -> None:
-    answers = examined(make_cell("dropping"), TakesOtherMasksBackwards)
+    folder = make_cell("dropping")
+    answers = examined(folder, TakesOtherMasksBackwards)
     assert (apart_in_loss(answers) < 1e-5).all()
-    for _, distance, moved, _ in answers["timed/fc1.weight.m"]:
-        assert distance > 0.1 * moved
+    start = read_tensors(folder / "check/state.safetensors")["fc1.weight.m"]
+    for drawn, taken in zip(
+        answers["timed/drawn/fc1.weight.m"], answers["timed/taken/fc1.weight.m"], strict=True
+    ):
+        assert np.linalg.norm(drawn - taken) > 0.1 * np.linalg.norm(taken - start)
 
 
 def test_a_program_whose_generator_cannot_begin_again_shows_its_masks_only(make_cell: Any) -> None:

@@ -124,7 +124,7 @@ def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
             agree = kept**2 + (1 - kept) ** 2
             for found, share in ((first == 1, kept), (second == 1, kept), (first == second, agree)):
                 assert abs(found[known].sum() - share * known.sum()) < 6 * np.sqrt(0.25 * known.sum())
-        assert_computes_with_what_it_drew(drawn)
+        assert_computes_with_what_it_drew(drawn, folder)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
@@ -134,9 +134,8 @@ def test_a_process_that_stays_draws_masks_again_after_the_exam(
     folder = dropping_cell(make_cell, framework.compiled if compiled else "eager")
     heard = framework.hear(folder, "compile", "verify", "restart", "verify", "quit")
     assert [event["event"] for event in heard][2:] == ["verified", "restarted", "verified", "bye"]
-    assert_computes_with_what_it_drew(
-        take_what_dropout_drew(read_tensors(folder / "results/verify.safetensors"))
-    )
+    answers = read_tensors(folder / "results/verify.safetensors")
+    assert_computes_with_what_it_drew(take_what_dropout_drew(answers), folder)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,7 @@ def test_other_loops_compute_with_the_masks_that_they_draw(make_cell: Any, mode:
     folder = dropping_cell(make_cell, mode)
     answers, expected = tensorflow.ask(folder)[0], ask_numpy(folder)
     drawn = take_what_dropout_drew(answers)
-    assert_computes_with_what_it_drew(drawn)
+    assert_computes_with_what_it_drew(drawn, folder)
     take_what_dropout_drew(expected)
     assert_same(answers, expected, 1e-3, 1e-3)
 

@@ -65,7 +65,7 @@ def test_a_loop_of_steps_takes_those_of_numpy(make_cell: Any) -> None:
 def test_a_loop_of_steps_draws_masks_in_each(make_cell: Any) -> None:
     folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode="scan", loader=TWO_SLOTS)
     answers, expected = JAX.ask(folder)[0], ask_numpy(folder)
-    assert_computes_with_what_it_drew(take_what_dropout_drew(answers))
+    assert_computes_with_what_it_drew(take_what_dropout_drew(answers), folder)
     take_what_dropout_drew(expected)
     assert_same(answers, expected, 1e-3, 1e-3)
 

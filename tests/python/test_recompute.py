@@ -86,7 +86,7 @@ def test_a_dropout_has_the_same_mask_both_times(framework: Framework, make_cell:
     mode = framework.compiled if compiled else "eager"
     folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode, recompute="sqrt")
     answers = framework.ask(with_segments(folder, SEGMENTS["dropping"]))[0]
-    assert_computes_with_what_it_drew(take_what_dropout_drew(answers))
+    assert_computes_with_what_it_drew(take_what_dropout_drew(answers), folder)
     expected = ask_numpy(folder)
     take_what_dropout_drew(expected)
     assert_same(answers, expected, 1e-3, 1e-3)

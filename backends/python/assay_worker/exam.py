@@ -37,7 +37,7 @@ class Feeds:
     slots: list[int]  # of each batch
     continuation: dict[str, float] | None  # seconds, fewest, most; None: not requested
     run: list[int] | None  # slots of the run to compute again; None: not requested
-    excerpt: dict[str, float] | None = None  # elements, at; None: the continuation hands over whole tensors
+    excerpt: dict[str, float] | None = None  # elements, at; None: states are handed over whole
 
     @property
     def batches(self) -> range:
@@ -54,7 +54,7 @@ class Feeds:
         return inputs, labels
 
     def handed(self, tensor: np.ndarray) -> np.ndarray:
-        """Return the elements of a tensor of the continuation that the conductor reads."""
+        """Return the elements of a tensor of the state that the conductor reads."""
         if self.excerpt is None:
             return tensor
         count = min(tensor.size, int(self.excerpt["elements"]))
@@ -159,7 +159,7 @@ def _dropout_exam(
     if task != "train":
         return None
     row = feeds.schedule[0]
-    return NetworkDropout(adapter, program, feeds.state, row, staged.slot_of, len(feeds.slots))
+    return NetworkDropout(adapter, feeds.state, row, staged.slot_of, len(feeds.slots), feeds.handed)
 
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:

@@ -14,12 +14,10 @@ import numpy as np
 
 from .adapter import Adapter
 from .errors import Unsupported
-from .program import SQUARES, Program
-from .tensors import Tensors, apart, copied
+from .tensors import Tensors, copied
 
 DRAWS = 3  # steps that are compared by their loss
 KEPT_STATES = 2  # of these, steps that are compared by all that they update
-LARGE_STATE = 256 << 20  # bytes; of a larger state, one copy is kept
 
 
 class DropoutExam(ABC):
@@ -31,7 +29,7 @@ class DropoutExam(ABC):
 
     @abstractmethod
     def answers(self) -> Tensors:
-        """Return the drawn masks, and the distance from the program that takes the same masks."""
+        """Return the drawn masks, and what both programs computed with the same masks."""
 
 
 class NetworkDropout(DropoutExam):
@@ -40,26 +38,20 @@ class NetworkDropout(DropoutExam):
     def __init__(
         self,
         adapter: Adapter,
-        program: Program,
         state: Tensors,
         row: list[float],
         slot_of: Callable[[int], int],
         batches: int,
+        handed: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        """row: learning rate and step count; slot_of: where one of the batches is staged."""
+        """row: learning rate and step count; slot_of: where one of the batches is staged.
+
+        handed: the elements of a tensor that the conductor reads.
+        """
         self._adapter, self._start = adapter, state
         self._rate, self._step_count = row[0], int(row[1])
         self._seed = self._step_count  # another one in each exam
-        self._slot_of, self._batches = slot_of, batches
-        optimizer = program.optimizer
-        self._squares = {
-            f"{value.name}.{moment}"
-            for value in program.parameters
-            for moment in optimizer.moments
-            if moment in SQUARES
-        }
-        large = sum(tensor.nbytes for tensor in state.values()) > LARGE_STATE
-        self._kept = 1 if large else KEPT_STATES
+        self._slot_of, self._batches, self._handed = slot_of, batches, handed
         self._losses: list[float] = []
         self._states: list[Tensors] = []
 
@@ -70,8 +62,8 @@ class NetworkDropout(DropoutExam):
             return
         for draw in range(DRAWS):
             self._losses.append(self._loss_of_step(draw))
-            if draw < self._kept:
-                self._states.append(copied(self._adapter.state()))
+            if draw < KEPT_STATES:
+                self._states.append(self._handed_state())
 
     def answers(self) -> Tensors:
         adapter = self._adapter
@@ -85,15 +77,16 @@ class NetworkDropout(DropoutExam):
         found = draws(drawn[0], drawn[1])
         if not self._losses:
             return found
-        losses, distances = [], []
+        losses, states = [], []
         for draw, masks in enumerate(drawn):
             adapter.supply_masks(filled(masks))
             losses.append(self._loss_of_step(draw))
-            if draw < len(self._states):
-                distances.append(self._distances(self._states[draw]))
+            if draw < KEPT_STATES:
+                states.append(self._handed_state())
         found["timed/loss"] = np.stack([self._losses, losses], axis=1)
-        for name in distances[0]:
-            found[f"timed/{name}"] = np.stack([of_draw[name] for of_draw in distances])
+        for program, after in (("drawn", self._states), ("taken", states)):
+            for name in after[0]:
+                found[f"timed/{program}/{name}"] = np.stack([state[name] for state in after])
         return found
 
     def _slot(self, draw: int) -> int:
@@ -105,17 +98,8 @@ class NetworkDropout(DropoutExam):
         self._adapter.synchronize()
         return self._adapter.loss()
 
-    def _distances(self, timed: Tensors) -> Tensors:
-        """Return how far each tensor is from the timed step; of a mean of squares, its root."""
-        distances = {}
-        for name, tensor in self._adapter.state().items():
-            given = self._start.get(name)
-            start = np.zeros_like(tensor) if given is None else given
-            three = [np.asarray(each, np.float64) for each in (start, timed[name], tensor)]
-            if name in self._squares:
-                three = [np.sqrt(each) for each in three]
-            distances[name] = apart(*three)
-        return distances
+    def _handed_state(self) -> Tensors:
+        return {name: np.array(self._handed(tensor)) for name, tensor in self._adapter.state().items()}
 
 
 class OpDropout(DropoutExam):
@@ -140,9 +124,8 @@ class OpDropout(DropoutExam):
         adapter.synchronize()
         for name, tensor in adapter.results().items():
             named = name if name.startswith("gradient/") else f"result/{name}"
-            timed = np.asarray(self._results[name], np.float64)
-            distance = apart(np.zeros_like(timed), timed, np.asarray(tensor, np.float64))
-            found[f"timed/{named}"] = distance[np.newaxis]
+            found[f"timed/drawn/{named}"] = self._results[name][np.newaxis]
+            found[f"timed/taken/{named}"] = np.array(tensor)[np.newaxis]
         return found
 
 

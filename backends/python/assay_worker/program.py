@@ -24,7 +24,6 @@ CLIP_EPSILON = 1e-6  # added to the norm of all gradients where they are clipped
 LOSS = "softmax_cross_entropy"
 # From these operands on, the operands of the op are masks: they have no gradient.
 MASK_OPERANDS = {"attention": 3, "mean_pool": 1}
-SQUARES = ("v", "square")  # moments that are means of squares
 CAST = "/cast"  # after the name of a parameter: its copy in the type of matrix products
 
 

@@ -54,22 +54,6 @@ def nudged(values: np.ndarray, share: float, random: np.random.Generator) -> np.
     return np.where(random.random(values.shape) < share, np.nextafter(values, np.float32(0)), values)
 
 
-def apart(start: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """How far two arrays are apart that both began at `start`.
-
-    The largest difference, its L2 norm, that of the way from the start to the other, that of the other.
-    """
-    start, one, other = (np.asarray(each, np.float64) for each in (start, one, other))
-    return np.array(
-        [
-            np.abs(one - other).max(initial=0),
-            np.linalg.norm((one - other).ravel()),
-            np.linalg.norm((other - start).ravel()),
-            np.linalg.norm(other.ravel()),
-        ]
-    )
-
-
 def write_tensors(path: Path, tensors: Tensors) -> None:
     header, offset = {}, 0
     for name, tensor in tensors.items():

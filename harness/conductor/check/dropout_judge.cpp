@@ -11,6 +11,8 @@ namespace assay {
 namespace {
 
 constexpr std::string_view timed_prefix = "timed/";
+// The steps that a worker hands over.
+constexpr std::int64_t max_kept_steps = 2;
 // Each of the two programs may be as far from the oracle as the exam allows.
 constexpr double both_programs = 2;
 // The share of a gradient that elements within rounding of a tie may change. No bias was moved for the masks that a program
@@ -32,23 +34,46 @@ Sensitivity sensitivity_of(const OptimizerSpec& optimizer) {
   return {mean, root, std::max(1.0, mean / root)};
 }
 
-// The answer of a worker for one tensor in one step.
+// How far the programs are apart in one tensor after one step.
 struct Distance {
   double largest, l2, moved, size;
 };
 
+// `start` is empty if the tensor began as zeros.
+Distance distance_of(std::span<const double> start, std::span<const double> drawn,
+                     std::span<const double> taken) {
+  double largest_error = 0, error = 0, moved = 0;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const double apart = std::abs(drawn[i] - taken[i]), way = taken[i] - (start.empty() ? 0 : start[i]);
+    largest_error = std::max(largest_error, apart);
+    error += apart * apart;
+    moved += way * way;
+  }
+  return {largest_error, std::sqrt(error), std::sqrt(moved), l2_norm(taken)};
+}
+
+void take_roots_of(std::vector<double>& values) {
+  for (double& value : values) value = std::sqrt(value);
+}
+
 class Judge {
  public:
-  Judge(const TensorFile& worker, const TensorFile& oracle, const Precision& precision, double repeats)
-      : worker_(worker), oracle_(oracle), precision_(precision), repeats_(repeats) {}
+  Judge(const TensorFile& worker, const TensorFile& oracle, const TensorFile& start,
+        const Precision& precision, double repeats, const std::optional<ExamExcerpt>& excerpt)
+      : worker_(worker),
+        oracle_(oracle),
+        start_(start),
+        precision_(precision),
+        repeats_(repeats),
+        excerpt_(excerpt) {}
 
   // `answer` is the tensor of the exam whose bound holds; `slack` what may come on top, by what the step moved.
   template <typename Slack>
-  void add(const std::string& name, const std::string& answer, Slack slack) {
+  void add(const std::string& tensor, const Shape& shape, const std::string& answer, Slack slack) {
     const double relative = both_programs * relative_bound(answer);
-    TensorVerdict least = beyond_all_measure(name);
+    TensorVerdict least = beyond_all_measure("timed/" + tensor);
     // A tie is in one step, a mistake in each.
-    for (const Distance& distance : distances(name)) {
+    for (const Distance& distance : distances(tensor, shape, is_square(answer))) {
       const double allowed = relative * distance.size + slack(distance.moved);
       const double ratio = ratio_of(distance.l2, allowed);
       if (ratio < least.ratio) least = {least.name, distance.largest, allowed, distance.l2, allowed, ratio};
@@ -76,37 +101,62 @@ class Judge {
     verdicts_.push_back(std::move(worst));
   }
 
+  // Of the elements that are judged.
   double gradient_norm(const std::string& parameter) const {
-    return l2_norm(oracle_.required("gradient/" + parameter));
+    const std::vector<double> all = oracle_.required("gradient/" + parameter);
+    if (!excerpt_) return l2_norm(all);
+    const std::int64_t size = std::ssize(all);
+    return l2_norm(std::span(all).subspan(static_cast<std::size_t>(excerpt_->first(size)),
+                                          static_cast<std::size_t>(excerpt_->count(size))));
   }
 
   std::vector<TensorVerdict> take() { return std::move(verdicts_); }
 
  private:
+  static bool is_square(const std::string& answer) {
+    return answer.starts_with("first/moment/") &&
+           OptimizerSpec::is_square(answer.substr(answer.rfind('.') + 1));
+  }
   double relative_bound(const std::string& answer) const {
     std::vector<double> exact = oracle_.required(answer);
     const std::vector<double> seen = oracle_.required("bound/" + answer);
-    if (answer.starts_with("first/moment/") && OptimizerSpec::is_square(answer.substr(answer.rfind('.') + 1)))
-      for (double& value : exact) value = std::sqrt(value);
+    if (is_square(answer)) take_roots_of(exact);
     return bound_of({seen.at(0), seen.at(1)}, exact, precision_, repeats_).l2;
   }
 
-  // Empty if the worker wrote none, or wrote something else than distances.
-  std::vector<Distance> distances(const std::string& name) const {
-    const HostTensor* found = worker_.find(name);
-    if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[1] != 4) return {};
-    const std::vector<double> numbers = to_doubles(*found);
-    if (!std::ranges::all_of(numbers, [](double n) { return std::isfinite(n) && n >= 0; })) return {};
+  // In each step; empty if the worker handed over none, or other tensors. of_roots: of a mean of squares.
+  std::vector<Distance> distances(const std::string& tensor, const Shape& shape, bool of_roots) const {
+    const std::string names[] = {"timed/drawn/" + tensor, "timed/taken/" + tensor};
+    const HostTensor* first = worker_.find(names[0]);
+    if (first == nullptr || first->type.shape.empty() || first->type.shape[0] < 1 ||
+        first->type.shape[0] > max_kept_steps)
+      return {};
+    const std::int64_t elements = TensorType{DType::f32, shape}.elements();
+    Shape handed = excerpt_ ? Shape{excerpt_->count(elements)} : shape;
+    handed.insert(handed.begin(), first->type.shape[0]);
+    for (const std::string& name : names)
+      if (!worker_.refusal(name, {DType::f32, handed}).empty()) return {};
+    std::vector<double> drawn = worker_.required(names[0]), taken = worker_.required(names[1]), start;
+    if (start_.find(tensor) != nullptr) start = start_.required(tensor, excerpt_);
+    if (of_roots)
+      for (std::vector<double>* values : {&drawn, &taken, &start}) take_roots_of(*values);
     std::vector<Distance> all;
-    for (std::size_t i = 0; i < numbers.size(); i += 4)
-      all.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]});
+    const std::size_t size = drawn.size() / static_cast<std::size_t>(handed[0]);
+    for (std::size_t at = 0; at < drawn.size(); at += size) {
+      const Distance distance =
+          distance_of(start, std::span(drawn).subspan(at, size), std::span(taken).subspan(at, size));
+      if (!std::isfinite(distance.l2)) return {};  // the root of a negative mean of squares
+      all.push_back(distance);
+    }
     return all;
   }
 
   const TensorFile& worker_;
   const TensorFile& oracle_;
+  const TensorFile& start_;
   const Precision& precision_;
   double repeats_;
+  const std::optional<ExamExcerpt>& excerpt_;
   std::vector<TensorVerdict> verdicts_{};
 };
 
@@ -114,11 +164,12 @@ void judge_op(Judge& judge, const Program& program, Task task) {
   const auto no_slack = [](double) { return 0.0; };
   const Graph& graph = program.graph(task);
   for (const Graph::Output& output : graph.outputs())
-    judge.add("timed/result/" + output.name, "result/" + output.name, no_slack);
+    judge.add("result/" + output.name, graph.value(output.value).type.shape, "result/" + output.name,
+              no_slack);
   if (task != Task::train) return;
   for (const ValueId id : differentiated_inputs(program)) {
-    const std::string& name = graph.value(id).name;
-    judge.add("timed/gradient/" + name, "gradient/" + name, no_slack);
+    const Value& input = graph.value(id);
+    judge.add("gradient/" + input.name, input.type.shape, "gradient/" + input.name, no_slack);
   }
 }
 
@@ -128,31 +179,33 @@ void judge_network(Judge& judge, const Program& program, double share) {
   const Sensitivity sensitivity = sensitivity_of(program.optimizer);
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const std::string& name = graph.value(id).name;
-    judge.add("timed/" + name, "first/parameter/" + name,
+    const Shape& shape = graph.value(id).type.shape;
+    judge.add(name, shape, "first/parameter/" + name,
               [&](double moved) { return share * sensitivity.update * moved; });
     const double gradient = judge.gradient_norm(name);
     for (const std::string& moment : program.optimizer.moments()) {
       const double factor = OptimizerSpec::is_square(moment) ? sensitivity.root : sensitivity.mean;
-      judge.add("timed/" + name + "." + moment, "first/moment/" + name + "." + moment,
+      judge.add(name + "." + moment, shape, "first/moment/" + name + "." + moment,
                 [&](double) { return share * factor * gradient; });
     }
   }
   for (const ValueId id : graph.with_role(Role::state)) {
-    const std::string& name = graph.value(id).name;
-    judge.add("timed/" + name, "first/running/" + name, [](double) { return 0.0; });
+    const Value& value = graph.value(id);
+    judge.add(value.name, value.type.shape, "first/running/" + value.name, [](double) { return 0.0; });
   }
 }
 
 }  // namespace
 
 std::vector<TensorVerdict> judge_timed_dropout(const TensorFile& worker, const TensorFile& oracle,
-                                               const Program& program, Task task, const Precision& precision,
-                                               double repeats) {
+                                               const TensorFile& start, const Program& program, Task task,
+                                               const Precision& precision, double repeats,
+                                               const std::optional<ExamExcerpt>& excerpt) {
   const std::vector<std::string> names = worker.names();
   const bool reported =
       std::ranges::any_of(names, [](const std::string& name) { return name.starts_with(timed_prefix); });
   if (!reported) return {};
-  Judge judge(worker, oracle, precision, repeats);
+  Judge judge(worker, oracle, start, precision, repeats, excerpt);
   if (program.is_op())
     judge_op(judge, program, task);
   else

@@ -2,6 +2,7 @@
 // the same masks. The exam compares the second with the oracle.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "harness/conductor/check/tensor_file.hpp"
@@ -14,10 +15,12 @@ namespace assay {
 // "timed/loss", and of a network that trains "timed/<tensor>" of each parameter, moment and running statistic; of a
 // single op "timed/result/<output>" and "timed/gradient/<input>". docs/explanation/equivalence.md, "Dropout", has the
 // bounds. Empty where the worker's file has none of them: then the program that draws was not compared.
-// repeats: as in bound_of(). Throws CellError when the oracle's file is at fault.
+// start: the exam's state. repeats: as in bound_of(). excerpt: of the worker's tensors of a network. Throws CellError when
+// the oracle's file is at fault.
 std::vector<TensorVerdict> judge_timed_dropout(const TensorFile& worker, const TensorFile& oracle,
-                                               const Program& program, Task task, const Precision& precision,
-                                               double repeats);
+                                               const TensorFile& start, const Program& program, Task task,
+                                               const Precision& precision, double repeats,
+                                               const std::optional<ExamExcerpt>& excerpt);
 
 // Whether the verdict has such tensors.
 bool has_timed_dropout(const Equivalence& equivalence);
