@@ -74,6 +74,9 @@ std::string read_utf8(std::string_view format, const std::filesystem::path& file
         kind.empty() ? fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8", line, byte)
                      : "is not a text: " + kind);
   }
+  if (const std::size_t at = text.find('\0'); at != std::string::npos)
+    throw IoError(format, file,
+                  fmt::format("is not a text, or one in UTF-32: byte {} is 0; save a text as UTF-8", at));
   if (text.starts_with("version https://git-lfs.")) throw IoError(format, file, "is not a text: " + kind);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -225,6 +225,9 @@ Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits
                     where, encoding));
   if (text.starts_with("version https://git-lfs."))
     throw JsonError(fmt::format("{}: {}", where, kind_of_content(std::as_bytes(std::span(text)))));
+  // The parser takes it for the end of the text.
+  if (const std::size_t at = text.find('\0'); at != text.npos)
+    throw JsonError(fmt::format("{}: not valid JSON: byte {} is 0", where, at));
   Builder builder(text, where, limits);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

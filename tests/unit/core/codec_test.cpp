@@ -215,6 +215,7 @@ TEST(StrictJson, LeavesOutAMarkAndNamesOtherEncodings) {
   EXPECT_THAT(reason("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
               HasSubstr("git lfs pull"));
   EXPECT_THAT(reason("\xef\xbb\xbf{"), HasSubstr("line 1, column 2"));
+  EXPECT_THAT(reason(std::string("{}\0{", 4)), HasSubstr("byte 2 is 0"));
 }
 
 TEST(Codec, ReadsNullAsNanOnlyWhereTheFieldSaysSo) {

@@ -99,6 +99,7 @@ TEST(TextFormat, RefusesWhatIsNoTextOrTooShort) {
   EXPECT_THAT(LittleText(std::string(100, 'a')).reason(), HasSubstr("has 1 different characters"));
   EXPECT_THAT(LittleText("abcabcabcabcabcabc").reason(), HasSubstr("is too short"));
   EXPECT_THAT(LittleText("line\nline \xff").reason(), HasSubstr("line 2 is not UTF-8 (byte 0xff)"));
+  EXPECT_THAT(LittleText(std::string("to be\0or not", 12)).reason(), HasSubstr("byte 5 is 0"));
   LittleText missing("abc");
   std::filesystem::remove(missing.file());
   EXPECT_THAT(missing.reason(), HasSubstr("--data FILE"));
