@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -35,6 +36,24 @@ std::string_view remedy(int error) {
   }
 }
 
+// A copy that ends early is an input/output error for the library, whatever the cause.
+bool is_full(std::filesystem::path path) {
+  constexpr std::uintmax_t little = 64 << 10;
+  std::error_code error;
+  std::filesystem::space_info space = std::filesystem::space(path, error);
+  while (error && path.has_relative_path()) {
+    path = path.parent_path();
+    space = std::filesystem::space(path, error);
+  }
+  return !error && space.available < little;
+}
+
+std::string_view remedy(const std::filesystem::filesystem_error& error) {
+  const bool is_full_there =
+      error.code() == std::errc::io_error && is_full(error.path2().empty() ? error.path1() : error.path2());
+  return remedy(is_full_there ? ENOSPC : error.code().value());
+}
+
 }  // namespace
 
 bool is_limit_of_processes(const std::system_error& error) {
@@ -53,6 +72,23 @@ std::string remedy_for_processes() {
 std::string message_of(const std::system_error& error) {
   std::string text = error.what();
   if (is_limit_of_processes(error)) text += "; " + remedy_for_processes();
+  if (const auto* of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    text += remedy(*of_file);
+  return text;
+}
+
+std::string remedy_for_memory() {
+  struct Limit {
+    __rlimit_resource resource;
+    std::string_view what, option;
+  };
+  std::string text;
+  for (const Limit& known : {Limit{RLIMIT_AS, "address space", "-v"}, Limit{RLIMIT_DATA, "data", "-d"}}) {
+    rlimit limit{};
+    if (::getrlimit(known.resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    text += fmt::format("; each process may have {} KiB of {} here: raise it (ulimit {} unlimited)",
+                        limit.rlim_cur >> 10, known.what, known.option);
+  }
   return text;
 }
 

@@ -68,6 +68,8 @@ bool is_limit_of_processes(const std::system_error& error);
 std::string message_of(const std::system_error& error);
 // The remedy if no further process or thread can be started.
 std::string remedy_for_processes();
+// The limits of memory that each process has here, with the remedy; empty if it has none.
+std::string remedy_for_memory();
 
 // The text to show for an exception that is neither an Error nor a std::runtime_error.
 std::string internal_error(const std::exception& error);

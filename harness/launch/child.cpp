@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/core/error.hpp"
+
 extern char** environ;
 
 namespace assay {
@@ -106,7 +108,7 @@ struct ChildPlan {
   char* const* environment;
   const char* folder;
   const cpu_set_t* cores;  // null: inherited
-  int rules, commands, events, log;
+  int rules, input, commands, events, log;
   int failure;  // gets errno if exec() fails
   pid_t parent;
 };
@@ -125,8 +127,7 @@ struct ChildPlan {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool talks = plan.commands >= 0;
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.log, 2) < 0 ||
+  if (::dup2(plan.input, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.log, 2) < 0 ||
       (talks && (::dup2(plan.commands, 3) < 0 || ::dup2(plan.events, 4) < 0)) || ::chdir(plan.folder) < 0) {
     fail();
   }
@@ -143,6 +144,9 @@ struct ChildPlan {
 
 StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
   Pipe failure = make_pipe();
+  const Descriptor opened(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Descriptor null(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 10));  // above those that the child replaces
+  if (!null) throw IoError("worker", "/dev/null", "cannot be opened; mount /dev", errno);
   std::vector<std::string> variables = environment_of(start);
   const std::vector<char*> arguments = pointers_to(start.command);
   const std::vector<char*> environment = pointers_to(variables);
@@ -154,6 +158,7 @@ StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
                        .folder = start.folder.c_str(),
                        .cores = start.cores.empty() ? nullptr : &cores,
                        .rules = start.rules,
+                       .input = null.get(),
                        .commands = start.commands,
                        .events = start.events,
                        .log = start.log,

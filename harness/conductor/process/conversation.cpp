@@ -369,8 +369,10 @@ class Worker::Conversation {
       code = ReasonCode::place_limit;
       reason += "; " + remedy_for_processes();
     }
-    if (code == ReasonCode::worker_out_of_memory)
+    if (code == ReasonCode::worker_out_of_memory) {
+      reason += remedy_for_memory();
       if (const std::string memory = seen_.gpu_memory(); !memory.empty()) reason += "; " + memory;
+    }
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();

@@ -153,9 +153,9 @@ WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
 namespace {
 
 // Texts that common allocators print when memory runs out.
-constexpr std::string_view exhaustion[] = {"std::bad_alloc",        "MemoryError", "out of memory",
-                                           "Out of memory",         "OutOfMemory", "RESOURCE_EXHAUSTED",
-                                           "Cannot allocate memory"};
+constexpr std::string_view exhaustion[] = {
+    "std::bad_alloc", "MemoryError",        "out of memory",          "Out of memory",
+    "OutOfMemory",    "RESOURCE_EXHAUSTED", "Cannot allocate memory", "cannot allocate memory"};
 
 // Texts of the system, and of Python, if no thread or process can be started.
 constexpr std::string_view no_process[] = {"Resource temporarily unavailable", "can't start new thread"};
@@ -219,7 +219,7 @@ WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::
     return {ReasonCode::place_limit, fmt::format("{}{}; {}", what, quote, remedy_for_processes())};
   }
   if ((exit.signal == SIGABRT || exit.code != 0) && contains_one_of(log, exhaustion)) {
-    return {ReasonCode::worker_out_of_memory, what + quote};
+    return {ReasonCode::worker_out_of_memory, what + quote + remedy_for_memory()};
   }
   if (exit.signal == SIGKILL || exit.signal == SIGTERM) {
     return {ReasonCode::killed_from_outside, what + ": killed from outside" + quote};

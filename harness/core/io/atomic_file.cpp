@@ -68,6 +68,8 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (!file_) {
     const int error = errno;
     temporary_.clear();
+    if (std::error_code gone; std::filesystem::current_path(gone).empty() && path_.is_relative())
+      throw IoError("write", path_, "the working directory was removed; change to one that exists");
     if (error == ENOENT || error == ENOTDIR)
       throw IoError("write", path_,
                     fmt::format("the folder {} does not exist; create it first", folder_of(path_).string()));

@@ -1,5 +1,10 @@
 #include "harness/core/error.hpp"
 
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
 #include <new>
 
 #include <gmock/gmock.h>
@@ -22,6 +27,29 @@ TEST(InternalError, ReportsABugAsAFaultOfTheProgram) {
 
 TEST(InternalError, ReportsMissingMemoryAsSuch) {
   EXPECT_EQ(internal_error(std::bad_alloc()), "out of memory");
+}
+
+TEST(SystemErrors, HaveTheRemedyOfAFullOrReadOnlyFileSystem) {
+  using std::filesystem::filesystem_error;
+  const auto text = [](std::errc code, const char* path) {
+    return message_of(filesystem_error("cannot copy", "/etc/hostname", path, std::make_error_code(code)));
+  };
+  EXPECT_THAT(text(std::errc::no_space_on_device, "/tmp/x"), HasSubstr("free some space"));
+  EXPECT_THAT(text(std::errc::read_only_file_system, "/tmp/x"), HasSubstr("where you may write"));
+  // What libstdc++ reports of a copy that ended early. /proc has no room.
+  EXPECT_THAT(text(std::errc::io_error, "/proc/no/such"), HasSubstr("free some space"));
+}
+
+// In a process of its own, because a hard limit cannot be raised again.
+TEST(SystemErrors, NameTheLimitsOfMemory) {
+  const auto with_limit = [] {
+    const rlimit limit{std::uint64_t{1} << 40, std::uint64_t{1} << 40};
+    ::setrlimit(RLIMIT_DATA, &limit);
+    std::cerr << remedy_for_memory();
+    std::exit(0);
+  };
+  EXPECT_EXIT(with_limit(), testing::ExitedWithCode(0),
+              "1073741824 KiB of data here: raise it .ulimit -d unlimited");
 }
 
 class CellFileTest : public testing::Test {

@@ -54,6 +54,23 @@ TEST(AtomicFile, replaces_the_file_only_on_commit) {
   EXPECT_EQ(entries(folder.path()), 1u);
 }
 
+// In a process of its own, which stays in the folder.
+TEST(AtomicFile, SaysThatTheWorkingDirectoryWasRemoved) {
+  const TemporaryFolder folder;
+  const auto write_there = [&] {
+    std::filesystem::create_directory(folder / "gone");
+    std::filesystem::current_path(folder / "gone");
+    std::filesystem::remove(folder / "gone");
+    try {
+      const AtomicFile file("report.json");
+    } catch (const Error& error) {
+      std::cerr << error.what();
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(write_there(), testing::ExitedWithCode(0), "the working directory was removed");
+}
+
 TEST(AtomicFile, names_a_missing_folder_and_a_path_that_is_not_a_file) {
   const TemporaryFolder folder;
   EXPECT_THAT(message([&] { write_atomically(folder / "no" / "x", "x"); }),

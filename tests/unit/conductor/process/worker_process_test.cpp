@@ -395,6 +395,11 @@ TEST(ExplainDeath, NamesTheLimitThatWasReached) {
               ::testing::ExitedWithCode(0), "ulimit -t 2000000\\)");
 }
 
+TEST(ExplainDeath, KnowsTheLinkerThatGetsNoMemory) {
+  EXPECT_EQ(code_of_death({.code = 127}, "cannot allocate memory for thread-local data: ABORT\n"),
+            ReasonCode::worker_out_of_memory);
+}
+
 TEST(ExplainDeath, NamesTheLimitOfProcesses) {
   const WorkerExit aborted{.signal = SIGABRT}, failed{.code = 1};
   EXPECT_EQ(code_of_death(failed, "libgomp: Thread creation failed: Resource temporarily unavailable\n"),
