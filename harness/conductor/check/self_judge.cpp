@@ -182,7 +182,7 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
   const double roundoff = unit_roundoff(DType::f32);
   if (!(next.loss > 0)) return {};
   const double share = is_narrow(precision) ? 0.3 + 4 * unit_roundoff(DType::bf16) / next.loss
-                                            : 0.1 + 64 * roundoff / next.loss;
+                                            : 0.2 + 64 * roundoff / next.loss;
   if (!(share <= max_share)) return {};
   std::vector<TensorVerdict> verdicts;
   for (const StateTensor& tensor : state_tensors(program)) {

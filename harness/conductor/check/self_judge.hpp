@@ -39,7 +39,7 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
                                               const std::optional<ExamExcerpt>& excerpt = std::nullopt);
 
 // "continuation/step/<tensor>": the state after the first step of the continuation, and that of another backend after the
-// same step. Allowed is a share of what that step moved, 0.1 in fp32 and 0.3 for narrower storage, plus eight roundings
+// same step. Allowed is a share of what that step moved, 0.2 in fp32 and 0.3 for narrower storage, plus eight roundings
 // of the tensor. Where the loss is small, the gradient is the difference of a probability and 1, so 64 roundings of 1
 // (4 of narrower storage) by the loss are added to the share. Empty if the share is more than 0.6. What only rounding
 // moves is left out.
