@@ -802,6 +802,7 @@ TEST_F(RunTest, WithoutForksItOnlyPlans) {
     EXPECT_TRUE(cell.forks.empty());
     EXPECT_FALSE(cell.equivalence.checked);
     EXPECT_GT(cell.metrics.at("plan_naive").value.value_or(0), 0);
+    EXPECT_THAT(cell.metrics.at("step_time").reason, Not(HasSubstr("interrupted")));
   }
   asked.config.values["forks"] = {"1"};
   asked.resume = outcome.report;

@@ -197,6 +197,7 @@ void resolve_status(CellReport& row, const Cell& cell, const RunSettings& settin
 void resolve_as_plan(CellReport& row, const Cell& cell) {
   if (cell.check && !row.equivalence.checked) row.equivalence.reason = not_executed_text;
   end_with(row, ReasonCode::absent, "");
+  derive_from_forks(row);
 }
 
 std::string fork_summary(const Fork& fork) {
