@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -94,6 +95,7 @@ Json declared_clock(const Json& request, double factor) {
 }
 
 Json slept_clock() {
+  std::ofstream("results/began").flush();
   Json blocks = Json::array();
   const auto add = [&](const char* kind, int milliseconds) {
     const std::int64_t begin = now_ns();
@@ -112,6 +114,21 @@ Json busy_clock(const Json& request) {
     while (now_ns() < end) {
     }
     blocks.push_back(block(kind, 0, 100, begin, end));
+  };
+  add("warm_up");
+  for (int i = 0; i < request.at("clock").at("blocks").get<int>(); ++i) add("timed");
+  return clock_file(blocks, Json::array(), 100);
+}
+
+Json hidden_clock(const Json& request) {
+  Json blocks = Json::array();
+  const auto add = [&](const char* kind) {
+    const std::int64_t begin = now_ns();
+    const std::clock_t end = std::clock() + CLOCKS_PER_SEC / 4;
+    while (std::clock() < end) {
+    }
+    blocks.push_back(block(kind, 0, 100, begin, now_ns()));
+    blocks.back()["cpu_ns"] = 0;
   };
   add("warm_up");
   for (int i = 0; i < request.at("clock").at("blocks").get<int>(); ++i) add("timed");

@@ -432,7 +432,7 @@ const Variant table[] = {
     {"overlap", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"] = c["blocks"][0]["begin_ns"]; })},
     {"no_length", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["end_ns"] = c["blocks"][1]["begin_ns"]; })},
     {"a_tenth", usual, "failed", clock_name, at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["end_ns"] = b["begin_ns"].get<std::int64_t>() + 10'000'000; })},
-    {"hidden_cpu", usual, "failed", "processor time", at(run, [](Worker& w) { w.clock = busy_clock(w.request); for (Json& b : w.clock["blocks"]) b["cpu_ns"] = 0; })},
+    {"hidden_cpu", usual, "failed", "processor time", at(run, [](Worker& w) { w.clock = hidden_clock(w.request); })},
     {"much_cpu", usual, "failed", "processor time", block_lie("cpu_ns", 1'000'000'000'000)},
     {"thrice", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].insert(c["blocks"].end(), 2, Json(c["blocks"].back())); })},
     {"no_steps", usual, "failed", clock_name, block_lie("steps", 0)},

@@ -60,7 +60,9 @@ std::span<const Variant> variants();
 Json declared_clock(const Json& request, double factor = 1);
 // Blocks on the real clock, 100 ms each, in which one thread is busy.
 Json busy_clock(const Json& request);
-// Blocks on the real clock, slept through, so that samples from outside fall into them.
+// Blocks on the real clock that use 250 ms of processor time each and report none.
+Json hidden_clock(const Json& request);
+// Blocks on the real clock, slept through, so that samples from outside fall into them. Makes results/began before.
 Json slept_clock();
 
 }  // namespace assay::faults
