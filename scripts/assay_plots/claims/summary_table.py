@@ -73,7 +73,7 @@ def _verdict(lines: Sequence[Line]) -> str:
 
 def _machine(lines: Sequence[Line], study: Study) -> str:
     names = []
-    for line in lines:
+    for line in (line for line in lines if line.measured):
         for pair in line.pairs:
             if pair.asked is None:
                 continue
