@@ -503,7 +503,11 @@ def test_a_verdict_names_device_data_loops_and_loader(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text(json.dumps(benchmark_b()))
     assert judged(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness"
-    assert "| holds (cpu, mnist, two-contexts / fit, loader harness) |" in claims(path).stdout
+    cut = benchmark_b()
+    cut["run"]["config"] |= {"samples": 640, "overridden": ["samples"]}
+    path.write_text(json.dumps(cut))
+    assert judged(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness, samples 640"
+    assert "| holds (cpu, mnist, two-contexts / fit, loader harness, samples 640) |" in claims(path).stdout
 
 
 @BUILT
@@ -534,7 +538,7 @@ def test_a_quick_run_and_a_withdrawn_one_decide_nothing(tmp_path: Path) -> None:
 def test_a_run_that_was_cut_by_option_is_still_found(tmp_path: Path) -> None:
     report = benchmark_b()
     report["cells"] = report["cells"][:2]
-    report["run"]["config"]["overridden"] = ["epochs"]
+    report["run"]["config"] |= {"epochs": 5, "overridden": ["epochs", "unknown"]}
     path = tmp_path / "b.json"
     path.write_text(json.dumps(report))
     verdicts = [line["verdict"] for line in judged(path) if "cuda" not in line["cells"]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
-from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal
+from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal, spelling
 from assay_plots.claims.configs import ConfigRow, Entry, entries_of, read_config
 from assay_plots.claims.judge import (
     ABSENT,
@@ -23,11 +23,12 @@ from assay_plots.claims.judge import (
 )
 from assay_plots.claims.trust import ONE_PROCESS, ONE_SEED, doubt_of_pair, marks_of
 from assay_plots.over_axis import WITHOUT
-from assay_plots.report import Cell, Item, Study
+from assay_plots.report import Cell, Item, Report, Study
 
 _MISSING = ("unavailable", "unsupported")
 NO_CELL = Verdict(ABSENT, "no report has such a cell")
 NO_CELLS = Verdict(ABSENT, "no report has such cells")
+CUT = ("batch", "epochs", "steps", "samples")  # a verdict names those that the command line set
 MOST_NAMED = 4  # values of an axis in the name of a line
 Answers = Callable[[Asked], Item | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
@@ -67,11 +68,17 @@ class _Open:
     also: tuple[tuple[Pair, ...], ...]  # of each pair, the same cell with the claim's other partners
 
 
+def overridden(report: Report) -> list[str]:
+    """Name the axes and settings of a report's config that its command line changed."""
+    config = report.run.get("config")
+    names = config.get("overridden") if isinstance(config, dict) else None
+    known = names if isinstance(config, dict) and isinstance(names, list) else []
+    return [name for name in known if isinstance(name, str) and name in config]
+
+
 def changed_axes(study: Study) -> set[str]:
     """Name the axes and settings of the configs that a command line changed."""
-    configs = [report.run.get("config") for report in study.reports]
-    lists = [config.get("overridden") for config in configs if isinstance(config, dict)]
-    return {name for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
+    return {name for report in study.reports for name in overridden(report)}
 
 
 def _wanted(claim: Claim, row: ConfigRow | None, changed: set[str]) -> Axes:
@@ -121,15 +128,17 @@ def _absent(cell: Cell) -> Verdict | None:
     return Verdict(word, f"{cell.series}: {cell.reason or cell.status}")
 
 
-def _where(cell: Cell, other: Cell | None) -> str:
-    """Name the device, the data and the loops of a pair."""
+def _where(cell: Cell, other: Cell | None, report: Report) -> str:
+    """Name the device, the data and the loops of a pair, and what the command line cut."""
 
     def both(key: str) -> str:
         found = [cell.axes[key]] if other is None else [cell.axes[key], other.axes[key]]
         return " / ".join(dict.fromkeys(one for one in found if one))
 
     parts = [both("device"), both("dataset"), both("mode")]
-    return ", ".join(part for part in [*parts, f"loader {both('loader')}" if not cell.is_op else ""] if part)
+    parts += [f"loader {both('loader')}" if not cell.is_op else ""]
+    parts += [f"{key} {spelling(report.run['config'][key])}" for key in CUT if key in overridden(report)]
+    return ", ".join(part for part in parts if part)
 
 
 def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Places) -> Pair:
@@ -205,7 +214,8 @@ def _verdict_of(
         return Verdict(UNDECIDED, doubt + seen)
     marks = [found.reason, f"of {claim.subject}" if claim.subject else ""]
     marks += marks_of(study.reports[pair.cell.report].run)
-    return Verdict(found.word, "; ".join(mark for mark in marks if mark), _where(pair.cell, pair.other))
+    where = _where(pair.cell, pair.other, study.reports[pair.cell.report])
+    return Verdict(found.word, "; ".join(mark for mark in marks if mark), where)
 
 
 def _close(line: _Open, study: Study, name: str, answers: Answers) -> Line:

@@ -8,9 +8,9 @@ from typing import Any
 
 from assay_plots.claims.catalogue import SETTING, StudyOf, without_cells
 from assay_plots.claims.configs import ConfigRow, Entry, fits, may_hold, read_config, values_in
-from assay_plots.claims.evaluate import Line, measure
+from assay_plots.claims.evaluate import Line, measure, overridden
 from assay_plots.claims.output import measured_text, published_text, what_of
-from assay_plots.report import Report, Study
+from assay_plots.report import Study
 
 DIFFERENCES = ("what", "the study", "here")
 VALUES = ("value", "printed", "published", "measured")
@@ -89,16 +89,10 @@ def _here(key: str, study: Study) -> str:
     return ", ".join(dict.fromkeys(found)) or ("none" if key == "gpu" else NONE)
 
 
-def _overridden(report: Report) -> list[str]:
-    config = report.run.get("config")
-    names = config.get("overridden") if isinstance(config, dict) else None
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-
-
 def _planned(study_of: StudyOf, study: Study, key: str) -> list[str]:
     """Give the values that the rows of the study's configs have, of those rows that the samples are of."""
     known = ["workload", "device"]
-    if not any("dataset" in _overridden(report) for report in study.reports):
+    if not any("dataset" in overridden(report) for report in study.reports):
         known.append("dataset")
     axes = {axis: {cell.axes[axis] for cell in study.all_cells} for axis in known}
     rows = [
@@ -112,10 +106,10 @@ def _planned(study_of: StudyOf, study: Study, key: str) -> list[str]:
 
 def _options(study_of: StudyOf, study: Study) -> Iterator[tuple[str, str, str]]:
     """Give the settings that the command lines of the samples changed."""
-    for key in dict.fromkeys(name for report in study.reports for name in _overridden(report)):
+    for key in dict.fromkeys(name for report in study.reports for name in overridden(report)):
         planned = " or ".join(_planned(study_of, study, key)) or ("all" if key == "samples" else NONE)
         found = [
-            " or ".join(values_in(report.run["config"], key)) if key in _overridden(report) else planned
+            " or ".join(values_in(report.run["config"], key)) if key in overridden(report) else planned
             for report in study.reports
         ]
         here = list(dict.fromkeys(found))
