@@ -44,6 +44,7 @@ def run(
 def test_the_best_mode_is_found_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     short = ("--workload", "mlp", "--backend", "onednn", "--blocks", 3, "--block-seconds", 0.02)
+    short += ("--warm-up-steps", 3, "--warm-up-seconds", 0.05, "--roofline", "false")
     cell = run(tmp_path / "r.json", *short, "--mode", "best")
     (best,) = json.loads((tmp_path / "r.json").read_text())["run"]["best"]
     fast, slow = best["tried"]

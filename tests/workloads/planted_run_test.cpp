@@ -22,7 +22,8 @@ class PlantedRun : public ::testing::Test {
   }
   Report report_of(const std::string& settings) {
     RunRequest request;
-    const std::string measure = settings.find("epochs") == settings.npos ? R"("steps": 20, )" : "";
+    const std::string measure =
+        settings.find("epochs") == settings.npos ? R"("steps": 20, "warm-up-seconds": 0, )" : "";
     request.config = config_from_json(
         nlohmann::json::parse(
             R"({"workload": "mlp", "dataset": "synthetic", "backend": "planted", "threads": 1,
