@@ -54,8 +54,8 @@ TEST_F(ReplaysTest, ComputesTheBatchOfASlotFromAState) {
   const std::filesystem::path own = folder_.path() / "cell";
   write_cell_folder(own, still, program, FolderPurpose::run, replayed_seed, "", data_);
   for (const std::int64_t slot : {0, 5, 7}) {
-    const auto from = replays_.from_state(still, program, replayed_seed, own / "parameters.safetensors", slot,
-                                          {}, context_);
+    const auto from = replays_.from_state(still, program, replayed_seed, own / "parameters.safetensors",
+                                          Replays::NextStep{.slot = slot}, {}, context_);
     ASSERT_TRUE(from.loss) << slot;
     EXPECT_DOUBLE_EQ(*from.loss, losses[static_cast<std::size_t>(slot)]) << slot;
   }

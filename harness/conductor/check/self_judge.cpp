@@ -202,8 +202,7 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
     for (std::size_t i = 0; i < got.size(); ++i)
       largest_error = std::max(largest_error, std::abs(got[i] - after[i]));
     const double distance = l2_distance(got, after), moved = l2_distance(after, before);
-    const double allowed =
-        (noisy.contains(tensor.parameter) ? share_of_noise : share) * moved + 8 * roundoff * l2_norm(after);
+    const double allowed = share * moved + 8 * roundoff * l2_norm(after);
     verdicts.push_back({verdict, largest_error, allowed, distance, allowed, ratio_of(distance, allowed)});
   }
   return verdicts;
