@@ -242,10 +242,10 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
-  // The oracle is not measured.
+  // The oracle, and a backend that replays a run, are not measured.
   const bool is_oracle =
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
-  const Variables named = is_oracle ? Variables() : context.settings.environment;
+  const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
   plan.worker.environment = worker_environment(cell, backend, folders, named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)

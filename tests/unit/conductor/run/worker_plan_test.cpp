@@ -71,11 +71,12 @@ class Caller {
 };
 
 ConversationPlan plan_with(const RunSettings& settings, const BackendDescription& backend,
-                           protocol::Verb verb = protocol::Verb::run) {
+                           protocol::Verb verb = protocol::Verb::run,
+                           const BackendDescription* of_cell = nullptr) {
   const TemporaryFolder folder;
   const Caller cache(std::map<std::string, std::string>{{"ASSAY_CACHE", (folder.path() / "cache").string()}});
   Cell cell;
-  cell.backend = &backend;
+  cell.backend = of_cell != nullptr ? of_cell : &backend;
   cell.axes.threads = 2;
   const BackendRegistry registry;
   DatasetShelf data(std::vector<fs::path>{});
@@ -97,6 +98,10 @@ TEST(WorkerPlan, GivesAWorkerTheNamedVariables) {
   EXPECT_FALSE(
       plan_with(settings, backend, protocol::Verb::oracle).worker.environment.contains("OMP_SCHEDULE"))
       << "the oracle is not measured";
+  const BackendDescription other;
+  const auto replaying = plan_with(settings, backend, protocol::Verb::run, &other).worker.environment;
+  EXPECT_FALSE(replaying.contains("OMP_SCHEDULE")) << "nor is a backend that replays a run";
+  EXPECT_EQ(replaying.at("FLAGS"), "own");
 }
 
 TEST(WorkerPlan, SharesTheThreadsAmongTheTeamsOfAMode) {
