@@ -813,6 +813,11 @@ TEST_F(RunTest, WithoutForksItOnlyPlans) {
   EXPECT_EQ(measured.cells.at(1).forks.size(), 1U);
 }
 
+TEST_F(RunTest, CannotChooseAModeWithoutForks) {
+  EXPECT_THROW(cells_of(request(R"("forks": 0, "mode": "best")"), registry_), ConfigError);
+  EXPECT_NO_THROW(cells_of(request(R"("forks": 1, "mode": "best")"), registry_));
+}
+
 TEST_F(RunTest, refuses_an_unwritable_report_before_it_runs) {
   RunRequest asked = request(R"("forks": 1, "mode": "good")");
   asked.out = folder_ / "absent/report.json";

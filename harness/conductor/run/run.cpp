@@ -76,6 +76,11 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   Expansion expansion = expand(request.config, registry);
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
+  if (!request.check_only && settings.forks == 0 && settings.until == Until::forks &&
+      seeks_best(request.config))
+    throw ConfigError(
+        "[forks] --forks 0 runs nothing, and --mode best has to run the modes to choose one; name the modes with "
+        "--mode, or use --forks 1 or more");
   // Before a folder is made. The measurement reads them again.
   if (!settings.weights.empty()) PublishedWeights(settings.weights, published_networks(expansion.cells));
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
