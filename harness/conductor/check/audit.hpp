@@ -56,7 +56,7 @@ struct RunAudit {
 std::vector<ReportedLoss> replayable(std::span<const Block> blocks);
 
 // What a replay may take.
-inline constexpr double max_replay_seconds = 0.5;
+inline constexpr double max_replay_seconds = 0.25;
 
 // The last of these numbers of steps (ascending) that a replay reaches in time; 0 if it reaches none.
 std::int64_t affordable_steps(std::span<const std::int64_t> asked, double step_seconds);

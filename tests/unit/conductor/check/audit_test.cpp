@@ -78,9 +78,10 @@ TEST(ReplayableBlocks, EndBeforeTooManySteps) {
 
 TEST(AffordableSteps, AreTheLastThatWereAskedForAndFit) {
   const std::int64_t asked[] = {10, 60, 110};
-  EXPECT_EQ(affordable_steps(asked, 1e-3), 110);
-  EXPECT_EQ(affordable_steps(asked, 5e-3), 60) << "not the 100 that fit: nobody asked for their loss";
-  EXPECT_EQ(affordable_steps(asked, 0.051), 0);
+  EXPECT_EQ(affordable_steps(asked, max_replay_seconds / 500), 110);
+  EXPECT_EQ(affordable_steps(asked, max_replay_seconds / 100), 60)
+      << "not the 100 that fit: nobody asked for their loss";
+  EXPECT_EQ(affordable_steps(asked, max_replay_seconds / 9.5), 0);
   EXPECT_EQ(affordable_steps(asked, INFINITY), 0);
   EXPECT_EQ(affordable_steps({}, 1e-3), 0);
 }
