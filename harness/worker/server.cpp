@@ -135,6 +135,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
       return protocol::Verified{};
     case protocol::Verb::restart:
       require_compiled();
+      request_ = read_request(folder_ / "request.json");  // whether this run's state is handed over
       parameters_ = read_safetensors(folder_ / "parameters.safetensors");
       executable_->set_state(parameters_);
       require_reset();

@@ -160,7 +160,7 @@ def test_every_mode_of_the_samples_and_claims_can_be_judged() -> None:
         (axes["backend"], axes["mode"], axes["workload" if "op/" in axes["workload"] else "task"])
         for axes in shipped_cells()
     }
-    assert len(shipped) > 40
+    assert len(shipped) > 30
     assert sorted(shipped - judged) == []
     # Rules that name modes have no sample yet.
     known = {mode for _, mode, _ in judged} | {"graph", "primitives"}
