@@ -125,6 +125,8 @@ def test_pairs_must_agree() -> None:
     assert waiting == Verdict(UNDECIDED, "of 3 pairs: 2 holds, 1 undecided")
     placed = together([Verdict(HOLDS, "", "cpu, mnist"), Verdict(HOLDS, "", "cpu, mnist")])
     assert placed.where == "cpu, mnist"
+    apart = together([Verdict(HOLDS, "", "cpu, graph"), Verdict(HOLDS, "", "cpu, primitives")])
+    assert apart.where == "cpu, graph; cpu, primitives"
     partly = together([Verdict(HOLDS), Verdict(ABSENT, "no GPU")])
     assert partly == Verdict(HOLDS, "1 of 2 pairs not on this machine")
     assert together([Verdict(ABSENT, "a"), Verdict(ABSENT, "b")]) == Verdict(ABSENT, "a; b")

@@ -94,8 +94,7 @@ def together(verdicts: list[Verdict]) -> Verdict:
     """Give the verdict on several pairs. A claim is of all of them: one clear counterexample refutes it."""
     seen = [verdict for verdict in verdicts if verdict.word != ABSENT] or verdicts
     words = [verdict.word for verdict in seen]
-    places = {verdict.where for verdict in seen}
-    where = places.pop() if len(places) == 1 else ""
+    where = "; ".join(dict.fromkeys(verdict.where for verdict in seen if verdict.where))
     if len(set(words)) > 1:
         counted = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
         refuted = REVERSED in words or NO_LONGER in words
