@@ -230,6 +230,8 @@ def test_the_program_understands_a_command(call: str, desk: Path) -> None:
         options = [word for word in words if word.startswith("--")]
         words = ["calibrate", "--help"]
     done = assay(*words, folder=desk)
+    if done.returncode == 4 and " is not set up: " in done.stdout:
+        pytest.skip("the command names a framework that is not set up")
     assert done.returncode in codes, done.stderr
     if words[0] == "calibrate":
         assert [option for option in options if option not in done.stdout] == []
