@@ -103,11 +103,7 @@ class Judge {
 
   // Of the elements that are judged.
   double gradient_norm(const std::string& parameter) const {
-    const std::vector<double> all = oracle_.required("gradient/" + parameter);
-    if (!excerpt_) return l2_norm(all);
-    const std::int64_t size = std::ssize(all);
-    return l2_norm(std::span(all).subspan(static_cast<std::size_t>(excerpt_->first(size)),
-                                          static_cast<std::size_t>(excerpt_->count(size))));
+    return l2_norm(oracle_.required("gradient/" + parameter, excerpt_));
   }
 
   std::vector<TensorVerdict> take() { return std::move(verdicts_); }

@@ -53,12 +53,18 @@ std::vector<double> TensorFile::required(std::string_view name) const {
 
 std::vector<double> TensorFile::required(std::string_view name,
                                          const std::optional<ExamExcerpt>& excerpt) const {
-  const HostTensor* tensor = find(name);
-  if (!excerpt || tensor == nullptr || tensor->type.dtype != DType::f32) return required(name);
-  const std::int64_t size = tensor->type.elements();
-  const std::span<const float> chosen = tensor->as<float>().subspan(
-      static_cast<std::size_t>(excerpt->first(size)), static_cast<std::size_t>(excerpt->count(size)));
-  return {chosen.begin(), chosen.end()};
+  if (!excerpt) return required(name);
+  const auto chosen = [&excerpt](auto all) -> std::vector<double> {
+    const std::int64_t size = std::ssize(all);
+    const auto part = all.subspan(static_cast<std::size_t>(excerpt->first(size)),
+                                  static_cast<std::size_t>(excerpt->count(size)));
+    return {part.begin(), part.end()};
+  };
+  // States are F32 and large: only what is chosen is converted.
+  if (const HostTensor* tensor = find(name); tensor != nullptr && tensor->type.dtype == DType::f32)
+    return chosen(tensor->as<float>());
+  const std::vector<double> all = required(name);
+  return chosen(std::span<const double>(all));
 }
 
 std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {

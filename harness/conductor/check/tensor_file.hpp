@@ -32,7 +32,7 @@ class TensorFile {
   void put(HostTensor tensor);
   // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;
-  // The same of an F32 tensor, only the elements of the excerpt.
+  // The same, only the elements of the excerpt.
   std::vector<double> required(std::string_view name, const std::optional<ExamExcerpt>& excerpt) const;
   // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar
   // may have the shape (1).
