@@ -21,7 +21,7 @@ constexpr std::size_t max_replayed = 8;
 constexpr double replay_seconds = 1;  // of the reported blocks
 constexpr std::int64_t max_replayed_steps = 1000;
 constexpr std::uint64_t later_forks_per_chosen = 3;
-constexpr double replay_spread_factor = 10, least_spread_factor = 3;
+constexpr double replay_spread_factor = 10, min_spread_factor = 3;
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::optional<double> allowed_of_replay(double first, double here, double spread
   if (!std::isfinite(first) || !std::isfinite(here)) return std::nullopt;
   const double loss = std::max(first, here), least = (narrow ? 0.01 : 1e-4) * loss,
                most = (narrow ? 0.11 : 0.05) * loss;
-  if (!(loss >= 0 && least_spread_factor * spread <= most)) return std::nullopt;
+  if (!(loss >= 0 && min_spread_factor * spread <= most)) return std::nullopt;
   return std::clamp(replay_spread_factor * spread, least, most);
 }
 

@@ -172,7 +172,6 @@ void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fo
   if (!cell.has_loss() || context.replays == nullptr) return;
   const EndsWorker at_end{*context.replays};
   try {
-    // First, because it also shows the pace of the replay.
     if (hands_over(cell, program) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
       audit.state = contradiction_in_state(folder, program, fork.parameters_digest);
       if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
