@@ -1,7 +1,8 @@
 """Does the check refuse correct results? Every network, backend, mode, task and precision with many exams.
 
     scripts/lab/false-alarms [--workloads mlp,lenet5] [--backends torch,jax] [--precisions fp32,bf16]
-                             [--seeds 5] [--side-by-side 2] [--out FILE] [--markdown FILE]
+                             [--modes eager,graph] [--seeds 5] [--side-by-side 2] [--out FILE]
+                             [--markdown FILE]
 
 Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
 forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.
@@ -163,9 +164,10 @@ def alarms(results: dict[str, Row]) -> list[str]:
     ]
 
 
-def modes_of(backend: str) -> list[str]:
+def modes_of(backend: str, wanted: str) -> list[str]:
+    """Return the modes of a backend: all, or those of a list with commas."""
     declared = json.loads((ROOT / f"backends/{backend}/backend.json").read_text())
-    return [str(mode) for mode in declared["modes"]]
+    return [str(mode) for mode in declared["modes"] if not wanted or mode in wanted.split(",")]
 
 
 def in_order(jobs: Sequence[Job]) -> list[Job]:
@@ -182,6 +184,7 @@ def main() -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--workloads", default=",".join(SIZES))
     parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--modes", default="", help="modes that are run (default: all)")
     parser.add_argument("--tasks", default="train,infer,decode")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seeds", type=int, default=5, help="forks of each cell, each with its own exam")
@@ -199,7 +202,7 @@ def main() -> int:
         Job(workload, backend, mode, task, precision, given.seeds)
         for workload in given.workloads.split(",")
         for backend in given.backends.split(",")
-        for mode in modes_of(backend)
+        for mode in modes_of(backend, given.modes)
         for task in given.tasks.split(",")
         for precision in given.precisions.split(",")
         if task != "decode" or workload in GENERATES
