@@ -11,6 +11,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from copy import deepcopy
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import page_rows
 from assay_plots.claims.published import difference_rows, left_over, place_of, value_rows, values_of
 from assay_plots.claims.results_page import command_of
-from assay_plots.report import Item
+from assay_plots.claims.trust import doubt_of_cell
+from assay_plots.report import Cell, Item
 from program import BUILD, PROGRAM
 
 Json = dict[str, Any]
@@ -476,6 +478,46 @@ def test_a_verdict_obeys_what_a_table_refuses_to_rank(tmp_path: Path) -> None:
     assert "each operator was timed" in reasons["profiled"]
     assert reasons["unchecked"] == "tensorflow fit: it was not compared with the oracle"
     assert reasons["resident"].endswith("says nothing of another process; in this one: holds")
+
+
+FLAGS = ("disturbed", "placement", "profiled")
+TIME, MEMORY, PLAN = (
+    Item(name=name, section=section, every_fork=every)
+    for name, section, every in (
+        ("step_time", "cells", False),
+        ("host_peak_rss", "cells", True),
+        ("arena_bytes", "memory_plans", False),
+    )
+)
+
+
+@pytest.mark.parametrize("flags", [list(some) for n in range(4) for some in combinations(FLAGS, n)])
+@pytest.mark.parametrize("passed", [True, False])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("metric", [TIME, MEMORY, PLAN], ids=lambda metric: metric.name)
+def test_each_doubt_of_a_cell_counts_beside_others(
+    metric: Item, exact: bool, passed: bool, flags: list[str]
+) -> None:
+    equivalence = Item(checked=passed, passed=passed)
+    cell = Cell(
+        series="mxnet", kind="framework", equivalence=equivalence, flags=flags, clean=passed and not flags
+    )
+    said = doubt_of_cell(cell, metric, exact)
+    if metric is PLAN:
+        assert said == "", "nothing was executed"
+        return
+    asked = [] if exact else flags if metric is TIME else [flag for flag in flags if flag == "profiled"]
+    assert ("not compared with the oracle" in said) == (not passed)
+    words = {"disturbed": "other processes", "placement": "placement", "profiled": "each operator was timed"}
+    assert {flag for flag, word in words.items() if word in said} == set(asked)
+    assert bool(said) == (not passed or bool(asked))
+
+
+def test_the_oracle_needs_no_comparison_with_itself() -> None:
+    cell = Cell(series="reference", kind="oracle", equivalence=Item(checked=False, passed=False), flags=[])
+    assert doubt_of_cell(cell, TIME, False) == ""
+    cell.equivalence = Item(checked=True, passed=False)
+    assert "not compared" in doubt_of_cell(cell, MEMORY, False)
 
 
 @BUILT

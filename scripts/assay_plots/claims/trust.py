@@ -13,25 +13,28 @@ ONE_SEED = "every fork has the same seed: repeats of it show nothing of other se
 OF_A_SEED = ("_accuracy", "_loss")  # metrics that follow from the seed
 
 
-def _flags(cell: Cell) -> str:
-    words = {
-        "disturbed": "no round counts: other processes used the processors in each",
-        "cpu_quota": "no round counts: a CPU quota stopped each",
-        "profiled": "each operator was timed, which slows the steps",
-        "throttled": "the GPU lowered its clocks",
-    }
-    return ", ".join(words.get(flag, flag) for flag in cell.flags)
+# What the machine did to the times. It changes no accuracy and no memory.
+OF_TIMES = ("disturbed", "placement", "uncovered", "frozen", "cpu_quota", "throttled")
+_WORDS = {
+    "disturbed": "no round counts: other processes used the processors in each",
+    "cpu_quota": "no round counts: a CPU quota stopped each",
+    "profiled": "each operator was timed, which slows the steps",
+    "throttled": "the GPU lowered its clocks",
+}
 
 
 def doubt_of_cell(cell: Cell, metric: Item, exact: bool) -> str:
     """Say why the cell's number cannot decide; empty if it can."""
     if metric.section == "memory_plans":
         return ""
-    if not cell.clean and not cell.flags:
-        return f"{cell.series}: it was not compared with the oracle"
-    if not cell.clean and not (exact or metric.every_fork):
-        return f"{cell.series}: {_flags(cell)}"
-    return ""
+    doubts = []
+    oracle = cell.kind == "oracle" and not cell.equivalence.checked
+    if not (cell.equivalence.passed or oracle):
+        doubts.append("it was not compared with the oracle")
+    if not exact:
+        flags = [flag for flag in cell.flags if not (metric.every_fork and flag in OF_TIMES)]
+        doubts += [_WORDS.get(flag, flag) for flag in flags]
+    return f"{cell.series}: {', '.join(doubts)}" if doubts else ""
 
 
 def doubt_of_pair(cell: Cell, other: Cell | None, metric: Item, exact: bool) -> str:
