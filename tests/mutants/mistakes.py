@@ -474,6 +474,8 @@ MISTAKES: dict[str, type[Mutant]] = {
     "TellsAnEarlierLoss": TellsAnEarlierLoss,
     "AveragesItsLoss": AveragesItsLoss,
     "CountsInBytes": of("The number of the step is counted in eight bits.", changed_step=lambda _, s: s._replace(number=max(1, s.number % 256)), shows=(*PARAMETERS, "last/")),
+    "StopsCountingAt2048": of("The number of the step is counted in fp16, in which one more than 2048 is 2048.", changed_step=lambda _, s: s._replace(number=min(s.number, 2048)), shows=(*PARAMETERS, "last/")),
+    "CountsInSixteenBits": of("The number of the step is counted in sixteen bits.", changed_step=lambda _, s: s._replace(number=max(1, s.number % 65536)), shows=(*PARAMETERS, "last/")),
     "TakesTheRateOfTheStepBefore": TakesTheRateOfTheStepBefore,
     "GivesTheResultsOfTheStepBefore": GivesTheResultsOfTheStepBefore,
     "DecodesTheFirstSlot": DecodesTheFirstSlot,

@@ -408,7 +408,8 @@ double log_uniform(Philox& random, double low, double high) {
 // parameter, and small enough that the run does not solve the few samples (then all gradients are rounding) and stays
 // finite (plain SGD on vgg_a, which has no norm). The second is near the first, and one of the later is below 1e-6.
 // The number of the step in row 0, or that of the other rows in the next turn, is where Adam still corrects its bias,
-// but not the first one. The other number is as in a long training.
+// but not the first one. The other number is as in a long training: so large that a count which stops on the way shows
+// (in fp16 one more than 2048 is 2048), and a little above a multiple of 2^16, so that a count which wraps is small.
 HostTensor schedule_of(const Program& program, std::int64_t steps, std::uint64_t turn, std::uint64_t seed) {
   const OptimizerSpec& optimizer = program.optimizer;
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
@@ -420,7 +421,7 @@ HostTensor schedule_of(const Program& program, std::int64_t steps, std::uint64_t
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
   const std::span<double> rows = schedule.as<double>();
   Philox random(seed, "exam/schedule");
-  const double many = std::floor(log_uniform(random, 700, 1e6));
+  const double many = 65536 * std::floor(log_uniform(random, 1, 15)) + 1 + std::floor(random.uniform(0, 200));
   const auto few = static_cast<double>(random.below(480));
   const double judged = turn % 2 == 0 ? many : 300 + std::floor(few / 2.4);
   const double first = turn % 2 == 0 ? 20 + few : many;
