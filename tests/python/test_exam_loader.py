@@ -16,6 +16,7 @@ from assay_worker.exam_loader import (
     STRANGE,
     NumberedSamples,
     fit_losses,
+    loader_losses,
     loader_samples,
 )
 from assay_worker.samples import Samples
@@ -182,6 +183,72 @@ def test_a_pass_has_the_moves_of_the_cell(cell: Path) -> None:
     samples.start(2)
     assert (first != samples.rows).any()
     np.testing.assert_array_equal(samples.labels[:6], [0, 1, 2, 3, 4, 0])
+
+
+class Trains(Adapter):
+    """Its parameter is a number that its losses pull down. `reads` chooses from the batches that it took.
+
+    late: its steps on them have the first learning rate.
+    """
+
+    def __init__(
+        self, reads: Callable[[list[Batch]], Batch] = lambda taken: taken[-1], late: bool = False
+    ) -> None:
+        super().__init__()
+        self.reads, self.late = reads, late
+
+    def set_state(self, tensors: Any) -> None:
+        self.number, self.all_taken, self.rates = 1.0, [], [0.0]
+
+    def take(self, batch: Batch) -> None:
+        super().take(batch)
+        self.all_taken.append(batch)
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        assert slot == 0
+        assert labels.dtype == np.int32
+        self.slot, self.all_taken = (inputs, labels), []
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        self.rates.append(rate)
+        inputs, labels = self.reads(self.all_taken) if self.all_taken else self.slot
+        size = 1 + np.float64(inputs).mean() % 1 + labels.mean()
+        self.last = float(self.number * size)
+        rate = self.rates[1] if self.late and self.all_taken else rate
+        self.number -= 0.01 * rate * size
+
+    def loss(self) -> float:
+        return self.last
+
+    def synchronize(self) -> None:
+        pass
+
+
+def half_twice(taken: list[Batch]) -> Batch:
+    inputs, labels = (np.concatenate([part[: BATCH // 2]] * 2) for part in taken[-1])
+    return inputs, labels
+
+
+@pytest.mark.parametrize(
+    ("adapter", "right"),
+    [
+        pytest.param(Trains(), True, id="right"),
+        pytest.param(Trains(lambda taken: taken[0]), False, id="the first batch for ever"),
+        pytest.param(Trains(lambda taken: taken[-2:][0]), False, id="the batch before"),
+        pytest.param(Trains(lambda taken: (taken[-1][0], taken[0][1])), False, id="other labels"),
+        pytest.param(Trains(half_twice), False, id="half of the batch"),
+        pytest.param(Trains(late=True), False, id="the first rate"),
+    ],
+)
+def test_steps_on_the_loaders_batches_are_those_on_staged_ones(cell: Path, adapter: Any, right: bool) -> None:
+    write_tensors(cell / "parameters.safetensors", {})
+    np.save(cell / "schedule.npy", [[0.5, 1], [0.25, 2]])
+    network = program()
+    network.training.nodes = []
+    loaded, staged = loader_losses(adapter, network, cell)["loader/losses"]
+    assert len(loaded) == 12
+    apart = np.abs(loaded / staged - 1).max()
+    assert apart == 0 if right else apart > 1e-3
 
 
 class Fits(Adapter):

@@ -13,7 +13,7 @@ import numpy as np
 
 from .adapter import Adapter, Cell
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
-from .exam_loader import fit_losses, loader_samples
+from .exam_loader import fit_losses, loader_losses, loader_samples
 from .exam_staging import Staged
 from .program import Program
 from .tensors import Tensors, copied, nudged, read_tensors, same_tensors, write_tensors
@@ -119,6 +119,7 @@ def sit(
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
     if last_step is not None and task == "train" and not program.is_op and _has_own_loader(cell_folder):
         answers |= loader_samples(adapter, program, cell_folder)
+        answers |= loader_losses(adapter, program, cell_folder)
         if adapter.own_loop:
             answers |= fit_losses(adapter, program, cell_folder)
     staged = Staged(adapter, feeds.slots, feeds.batch)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy as np
 
 from .adapter import Adapter
 from .batch import DONE, TIMED, Block
+from .errors import Unsupported
 from .loop import Loop
 from .program import Program
 from .samples import Samples, shared
@@ -19,6 +23,8 @@ from .tensors import Tensors, read_tensors
 PASSES = 2
 MIN_BATCHES, MAX_BATCHES, MIN_SAMPLES = 12, 32, 64
 MAX_BYTES = 64 << 20  # of all samples, beyond the fewest batches
+MIN_STEPS, MAX_STEPS, STEP_SECONDS = 3, 12, 0.25  # on batches of the loader
+SHARES = (1.0, 0.3, 0.6, 0.1)  # of the cell's largest learning rate, in turn
 
 # In place of the number of a sample.
 STRANGE, LABELLED_AS_ANOTHER, MISSING = -1, -2, -3
@@ -69,6 +75,10 @@ class NumberedSamples(Samples):
         self._numbers = {}
         for number in range(len(self)):
             self._numbers.setdefault(self._key(self[number][0]), []).append(number)
+
+    @property
+    def dtype(self) -> type[np.generic]:
+        return np.int32 if self.tokens else np.float32
 
     def numbers_of(self, inputs: np.ndarray, labels: np.ndarray) -> list[int]:
         """Return the number of the sample in each row of a batch: each number once, if samples are equal."""
@@ -134,6 +144,53 @@ def loader_samples(adapter: Adapter, program: Program, cell_folder: Path) -> Ten
     adapter.close()
     extra = int((found[:, -1] != MISSING).any())
     return {"loader/samples": found[:, : samples.batches + extra]}
+
+
+def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+    """Return the losses of steps on batches of the framework's own loader, and of the same steps on staged
+    batches with the same contents: (2, steps).
+
+    Both begin with the parameters of the cell folder. Nothing if the program drops elements, and its
+    generator cannot begin again.
+    """
+    samples = NumberedSamples(cell_folder, program.batch, _classes(program), program.batch // 2)
+    largest = float(np.load(cell_folder / "schedule.npy")[:, 0].max())
+    parameters = read_tensors(cell_folder / "parameters.safetensors")
+    drops = any(node.op == "dropout" for node in program.training.nodes)
+    contents: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def keep() -> None:
+        inputs, labels = adapter.taken()
+        contents.append((np.array(inputs, samples.dtype), np.array(labels, np.int32)))
+
+    def trained(
+        batches: Iterable[Any], give: Callable[[Any], None], after: Callable[[], None]
+    ) -> list[float]:
+        adapter.set_state(parameters)
+        if drops:
+            adapter.seed_masks(1)
+        losses: list[float] = []
+        seconds = 0.0
+        for number, batch in enumerate(islice(batches, MAX_STEPS)):
+            begin = time.monotonic()
+            give(batch)
+            adapter.step(0, SHARES[number % len(SHARES)] * largest, number + 1)
+            adapter.synchronize()
+            losses.append(adapter.loss())
+            seconds += time.monotonic() - begin
+            after()
+            if len(losses) >= MIN_STEPS and seconds > STEP_SECONDS:
+                break
+        return losses
+
+    try:
+        loaded = trained(adapter.loader(samples), adapter.take, keep)
+    except Unsupported:
+        return {}
+    finally:
+        adapter.close()
+    staged = trained(contents, lambda batch: adapter.stage(0, *batch), lambda: None)
+    return {"loader/losses": np.array([loaded[: len(staged)], staged])}
 
 
 def fit_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:

@@ -107,7 +107,28 @@ TensorVerdict judge_fit(const HostTensor& found, const Precision& precision) {
   return counted(found.name, error, (is_narrow(precision) ? 1e-2 : 1e-4) * means.back());
 }
 
-std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precision& precision) {
+// (2, steps): the largest difference, as a share of the loss.
+TensorVerdict judge_losses(const TensorFile& worker, const Precision& precision) {
+  constexpr std::int64_t min_steps = 3;
+  const std::string name = "loader/losses";
+  const HostTensor* found = worker.find(name);
+  if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[0] != 2 ||
+      found->type.shape[1] < min_steps)
+    return beyond_all_measure(name);
+  const std::vector<double> losses = to_doubles(*found);
+  const std::span<const double> loaded(losses.data(), losses.size() / 2),
+      staged(losses.data() + loaded.size(), loaded.size());
+  double error = 0;
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    const double share = std::abs(loaded[i] - staged[i]) / std::max(staged[0], staged[i]);
+    if (!std::isfinite(share)) return beyond_all_measure(name);
+    error = std::max(error, share);
+  }
+  return counted(name, error, is_narrow(precision) ? 2e-2 : 5e-4);
+}
+
+std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precision& precision,
+                                        bool draws_masks) {
   constexpr std::int64_t passes = 2, min_batches = 12;
   constexpr double near = 0.05;  // of all samples
   constexpr double allowed_share = 0.5, allowed_rows = 0.5;
@@ -133,6 +154,8 @@ std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precisio
   std::vector<TensorVerdict> verdicts = {
       counted(name, strange, allowed_rows), counted("loader/order", at_home, allowed_share),
       counted("loader/passes", alike / static_cast<double>(rows), allowed_share)};
+  if (!draws_masks || worker.find("loader/losses") != nullptr)
+    verdicts.push_back(judge_losses(worker, precision));
   if (const HostTensor* fit = worker.find("loader/fit")) verdicts.push_back(judge_fit(*fit, precision));
   return verdicts;
 }
@@ -149,7 +172,8 @@ std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit&
     next.reported = found != nullptr && found->type.elements() == 1 ? to_doubles(*found)[0] : NAN;
     verdicts.push_back(judge_replayed(next.name, next));
   }
-  if (audit.own_loader) std::ranges::copy(judge_loader(worker, precision), std::back_inserter(verdicts));
+  if (audit.own_loader)
+    std::ranges::copy(judge_loader(worker, precision, audit.draws_masks), std::back_inserter(verdicts));
   return verdicts;
 }
 

@@ -46,6 +46,7 @@ struct RunAudit {
   std::optional<SteppedState> next_state{};
   std::string state{};         // why the state that it handed over is not that of the run; empty: it is
   bool own_loader = false;     // the batches came from the framework's own loader
+  bool draws_masks = false;    // of dropout: then it may be unable to take the same steps again
   bool deterministic = false;  // two runs of the same steps must have the same bits
   std::optional<ExamExcerpt> excerpt{};  // of states after steps; absent: they are whole
   std::optional<RunResults> results{};   // what the run computed; absent: it trained a network
@@ -84,6 +85,9 @@ void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 // sample comes once at most.
 // "loader/order": the share of samples that are near their place in the data set; "loader/passes": the share of places
 // that have the same sample in both passes. Half is allowed: a shuffled pass of 64 samples or more has about a tenth.
+// "loader/losses" (2, steps): the losses of steps on batches of the framework's own loader, and of the same steps on staged
+// batches with the same contents. They may be apart by 0.05 % (2 % for narrower storage) of the loss, or of that of the
+// first step if it is larger.
 // "loader/fit" (1 + passes), only of a framework's own loop: the mean losses of its passes, and that of all samples. They
 // may be apart by 0.01 % (1 % for narrower storage).
 std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,

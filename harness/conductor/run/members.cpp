@@ -32,6 +32,7 @@ std::vector<RankAnswers> answers_of(const std::vector<Member>& members, const Ru
     answers.push_back({member.folder / "results/verify.safetensors", answers.empty() ? audit : RunAudit{}});
   for (RankAnswers& one : answers) {
     one.audit.own_loader = audit.own_loader;
+    one.audit.draws_masks = audit.draws_masks;
     one.audit.deterministic = audit.deterministic;
     one.audit.excerpt = audit.excerpt;
   }

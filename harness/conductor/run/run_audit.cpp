@@ -160,6 +160,7 @@ RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& for
   audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
                         cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
   audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
+  audit.draws_masks = draws_masks(program);
   if (has_run_results(program, cell.axes.task))
     audit.results = context.exams.ask_of_run(cell, program, fork, folder);
   audit.excerpt = choose_excerpt(program, folder / "check");

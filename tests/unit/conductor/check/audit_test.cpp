@@ -18,6 +18,8 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Gt;
+using ::testing::IsEmpty;
 using ::testing::Lt;
 
 // `count` blocks of 10 steps that take 0.1 s each; the loss at the end of block i is i.
@@ -156,13 +158,21 @@ Pass shuffled_pass(std::uint64_t seed) {
   return numbers;
 }
 
-// The ratios of loader/samples, loader/order and loader/passes.
+HostTensor losses_of_loader(const std::vector<float>& loaded, const std::vector<float>& staged) {
+  HostTensor losses = HostTensor::zeros("loader/losses", {DType::f32, {2, std::ssize(loaded)}});
+  std::ranges::copy(loaded, losses.as<float>().begin());
+  std::ranges::copy(staged, losses.as<float>().begin() + std::ssize(loaded));
+  return losses;
+}
+
+// The ratios of loader/samples, loader/order, loader/passes and loader/losses.
 std::vector<double> ratios_of_loader(const Pass& first, const Pass& second) {
   TemporaryFolder folder;
   HostTensor tensor = HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}});
   std::ranges::copy(first, tensor.as<float>().begin());
   std::ranges::copy(second, tensor.as<float>().begin() + loader_batches * loader_rows);
-  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  write_safetensors(folder.path() / "verify.safetensors",
+                    std::vector{tensor, losses_of_loader({2, 2, 1}, {2, 2, 1})});
   std::vector<double> ratios;
   for (const TensorVerdict& verdict : judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
                                                   {.own_loader = true}, precision_of(PrecisionKind::fp32)))
@@ -191,6 +201,29 @@ TEST(LoaderJudge, FindsPassesWithoutAShuffle) {
   EXPECT_GT(ratios_of_loader(plain, shuffled_pass(2))[1], 1.5);
   EXPECT_GT(ratios_of_loader(shuffled_pass(2), plain)[1], 1.5);
   EXPECT_GT(ratios_of_loader(shuffled_pass(2), shuffled_pass(2))[2], 1.5) << "one order for ever";
+}
+
+TEST(LoaderJudge, FindsStepsThatDoNotTrainOnTheBatchThatWasTaken) {
+  const auto ratios = [](std::vector<HostTensor> answers, bool draws_masks = false,
+                         PrecisionKind precision = PrecisionKind::fp32) {
+    TemporaryFolder folder;
+    answers.push_back(HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}}));
+    write_safetensors(folder.path() / "verify.safetensors", answers);
+    std::vector<double> found;
+    for (const TensorVerdict& verdict :
+         judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                     {.own_loader = true, .draws_masks = draws_masks}, precision_of(precision)))
+      if (verdict.name == "loader/losses") found.push_back(verdict.ratio);
+    return found;
+  };
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, 2, 1.0005F}, {2.3F, 2, 1})}), ElementsAre(Lt(1)));
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, 2.003F, 1}, {2.3F, 2, 1})}), ElementsAre(Gt(2)));
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, 2.003F, 1}, {2.3F, 2, 1})}, false, PrecisionKind::bf16),
+              ElementsAre(Lt(1)));
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, NAN, 1}, {2.3F, 2, 1})}), ElementsAre(beyond_measure));
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, 2}, {2.3F, 2})}), ElementsAre(beyond_measure)) << "too few";
+  EXPECT_THAT(ratios({}), ElementsAre(beyond_measure)) << "missing";
+  EXPECT_THAT(ratios({}, true), IsEmpty()) << "masks may be unlike each other";
 }
 
 TEST(LoaderJudge, FindsALoopThatTrainsOnOtherBatches) {
