@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -200,18 +201,21 @@ Json datasets_of(const std::vector<Part>& parts) {
   std::vector<Known> known;
   for (const Part& part : parts)
     for (const Json& entry : value_at(part.report.run, "datasets")) {
-      const auto same = std::find_if(known.begin(), known.end(), [&](const Known& one) {
-        return value_at(one.entry, "name") == value_at(entry, "name") &&
-               value_at(one.entry, "sample_shape") == value_at(entry, "sample_shape");
-      });
-      if (same == known.end()) {
-        known.push_back({entry, &part});
-        continue;
+      const auto equal = [&](const Known& one, const char* key) {
+        return value_at(one.entry, key) == value_at(entry, key);
+      };
+      bool is_new = true;
+      for (const Known& one : known) {
+        if (!equal(one, "name")) continue;
+        const bool same_shape = equal(one, "sample_shape"),
+                   of_files = text_at(entry, "checksum_of") == "contents";
+        for (const char* key : {"checksum", "checksum_of", "splits"})
+          if ((same_shape || (of_files && key != std::string_view("splits"))) && !equal(one, key))
+            refuse(MergeRefusal::other_data, "the {} of the data set {} differs between {} and {}", key,
+                   text_at(entry, "name"), one.part->name, part.name);
+        is_new = is_new && !same_shape;
       }
-      for (const char* key : {"checksum", "checksum_of", "splits"})
-        if (value_at(same->entry, key) != value_at(entry, key))
-          refuse(MergeRefusal::other_data, "the {} of the data set {} differs between {} and {}", key,
-                 text_at(entry, "name"), same->part->name, part.name);
+      if (is_new) known.push_back({entry, &part});
     }
   Json all = Json::array();
   for (const Known& one : known) all.push_back(one.entry);

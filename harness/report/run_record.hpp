@@ -53,9 +53,10 @@ inline Description describe(Of<Provenance>) {
       field("file_count", &Provenance::file_count, "Number of files.").at_least(0),
       field("checksum", &Provenance::checksum,
             "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints "
-            "it, or of other data, which `checksum_of` names."),
-      field("checksum_of", &Provenance::checksum_of,
-            "`contents`; for JPEG folders `names and lengths`; for a synthetic set its description."),
+            "it, or of a synthetic set's description."),
+      field(
+          "checksum_of", &Provenance::checksum_of,
+          "`contents`; for a synthetic set its description; in older reports `names and lengths` of JPEG files."),
       field("files", &Provenance::files, "Each file, if there are at most 64."));
 }
 struct DatasetRecord : Provenance {

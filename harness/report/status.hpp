@@ -87,6 +87,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \
   X(library_changed, failed, "a library version differs from that of the cell's earlier forks")             \
   X(backend_changed, failed, "a file of the backend differs from that of earlier forks; the text names it") \
+  X(data_changed, failed, "a file of the data set was changed during the run; the text names it")           \
   X(not_checked, failed, "a requested comparison with the oracle was not possible: see the text")           \
   X(files, failed, "a file could not be written or read; the text names it")                                \
   X(internal_error, failed, "a bug of this program")                                                        \

@@ -13,8 +13,10 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,6 +28,7 @@
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/resume.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -33,6 +36,7 @@
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
+#include "tests/jpeg_file.hpp"
 
 namespace assay {
 namespace {
@@ -112,6 +116,26 @@ class RunTest : public ::testing::Test {
     registry_ = find_backends_in({folder_ / "backends"}, {});
     EXPECT_THAT(registry_.faults, IsEmpty());
     return own;
+  }
+
+  // Two classes of ten images.
+  fs::path write_images() {
+    const fs::path images = folder_ / "data/images";
+    for (int i = 0; i < 20; ++i) {
+      const fs::path file = images / (i < 10 ? "a" : "b") / fmt::format("{}.jpg", i % 10);
+      fs::create_directories(file.parent_path());
+      // Nothing is read after the end marker.
+      std::ofstream(file) << plain_jpeg(32, 32, static_cast<std::uint8_t>(10 * i), 100, 50) << 'x';
+    }
+    return images;
+  }
+  RunRequest images(int forks, const std::string& settings) {
+    RunRequest made =
+        request(fmt::format(R"("forks": {}, "batch": 4, "image-size": 32, {})", forks, settings));
+    made.config.values["workload"] = {"cifar10-cnn"};
+    made.config.values["dataset"] = {"images"};
+    made.config.values["data"] = {(folder_ / "data").string()};
+    return made;
   }
 
   fs::path folder_;
@@ -761,6 +785,67 @@ TEST_F(RunTest, ResumeRefusesOtherData) {
   more.resume->run["weights"] = {{"sha256", "ab"}};
   EXPECT_NO_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "ab"}));
   EXPECT_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "cd"}), ConfigError);
+}
+
+TEST_F(RunTest, ImagesThatChangeDuringTheRunEndItsForks) {
+  const fs::path image = write_images() / "a/0.jpg";
+  const RunRequest asked = images(3, R"("mode": ["good", "slow"])");
+  Progress progress = Progress::quiet();
+  const Interrupts interrupts;
+  Measurement measurement(asked, registry_, progress, interrupts);
+  measurement.prepare();
+  measurement.time({0, 0});
+  const std::string earlier = read_text(image);
+  std::string text = earlier;
+  text.back() = 'y';
+  std::ofstream(image) << text;
+  measurement.time({0, 1});
+  measurement.time({1, 0});
+  const Report report = measurement.finish(false);
+  ASSERT_EQ(report.cells.at(0).forks.size(), 2U);
+  EXPECT_EQ(report.cells[0].forks[0].status, Status::ok) << report.cells[0].forks[0].reason;
+  EXPECT_EQ(report.cells[0].forks[1].reason_code, ReasonCode::data_changed);
+  EXPECT_THAT(report.cells[0].forks[1].reason, HasSubstr(image.string() + " was changed or replaced"));
+  EXPECT_EQ(report.cells.at(1).reason_code, ReasonCode::data_changed);
+  EXPECT_THAT(invariant_violations(report), IsEmpty());
+}
+
+TEST_F(RunTest, ImagesThatVanishWhileTheWorkerRunsAreTheReasonOfItsFailure) {
+  const fs::path image = write_images() / "a/0.jpg";
+  const RunRequest asked = images(1, R"("mode": "slow")");
+  std::optional<std::jthread> other;
+  Progress progress = Progress::quiet();
+  const Interrupts interrupts;
+  Measurement measurement(asked, registry_, progress, interrupts);
+  measurement.prepare();
+  other.emplace([&] {
+    ::usleep(50'000);  // a slow fork takes 0.2 s or more
+    fs::remove(image);
+  });
+  measurement.time({0, 0});
+  other.reset();
+  const Report report = measurement.finish(false);
+  EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::data_changed) << report.cells.at(0).reason;
+  EXPECT_THAT(report.cells.at(0).reason, HasSubstr("cannot be examined any more"));
+}
+
+TEST_F(RunTest, ResumeRefusesOtherImagesOfTheSameNamesAndLengths) {
+  const fs::path image = write_images() / "a/0.jpg";
+  RunRequest more = images(2, R"("mode": "good")");
+  more.resume = run_to_end(images(1, R"("mode": "good")"));
+  const std::string earlier = read_text(image);
+  std::string text = earlier;
+  text.back() = 'y';
+  std::ofstream(image) << text;
+  Progress progress = Progress::quiet();
+  try {
+    run(more, registry_, progress);
+    ADD_FAILURE() << "forks on two data sets in one cell";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the checksum of the data set \"images\" was"));
+  }
+  std::ofstream(image) << earlier;
+  EXPECT_EQ(run_to_end(more).cells.at(0).forks.size(), 2U) << "the same data, written again";
 }
 
 TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {

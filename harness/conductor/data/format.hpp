@@ -77,9 +77,8 @@ class DatasetFormat {
   virtual std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const = 0;
   // Whether find() would find them; quick even with many files.
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
-  // Whether the set's checksum is that of its files' contents; otherwise (too many files) of names and
-  // lengths.
-  virtual bool sums_contents() const { return true; }
+  // Whether workers read its files themselves, because a copy in the cache would be too large.
+  virtual bool reads_in_place() const { return false; }
   // Whether the set is one file, which may be named itself instead of a folder: then find() gets the file.
   virtual bool one_file() const { return false; }
   // Whether its images are scaled to the requested size.

@@ -3,14 +3,11 @@
 // left out; other files that look like images, and folders without JPEG files, are errors.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cctype>
-#include <exception>
+#include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +15,7 @@
 #include "harness/batch/encoded_source.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/in_threads.hpp"
 #include "harness/core/domain.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
@@ -155,7 +153,7 @@ std::vector<std::string> names_in(const fs::path& part) {
 // damaged file.
 class ImageCheck {
  public:
-  explicit ImageCheck(std::span<const fs::path> files) : files_(files), first_bad_(files.size()) {
+  explicit ImageCheck(std::span<const fs::path> files) : files_(files) {
     std::uint64_t bytes = 0;
     for (const fs::path& file : files) {
       std::error_code ignored;
@@ -165,36 +163,14 @@ class ImageCheck {
     memory_ = available_memory().value_or(std::numeric_limits<std::int64_t>::max());
   }
 
-  void run() {
-    const std::size_t threads =
-        std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::min(max_threads, files_.size()));
-    std::vector<std::jthread> pool;
-    for (std::size_t i = 1; i < threads; ++i) pool.emplace_back([this] { check_some(); });
-    check_some();
-    pool.clear();
-    if (error_) std::rethrow_exception(error_);
+  void run() const {
+    in_threads(files_.size(), [this](std::size_t i) { check(files_[i]); });
   }
 
  private:
   static constexpr std::uint64_t max_decoded_bytes = std::uint64_t{1} << 30;
-  static constexpr std::size_t max_threads = 8;
 
-  void check_some() {
-    RgbImage image;
-    for (std::size_t i; (i = next_++) < files_.size();) {
-      try {
-        check(files_[i], image);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (i >= first_bad_) return;
-        first_bad_ = i;
-        error_ = std::current_exception();
-        return;  // files with smaller numbers are already taken
-      }
-    }
-  }
-
-  void check(const fs::path& file, RgbImage& image) const {
+  void check(const fs::path& file) const {
     constexpr std::int64_t bytes_of_pixel =
         9;  // three of the image, six of a progressive JPEG's coefficients
     const MappedFile mapped(file);
@@ -205,6 +181,7 @@ class ImageCheck {
           fmt::format("has {} by {} pixels: decoding them takes up to {} bytes, and this machine has {} "
                       "available",
                       size.width, size.height, needed, memory_));
+    RgbImage image;
     if (decodes_all_ || !has_end(mapped.bytes())) decode_jpeg(mapped.bytes(), file, image);
   }
 
@@ -219,10 +196,6 @@ class ImageCheck {
   std::span<const fs::path> files_;
   bool decodes_all_ = false;
   std::int64_t memory_ = 0;
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;
-  std::size_t first_bad_;
-  std::exception_ptr error_;
 };
 
 // The files of a split and their labels, which come from their folders.
@@ -255,8 +228,7 @@ class JpegFolderFormat : public DatasetFormat {
     return files;
   }
 
-  // ImageNet is 150 GB, and its files are read in place.
-  bool sums_contents() const override { return false; }
+  bool reads_in_place() const override { return true; }
 
   bool any_image_size() const override { return true; }
 

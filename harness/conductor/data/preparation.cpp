@@ -206,16 +206,21 @@ PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOpti
   const auto found = find_dataset_files(dataset, options.folders);
   if (!found) throw DatasetMissing(why_missing(dataset, options.folders));
   dataset.format->check_sizes(dataset, found->files);
-  Provenance provenance = provenance_of(dataset, *found, options.cache);
+  FileStamps stamps(*found);
+  Provenance provenance = provenance_of(*found, stamps, options.cache, {.note = options.note});
   Dataset wanted = dataset;
   if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;
   std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(), provenance.checksum.value(),
                                 to_string(wanted.sample_shape));
   // The prepared set has only a list of these files.
-  if (!dataset.format->sums_contents()) key += " " + stamp_of(*found);
+  if (dataset.format->reads_in_place()) key += " " + stamps.digest();
   PreparedDataset prepared =
       prepare(dataset.name, options, key, [&] { return dataset.format->read(wanted, found->files); });
+  if (const std::string change = stamps.change(); !change.empty())
+    throw IoError("dataset", found->folder,
+                  fmt::format("was changed while it was read: {}; start the run again", change));
   prepared.provenance = std::move(provenance);
+  if (dataset.format->reads_in_place()) prepared.in_place = std::move(stamps);
   return prepared;
 }
 

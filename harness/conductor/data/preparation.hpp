@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ namespace assay {
 struct PreparedDataset {
   Manifest manifest;      // paths into the cache
   Provenance provenance;  // of the publisher's files; only a description for a synthetic set
+  FileStamps in_place{};  // of files that workers read themselves; none if the cache has the samples
 
   // The record for the report. `name`: the value of --dataset.
   DatasetRecord record(const std::string& name) const;
@@ -36,6 +38,7 @@ struct PrepareOptions {
   std::int64_t vocabulary = 0;  // above 0: texts with a vocabulary of that size instead of images
   std::int64_t padding = -1;    // the token that follows a short text; -1: padding is in front
   bool next_token = false;      // a label for each position: the next token
+  std::function<void(const std::string&)> note = nullptr;  // gets a line before something takes long
 };
 
 // Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files, and their

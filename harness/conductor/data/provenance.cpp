@@ -3,13 +3,14 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <map>
-#include <optional>
+#include <cstring>
+#include <ctime>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/in_threads.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/file.hpp"
@@ -21,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+constexpr std::int64_t noted_bytes = std::int64_t{4} << 30;  // take longer than some seconds to read
+
 struct stat look_at(const fs::path& file) {
   struct stat found = {};
   if (::stat(file.c_str(), &found) != 0) throw IoError("dataset", file, "cannot be examined", errno);
@@ -29,11 +32,22 @@ struct stat look_at(const fs::path& file) {
 
 // A text that changes if the file changes.
 std::string stamp_of(const struct stat& file) {
-  return fmt::format("{} {} {}.{} {}.{}", file.st_size, file.st_ino, file.st_mtim.tv_sec,
+  return fmt::format("{} {} {} {}.{} {}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
                      file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder. It may be damaged or deleted at any
+// Whether a later change would surely have another time, even where a file system only keeps seconds.
+bool is_settled(const struct stat& file) { return file.st_ctim.tv_sec + 2 < std::time(nullptr); }
+
+// fs::path takes several microseconds for that, and ImageNet has a million files.
+std::string name_in(const fs::path& folder, const fs::path& file) {
+  const std::string &start = folder.native(), &whole = file.native();
+  const bool inside =
+      whole.size() > start.size() + 1 && whole.starts_with(start) && whole[start.size()] == '/';
+  return inside ? whole.substr(start.size() + 1) : file.lexically_relative(folder).string();
+}
+
+// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder; "*" stands for all of many files. It may be damaged or deleted at any
 // time.
 class KnownDigests {
  public:
@@ -48,16 +62,19 @@ class KnownDigests {
     if (!known_.is_object()) known_ = Json::object();
   }
 
-  std::optional<std::string> find(const std::string& name, const std::string& stamp) const {
+  // Empty if it is not known.
+  std::string find(const std::string& name, const std::string& stamp) const {
     const auto found = known_.find(name);
     if (found == known_.end() || !found->is_array() || found->size() != 2 || (*found)[0] != stamp ||
         !(*found)[1].is_string())
-      return std::nullopt;
+      return "";
     return (*found)[1].get<std::string>();
   }
   void add(const std::string& name, const std::string& stamp, const std::string& digest) {
-    known_[name] = {stamp, digest};
-    changed_ = true;
+    Json entry = {stamp, digest};
+    Json& known = known_[name];
+    changed_ = changed_ || known != entry;
+    known = std::move(entry);
   }
   // A cache that cannot be written only costs time.
   void save() const {
@@ -76,51 +93,105 @@ class KnownDigests {
   bool changed_ = false;
 };
 
+// Reads the files whose digest is empty.
+void sum_unknown(const std::vector<fs::path>& files, std::vector<std::string>& digests) {
+  in_threads(files.size(), [&](std::size_t i) {
+    if (digests[i].empty()) digests[i] = sha256_of_file(files[i]);
+  });
+}
+
+// Whether that many bytes may be read.
+bool allows(const Summing& summing, const fs::path& folder, std::int64_t bytes) {
+  if (bytes > summing.max_bytes) return false;
+  if (bytes > noted_bytes && summing.note)
+    summing.note(fmt::format("reading {:.0f} GB in {} once, for their checksum",
+                             static_cast<double>(bytes) / 1e9, folder.string()));
+  return true;
+}
+
+std::string checksum_of(const DatasetFiles& files, const std::vector<std::string>& digests) {
+  Sha256 all;
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    all.add(fmt::format("{}  {}\n", digests[i], name_in(files.folder, files.files[i])));
+  return all.finish();
+}
+
+void sum_few(Provenance& found, const DatasetFiles& files, KnownDigests& known, const Summing& summing) {
+  std::vector<struct stat> seen;
+  std::vector<std::string> digests;
+  std::int64_t unknown = 0;
+  for (const fs::path& file : files.files) {
+    seen.push_back(look_at(file));
+    digests.push_back(known.find(name_in(files.folder, file), stamp_of(seen.back())));
+    if (digests.back().empty()) unknown += seen.back().st_size;
+  }
+  if (!allows(summing, files.folder, unknown)) return;
+  sum_unknown(files.files, digests);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const std::string name = name_in(files.folder, files.files[i]);
+    if (is_settled(seen[i])) known.add(name, stamp_of(seen[i]), digests[i]);
+    found.files.push_back({name, seen[i].st_size, digests[i]});
+  }
+  found.checksum = checksum_of(files, digests);
+}
+
+void sum_many(Provenance& found, const DatasetFiles& files, const FileStamps& stamps, KnownDigests& known,
+              const Summing& summing) {
+  const std::string all_files = "*";
+  std::string checksum = known.find(all_files, stamps.digest());
+  if (checksum.empty()) {
+    if (!allows(summing, files.folder, stamps.bytes())) return;
+    std::vector<std::string> digests(files.files.size());
+    sum_unknown(files.files, digests);
+    checksum = checksum_of(files, digests);
+    if (stamps.settled()) known.add(all_files, stamps.digest(), checksum);
+  }
+  found.checksum = checksum;
+}
+
 }  // namespace
 
-Provenance provenance_of(const Dataset& dataset, const DatasetFiles& files, const fs::path& cache,
-                         bool compute) {
+FileStamps::FileStamps(const DatasetFiles& files) : folder_(fs::absolute(files.folder).lexically_normal()) {
+  Sha256 all;
+  all.add(folder_.string() + '\n');
+  for (const fs::path& file : files.files) {
+    const struct stat seen = look_at(file);
+    const std::string stamp = stamp_of(seen);
+    names_.push_back(name_in(files.folder, file));
+    stamps_.push_back(std::hash<std::string>()(stamp));
+    bytes_ += seen.st_size;
+    settled_ = settled_ && is_settled(seen);
+    all.add(fmt::format("{} {}\n", names_.back(), stamp));
+  }
+  digest_ = all.finish();
+}
+
+std::string FileStamps::change() const {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const fs::path file = folder_ / names_[i];
+    struct stat now = {};
+    if (::stat(file.c_str(), &now) != 0)
+      return fmt::format("{} cannot be examined any more ({})", file.string(), std::strerror(errno));
+    if (std::hash<std::string>()(stamp_of(now)) != stamps_[i])
+      return fmt::format("{} was changed or replaced", file.string());
+  }
+  return "";
+}
+
+Provenance provenance_of(const DatasetFiles& files, const FileStamps& stamps, const fs::path& cache,
+                         const Summing& summing) {
   Provenance found;
   found.folder = files.folder;
   found.file_count = static_cast<std::int64_t>(files.files.size());
-  const bool contents = dataset.format->sums_contents();
-  found.checksum_of = contents ? "contents" : "names and lengths";
-  const bool named = files.files.size() <= max_named_files;
+  found.bytes = stamps.bytes();
+  found.checksum_of = "contents";
   KnownDigests known(cache, files.folder);
-  Sha256 all;
-  bool whole = true;
-  for (const fs::path& file : files.files) {
-    const std::string name = file.lexically_relative(files.folder).string();
-    const struct stat status = look_at(file);
-    found.bytes += status.st_size;
-    if (!contents) {
-      all.add(fmt::format("{} {}\n", name, status.st_size));
-      continue;
-    }
-    const std::string stamp = stamp_of(status);
-    std::optional<std::string> digest = known.find(name, stamp);
-    if (!digest && compute) {
-      digest = sha256_of_file(file);
-      known.add(name, stamp, *digest);
-    }
-    if (!digest) {
-      whole = false;
-      continue;
-    }
-    all.add(fmt::format("{}  {}\n", *digest, name));
-    if (named) found.files.push_back({name, status.st_size, *digest});
-  }
-  if (whole) found.checksum = all.finish();
+  if (files.files.size() <= max_named_files)
+    sum_few(found, files, known, summing);
+  else
+    sum_many(found, files, stamps, known, summing);
   known.save();
   return found;
-}
-
-std::string stamp_of(const DatasetFiles& files) {
-  Sha256 all;
-  all.add(fs::absolute(files.folder).lexically_normal().string() + '\n');
-  for (const fs::path& file : files.files)
-    all.add(fmt::format("{} {}\n", file.lexically_relative(files.folder).string(), stamp_of(look_at(file))));
-  return all.finish();
 }
 
 }  // namespace assay

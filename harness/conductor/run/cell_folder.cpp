@@ -106,7 +106,9 @@ void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& 
 
 }  // namespace
 
-DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
+DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders,
+                           std::function<void(const std::string&)> note) {
+  options_.note = std::move(note);
   options_.folders = dataset_folders(folders);
   options_.cache = cache_folder();
 }
@@ -128,7 +130,18 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
     key += fmt::format("{} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary);
   }
   auto found = sets_.find(key);
-  if (found == sets_.end()) found = sets_.emplace(key, prepare_dataset(cell.axes.dataset, options)).first;
+  if (found == sets_.end()) {
+    PreparedDataset prepared = prepare_dataset(cell.axes.dataset, options);
+    for (const auto& [other, known] : sets_)
+      if (!dataset.made_here() && known.manifest.name == prepared.manifest.name &&
+          known.provenance.checksum != prepared.provenance.checksum)
+        throw IoError(
+            "data", prepared.provenance.folder,
+            fmt::format("the files of {} were changed since the run began: cells with other data must "
+                        "not be in one report; start the run again",
+                        prepared.manifest.name));
+    found = sets_.emplace(key, std::move(prepared)).first;
+  }
   const Manifest& manifest = found->second.manifest;
   if (manifest.classes != classes)
     throw ConfigError(fmt::format(

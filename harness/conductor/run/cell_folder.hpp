@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -20,8 +21,11 @@ namespace assay {
 // Prepared data sets of a run, each prepared once.
 class DatasetShelf {
  public:
-  explicit DatasetShelf(std::vector<std::filesystem::path> folders);
-  // Throws as prepare_dataset does. The reference lives as long as this.
+  // `note` gets a line before something takes long.
+  explicit DatasetShelf(std::vector<std::filesystem::path> folders,
+                        std::function<void(const std::string&)> note = nullptr);
+  // Throws as prepare_dataset does, and IoError if the files are not those of another shape of the set. The reference
+  // lives as long as this.
   const PreparedDataset& get(const Cell& cell, const Program& program);
 
  private:

@@ -199,7 +199,13 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   fork.resident = resident && resident->has_value();
   TimeSpent spent;  // in this process
   WorkerFolders folders;
+  const PreparedDataset* data = nullptr;
   guarded(fork, [&] {
+    if (timed && cell.reads_dataset()) {
+      data = &context.data.get(cell, program);
+      fork.data_digest = data->provenance.checksum.value_or("");
+      if (reject_changed_data(fork, *data)) return;
+    }
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     Clock::time_point begin = Clock::now();
     const SetExam* set =
@@ -231,8 +237,6 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     outcome.backend = used ? used->backend : digest_of(*cell.backend);
     fork.adapter_digest = outcome.backend.adapter;
     fork.program_digest = outcome.backend.program;
-    if (timed && cell.reads_dataset())
-      fork.data_digest = context.data.get(cell, program).provenance.checksum.value_or("");
 
     const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
     std::vector<ConversationPlan> plans;
@@ -333,6 +337,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (fork.status == Status::ok && !fork.examined) reject_unlike_ranks(fork, outcome.verified);
     if (fork.status == Status::ok && stays) *resident = std::move(used);
   });
+  if (data != nullptr && fork.status != Status::interrupted && reject_changed_data(fork, *data))
+    outcome.verified = {};
   fork.spent = spent;
   const bool removed = !context.keep_folders && !folders.cell.empty() && !(resident && resident->has_value());
   if (const std::string left = removed ? what_is_left(folders) : ""; !left.empty())

@@ -49,6 +49,17 @@ void reject_changed_backend(Fork& fork, const BackendDescription& backend, const
                name, backend.name));
 }
 
+bool reject_changed_data(Fork& fork, const PreparedDataset& data) {
+  const std::string change = data.in_place.change();
+  if (change.empty()) return false;
+  end_with(fork, ReasonCode::data_changed,
+           fmt::format(
+               "{} during the run: forks on other data must not be mixed; restore the data, or measure into "
+               "a new report",
+               change));
+  return true;
+}
+
 void reject_unlike_ranks(Fork& fork, Equivalence& verified) {
   for (const RankRecord& rank : fork.ranks) {
     if (rank.parameters_digest == fork.ranks.front().parameters_digest) continue;

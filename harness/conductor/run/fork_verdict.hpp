@@ -6,6 +6,7 @@
 #include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/data/preparation.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -15,6 +16,10 @@ void reject_uncompiled(Fork& fork, const Cell& cell);
 
 // A worker may load a script at any time until it has run.
 void reject_changed_backend(Fork& fork, const BackendDescription& backend, const BackendDigest& before);
+
+// Workers read the files of some sets themselves, and what failed then may be due to the new files. False: nothing was
+// changed since the set was prepared.
+bool reject_changed_data(Fork& fork, const PreparedDataset& data);
 
 // Values that are not finite spread in each library in its own way, so a run that ended with them says nothing about
 // the library.

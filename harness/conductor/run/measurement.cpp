@@ -38,7 +38,7 @@ Measurement::Parts::Parts(const RunRequest& request, const BackendRegistry& regi
       weights_(weights_of(settings_, cells_)),
       journal_(request.out),
       scratch_(request.keep_folders),
-      data_(settings_.data),
+      data_(settings_.data, [&progress](const std::string& text) { progress.note(text); }),
       budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
       exams_(scratch_.path() / "exams"),
       context_{scratch_.path(),

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -212,10 +213,13 @@ void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const 
   if (!cell.earlier || cell.earlier->forks.empty()) return;
   const nlohmann::json known = field_at(earlier.run, "/datasets");
   for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
-    if (field_at(one, "/name") != field_at(dataset, "/name") ||
-        field_at(one, "/sample_shape") != field_at(dataset, "/sample_shape"))
-      continue;
-    for (const char* key : {"/checksum", "/checksum_of", "/splits"}) {
+    if (field_at(one, "/name") != field_at(dataset, "/name")) continue;
+    const bool same_shape = field_at(one, "/sample_shape") == field_at(dataset, "/sample_shape");
+    const bool of_files = field_at(dataset, "/checksum_of") == "contents";
+    std::vector<const char*> keys;
+    if (same_shape || of_files) keys = {"/checksum", "/checksum_of"};
+    if (same_shape) keys.push_back("/splits");
+    for (const char* key : keys) {
       const nlohmann::json was = field_at(one, key), is = field_at(dataset, key);
       if (was.is_null() || was == is) continue;
       throw ConfigError(fmt::format(

@@ -10,7 +10,18 @@ import subprocess
 import time
 from pathlib import Path
 
-from assay_campaign.bench import Bench, Case, Done, Place, fault_run, read_report, remove, run_all, wait_for
+from assay_campaign.bench import (
+    ROOT,
+    Bench,
+    Case,
+    Done,
+    Place,
+    fault_run,
+    read_report,
+    remove,
+    run_all,
+    wait_for,
+)
 
 REFUSED, INCOMPLETE = 2, 4
 
@@ -57,29 +68,53 @@ def write_arrays(folder: Path, draw: random.Random) -> None:
     (folder / "labels.npy").write_bytes(array("<i8", (samples,), labels))
 
 
+def write_images(folder: Path, draw: random.Random) -> None:
+    """Write images that look alike; nothing is read after their end marker."""
+    image = (ROOT / "tests/fuzz/corpus/jpeg/rgb.jpg").read_bytes()
+    for index in range(40):
+        file = folder / str(index % 2) / f"{index}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(image + draw.randbytes(8))
+
+
+def run_on(name: str, folder: Path, mode: str, *more: object) -> list[object]:
+    """Return the arguments of a short run on a data set of one's own."""
+    data: list[object] = ["--dataset", name, "--data", folder]
+    if name == "images":
+        data += ["--workload", "cifar10-cnn", "--image-size", 32]
+    else:
+        data += ["--workload", "lenet5"]
+    how = ["--batch", 8, "--backend", "fault", "--mode", mode, "--threads", 1, "--spare-rounds", 0]
+    return ["run", *data, *how, "--blocks", 3, "--check=false", *more]
+
+
 def data_before_a_resume(bench: Bench, case: Case) -> None:
     place, report = fresh(bench)
+    name, write = case.random.choice([("npy", write_arrays), ("images", write_images)])
+    case.counts[f"of {name}"] += 1
     data = place.out / "data"
-    write_arrays(data / "npy", case.random)
-    run = [
-        "run",
-        "--workload",
-        "lenet5",
-        "--dataset",
-        "npy",
-        "--data",
-        data,
-        "--batch",
-        8,
-        "--backend",
-        "fault",
-    ]
-    run += ["--mode", "good", "--threads", 1, "--spare-rounds", 0, "--blocks", 3, "--check=false"]
+    write(data / name, case.random)
+    run = run_on(name, data, "good")
     done = place.assay(*run, "--forks", 1, "--out", report)
     case.expect(done.code == 0, done.told)
-    write_arrays(data / "npy", case.random)
+    write(data / name, case.random)
     again = place.assay(*run, "--forks", 2, "--resume", report, "--out", report)
     refused(place, case, again, report, "the checksum of the data set")
+
+
+def images_between_two_forks(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    data = place.out / "data"
+    write_images(data / "images", case.random)
+    run = run_on("images", data, "slow", "--forks", 6, "--out", report)
+    process = place.start(place.command(*run))
+    wait_for_forks(process, report)
+    write_images(data / "images", case.random)
+    code, _ = wait_for(process, 120)
+    case.expect(code == INCOMPLETE, f"exit code {code}")
+    case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
+    for cell in read_report(report)["cells"]:
+        case.expect(cell["reason_code"] == "data_changed", f"{cell['reason_code']}: {cell['reason']}")
 
 
 def adapter_before_a_resume(bench: Bench, case: Case) -> None:
@@ -148,6 +183,7 @@ def wait_for_forks(process: subprocess.Popen[bytes], report: Path) -> None:
 
 CASES = [
     data_before_a_resume,
+    images_between_two_forks,
     adapter_before_a_resume,
     adapter_between_two_forks,
     report_by_another_name,

@@ -337,6 +337,12 @@ INSTANTIATE_TEST_SUITE_P(
                 }},
         Refused{"another_content_of_a_data_set", MergeRefusal::other_data,
                 [](auto& parts) { run_of(parts)["datasets"][0]["checksum"] = "cd"; }},
+        Refused{"another_content_in_another_size", MergeRefusal::other_data,
+                [](auto& parts) {
+                  for (auto& part : parts) part.report.run["datasets"][0]["checksum_of"] = "contents";
+                  run_of(parts)["datasets"][0]["sample_shape"] = {1, 14, 14};
+                  run_of(parts)["datasets"][0]["checksum"] = "cd";
+                }},
         Refused{"another_seed_of_a_round", MergeRefusal::contradiction,
                 [](auto& parts) { parts[1].report.cells[2].forks[1].seed = 7; }}),
     [](const auto& refused) { return refused.param.name; });

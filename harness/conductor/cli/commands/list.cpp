@@ -200,8 +200,10 @@ std::string size_text(std::int64_t bytes) {
 
 std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "?"; }
 
-// With `checksums`, reads new files of the present data sets for their checksums, which is slow; the listing
-// of everything skips it to stay quick.
+constexpr std::int64_t max_summed = std::int64_t{4} << 30;
+
+// With `checksums`, reads new files of the present data sets for their checksums, which is slow, unless they have more than
+// max_summed bytes; the listing of everything skips it to stay quick.
 Listing list_datasets(const OptionValues& given, bool checksums) {
   Listing out;
   out.table = {.title = "Data sets",
@@ -226,7 +228,10 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
           dataset.format->check_sizes(dataset, files->files);
-          provenance = provenance_of(dataset, *files, cache_folder());
+          provenance = provenance_of(*files, FileStamps(*files), cache_folder(), {.max_bytes = max_summed});
+          if (!provenance->checksum)
+            out.table.notes.push_back(fmt::format("{}: the first run with it reads its {} for the checksum",
+                                                  dataset.name, size_text(provenance->bytes)));
         }
       } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
         fault = error.what();
@@ -247,7 +252,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
     if (provenance) {
       item["provenance"] = encode(*provenance);
       size = size_text(provenance->bytes);
-      checksum = provenance->checksum.value().substr(0, 16);
+      checksum = provenance->checksum.value_or("").substr(0, 16);
     }
     out.items.push_back(std::move(item));
     out.table.rows.push_back({{dataset.name},

@@ -200,6 +200,77 @@ TEST(JpegFolder, ReadsFilesAgainThatWereReplacedByOthersOfTheirLength) {
   EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("train/Z/100.JPEG"));
 }
 
+std::string checksum_of(const Folders& folders) {
+  return prepare_dataset("images", folders.options).provenance.checksum.value();
+}
+
+// With up to 64 files, and with more, whose digests are kept together.
+class JpegChecksum : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < GetParam(); ++i)
+      folders_.write("train/more/" + std::to_string(i) + ".jpg", Folders::plain(i % 3, i % 12));
+  }
+  Folders folders_;
+};
+INSTANTIATE_TEST_SUITE_P(FewAndMany, JpegChecksum, testing::Values(1, 40));
+
+TEST_P(JpegChecksum, IsThatOfTheContents) {
+  const std::string before = checksum_of(folders_);
+  const std::filesystem::path file = folders_.home() / "train" / "Z" / "100.JPEG";
+  const std::string text = read_text(file);
+  folders_.write("train/Z/100.JPEG", text + "x");  // nothing is read after the end marker
+  const std::string with_x = checksum_of(folders_);
+  EXPECT_NE(with_x, before);
+  folders_.write("train/Z/100.JPEG", text + "y");
+  EXPECT_NE(checksum_of(folders_), with_x) << "other bytes, of the same name and length";
+  std::filesystem::copy(folders_.folder / "data", folders_.folder / "copy",
+                        std::filesystem::copy_options::recursive);
+  const std::string now = checksum_of(folders_);
+  folders_.options.folders = {folders_.folder / "copy"};
+  EXPECT_EQ(checksum_of(folders_), now) << "the same files elsewhere";
+}
+
+// Files of this moment are read again, because a change within the second might not show.
+TEST(Provenance, KeepsDigestsOfFilesThatAreNotNew) {
+  const std::filesystem::path source = std::filesystem::path(ASSAY_SOURCE_DIR) / "harness" / "graph";
+  for (const std::size_t count : {max_named_files, max_named_files + 1}) {
+    DatasetFiles files{source, {}};
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source))
+      if (entry.is_regular_file() && files.files.size() < count) files.files.push_back(entry.path());
+    ASSERT_EQ(files.files.size(), count);
+    const TemporaryFolder cache;
+    const FileStamps stamps(files);
+    const auto checksum = [&] { return provenance_of(files, stamps, cache.path()).checksum.value(); };
+    const std::string read = checksum();
+    EXPECT_EQ(checksum(), read);
+    const auto kept = std::filesystem::directory_iterator(cache / "digests")->path();
+    std::string text = read_text(kept);
+    const std::size_t digest = text.rfind("\"]") - 64;  // the last one
+    text.replace(digest, 4, "----");
+    write_atomically(kept, text, false);
+    EXPECT_NE(checksum(), read) << "the file's digest was not taken";
+    EXPECT_FALSE(provenance_of(files, stamps, cache / "empty", {.max_bytes = 9}).checksum);
+  }
+  const Folders fresh;
+  checksum_of(fresh);
+  EXPECT_FALSE(std::filesystem::exists(fresh.folder / "cache" / "digests"));
+}
+
+TEST(FileStamps, NameTheFileThatIsNotAsItWas) {
+  const Folders folders;
+  const PreparedDataset prepared = prepare_dataset("images", folders.options);
+  EXPECT_EQ(prepared.in_place.change(), "");
+  const std::filesystem::path file = folders.home() / "val" / "n2" / "1.jpg";
+  const std::string text = read_text(file);
+  folders.write("val/n2/1.jpg", text);
+  EXPECT_THAT(prepared.in_place.change(), HasSubstr("val/n2/1.jpg was changed or replaced"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(prepared.in_place.change(),
+              AllOf(HasSubstr("val/n2/1.jpg cannot be examined any more"), HasSubstr("No such file")));
+  EXPECT_EQ(prepare_dataset("synthetic", folders.options).in_place.change(), "");
+}
+
 TEST(JpegFolder, FindsDamageBeforeWorkBegins) {
   const Folders folders;
   const std::string whole = Folders::plain(0, 5);
