@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -68,6 +70,47 @@ TEST(CliRun, PassesOnlyNamedVariablesAndSaysSo) {
   const json session = json::parse(read_text(folder.path() / "r.json"))["run"]["sessions"][0];
   EXPECT_EQ(session["variables"], json({{"OMP_SCHEDULE", "static"}}));
   EXPECT_EQ(session["dropped"], json({"OMP_THREAD_LIMIT"}));
+}
+
+// The reference, which dies when it is the oracle.
+void write_dying_oracle(const std::filesystem::path& folder) {
+  const auto own = std::filesystem::path(ASSAY_PROGRAM).parent_path() / "backends/reference";
+  json description = json::parse(read_text(own / "backend.json"));
+  const std::string worker = (own / "assay-worker-reference").string();
+  description["command"] = {"/bin/sh", "-c",
+                            R"(grep -q '"oracle"' request.json && kill -SEGV $$; exec "$0" "$@")", worker};
+  std::filesystem::create_directories(folder / "reference");
+  std::ofstream(folder / "reference/backend.json") << description.dump();
+}
+
+TEST(CliRun, AnOracleThatDiesIsNotSuccess) {
+  const TemporaryFolder folder;
+  write_dying_oracle(folder.path() / "dying");
+  const auto assay = [&](std::vector<std::string> words, const char* backends = "dying") {
+    return test::assay({.arguments = std::move(words), .environment = {{"ASSAY_BACKENDS", backends}}},
+                       folder.path());
+  };
+  ASSERT_EQ(assay(with({"run", "--out", "good.json"}, small), "").code, 0);
+
+  const Outcome check =
+      assay({"check", "--workload", "mlp", "--backend", "reference", "--mode", "graph", "--quick"});
+  EXPECT_EQ(check.code, 4) << check.out << check.err;
+  EXPECT_THAT(check.out + check.err, HasSubstr("SIGSEGV"));
+
+  const Outcome run = assay(with({"run", "--out", "bad.json"}, small));
+  EXPECT_EQ(run.code, 4) << run.out << run.err;
+  const json cell = json::parse(read_text(folder.path() / "bad.json"))["cells"][0];
+  EXPECT_EQ(cell["status"], "failed");
+  EXPECT_EQ(cell["reason_code"], "not_checked");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("SIGSEGV"));
+
+  const auto compared = [&](const char* base, const char* current) {
+    return assay({"compare", base, current}).code;
+  };
+  EXPECT_EQ(compared("good.json", "bad.json"), 3) << "what was proven is broken";
+  EXPECT_EQ(compared("bad.json", "good.json"), 4);
+  EXPECT_EQ(compared("bad.json", "bad.json"), 4);
+  EXPECT_EQ(assay(with({"run", "--out", "again.json"}, small), "").code, 0) << "the failure is not kept";
 }
 
 TEST(CliRun, a_dry_run_lists_the_programs_to_start) {
