@@ -35,8 +35,9 @@ constexpr std::chrono::seconds survivor_patience{10};
 std::mutex mutex;
 std::map<pid_t, std::string> workers;  // running workers with their folders
 std::set<pid_t>
-    earlier_children;  // of this program before the guard: a shell that became this program may have some
-int watchdog = -1;     // write end of the watchdog's pipe; -1 without a guard
+    earlier_children;    // of this program before the guard: a shell that became this program may have some
+int watchdog = -1;       // write end of the watchdog's pipe; -1 without a guard
+pid_t own_watchdog = 0;  // the watchdog if it is a child of this program
 
 bool is_of(pid_t process, std::string_view folder) {
   std::ifstream file(fmt::format("/proc/{}/environ", process));
@@ -64,7 +65,7 @@ std::vector<pid_t> all_processes() {
   return found;
 }
 
-// The watchdog: reads lines "+<worker> <folder>" and "-<worker>" until the program ends.
+// The watchdog: reads texts "+<worker> <folder>" and "-<worker>", each with a zero at its end, until the program ends.
 [[noreturn]] void watch(int lines) {
   ::setsid();
   ::prctl(PR_SET_NAME, "assay-watchdog");
@@ -81,7 +82,7 @@ std::vector<pid_t> all_processes() {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     text.append(part.data(), static_cast<std::size_t>(count));
-    for (std::size_t end; (end = text.find('\n')) != text.npos; text.erase(0, end + 1)) {
+    for (std::size_t end; (end = text.find('\0')) != text.npos; text.erase(0, end + 1)) {
       pid_t worker = 0;
       const auto number = std::from_chars(text.data() + 1, text.data() + end, worker);
       if (text[0] == '-')
@@ -103,9 +104,15 @@ std::vector<pid_t> all_processes() {
   ::_exit(0);
 }
 
-void notify_watchdog(const std::string& line) {
+void notify_watchdog(const std::string& text) {
   if (watchdog >= 0) [[maybe_unused]]
-    const ssize_t ignored = ::write(watchdog, line.data(), line.size());
+    const ssize_t ignored = ::write(watchdog, text.c_str(), text.size() + 1);
+}
+
+std::set<pid_t> own_children() {
+  std::vector<pid_t> children;
+  add_children("self", children);
+  return {children.begin(), children.end()};
 }
 
 // Whether a child of this program is what a worker with that folder left behind. If no worker runs, all children are.
@@ -126,10 +133,9 @@ SurvivorGuard::SurvivorGuard() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "[watchdog] pipe2");
   const std::lock_guard lock(mutex);
-  std::vector<pid_t> children;
-  add_children("self", children);
-  earlier_children = {children.begin(), children.end()};
-  // Forks twice, so that the watchdog is not a child of this program: its children are workers.
+  earlier_children = own_children();
+  // Forks twice, so that the watchdog is not a child of this program: its children are workers. It still becomes one if
+  // this program is the first process of a container, or was a subreaper before.
   const pid_t between = ::fork();
   if (between < 0) {
     const int error = errno;
@@ -151,6 +157,9 @@ SurvivorGuard::SurvivorGuard() {
     throw std::system_error(WEXITSTATUS(status), std::generic_category(), "[watchdog] fork");
   }
   watchdog = ends[1];
+  own_watchdog = 0;
+  for (const pid_t child : own_children())
+    if (earlier_children.insert(child).second) own_watchdog = child;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -159,6 +168,9 @@ SurvivorGuard::~SurvivorGuard() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   ::close(watchdog);  // the watchdog ends
   watchdog = -1;
+  if (own_watchdog <= 0) return;
+  ::kill(own_watchdog, SIGKILL);
+  ::waitpid(own_watchdog, nullptr, 0);
 }
 
 pid_t fork_worker(const std::filesystem::path& folder) {
@@ -168,7 +180,7 @@ pid_t fork_worker(const std::filesystem::path& folder) {
   const pid_t worker = ::fork();
   if (worker > 0) {
     workers[worker] = kept;
-    notify_watchdog(fmt::format("+{} {}\n", worker, kept));
+    notify_watchdog(fmt::format("+{} {}", worker, kept));
   }
   return worker;
 }
@@ -176,7 +188,7 @@ pid_t fork_worker(const std::filesystem::path& folder) {
 void adopt_worker(pid_t worker, const std::filesystem::path& folder) {
   const std::lock_guard lock(mutex);
   workers[worker] = folder.string();
-  notify_watchdog(fmt::format("+{} {}\n", worker, folder.string()));
+  notify_watchdog(fmt::format("+{} {}", worker, folder.string()));
 }
 
 void end_survivors(pid_t worker) {
@@ -190,7 +202,7 @@ void end_survivors(pid_t worker) {
   // The children of a killed orphan become children of this process.
   if (watchdog >= 0)
     end_children([&folder](pid_t child) { return is_orphan_of(child, folder); }, survivor_patience);
-  notify_watchdog(fmt::format("-{}\n", worker));
+  notify_watchdog(fmt::format("-{}", worker));
 }
 
 std::vector<pid_t> orphans_of(pid_t worker) {

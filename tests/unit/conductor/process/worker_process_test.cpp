@@ -1,6 +1,7 @@
 #include "harness/conductor/process/worker_process.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -303,6 +304,45 @@ TEST_F(WorkerProcessTest, is_gone_with_its_children_when_this_program_is_killed)
   const pid_t left = number_in(folder_ / "left");
   ASSERT_GT(left, 0);
   EXPECT_TRUE(dead_soon(left));
+}
+
+// The first process of a container gets the watchdog as a child, like a subreaper.
+TEST_F(WorkerProcessTest, WatchesWhereTheWatchdogIsItsChild) {
+  const pid_t program = ::fork();
+  if (program == 0) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const SurvivorGuard guard;
+    {
+      WorkerProcess worker(script("read line <&3"));
+      if (!orphans_of(worker.pid()).empty()) ::_exit(1);
+    }
+    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
+    while (number_in(folder_ / "left") == 0) ::usleep(1000);
+    std::raise(SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(program, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "the watchdog counts as a process that the worker left behind";
+  const pid_t left = number_in(folder_ / "left");
+  ASSERT_GT(left, 0);
+  EXPECT_TRUE(dead_soon(left)) << "the watchdog was killed with the first worker";
+}
+
+TEST_F(WorkerProcessTest, WatchesAFolderWithALineFeedInItsName) {
+  folder_ /= "a\nb";
+  fs::create_directories(folder_);
+  const pid_t program = ::fork();
+  if (program == 0) {
+    const SurvivorGuard guard;
+    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
+    while (number_in(folder_ / "left") == 0) ::usleep(1000);
+    std::raise(SIGKILL);
+  }
+  ::waitpid(program, nullptr, 0);
+  const pid_t left = number_in(folder_ / "left");
+  ASSERT_GT(left, 0);
+  EXPECT_TRUE(dead_soon(left));
+  folder_ = folder_.parent_path();
 }
 
 TEST_F(WorkerProcessTest, KnowsWhatAWorkerLeftBehind) {
