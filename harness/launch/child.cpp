@@ -145,8 +145,9 @@ struct ChildPlan {
 StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
   Pipe failure = make_pipe();
   const Descriptor opened(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!opened) throw IoError("worker", "/dev/null", "cannot be opened; mount /dev", errno);
   const Descriptor null(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 10));  // above those that the child replaces
-  if (!null) throw IoError("worker", "/dev/null", "cannot be opened; mount /dev", errno);
+  if (!null) throw std::system_error(errno, std::generic_category(), "[worker] /dev/null");
   std::vector<std::string> variables = environment_of(start);
   const std::vector<char*> arguments = pointers_to(start.command);
   const std::vector<char*> environment = pointers_to(variables);

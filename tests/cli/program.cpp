@@ -43,6 +43,16 @@ std::string read_text(const fs::path& file) {
 
 fs::path data_file(const std::string& name) { return fs::path(ASSAY_CLI_DATA) / name; }
 
+// Goes on in a child, the first process of a process namespace; this process ends as the child does.
+void go_to_another_namespace() {
+  if (unshare(CLONE_NEWPID) != 0) _exit(cannot_hide);
+  const pid_t first = fork();
+  if (first == 0) return;
+  int status = 0;
+  if (first < 0 || waitpid(first, &status, 0) != first) _exit(126);
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 126);
+}
+
 // stdout and stderr go to files, so that no pipe can fill while it is not read.
 Outcome assay(const Invocation& invocation, const fs::path& folder) {
   TemporaryFolder files;
@@ -76,10 +86,11 @@ Outcome assay(const Invocation& invocation, const fs::path& folder) {
     redirect(out, O_WRONLY | O_CREAT | O_TRUNC, 1);
     redirect(err, O_WRONLY | O_CREAT | O_TRUNC, 2);
     if (chdir(where.c_str()) != 0) _exit(126);
-    if (invocation.has_no_proc &&
+    if (invocation.proc == Proc::none &&
         (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
          mount("none", "/proc", "tmpfs", 0, nullptr) != 0))
       _exit(cannot_hide);
+    if (invocation.proc == Proc::of_another_namespace) go_to_another_namespace();
     if (invocation.stack_bytes > 0) {
       const rlimit stack{invocation.stack_bytes,
                          invocation.stack_is_final ? invocation.stack_bytes : RLIM_INFINITY};

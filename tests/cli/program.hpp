@@ -18,13 +18,15 @@ struct Outcome {
 
 inline constexpr int cannot_hide = 125;
 
+// What is mounted at /proc. Without the permission to change it, the program exits with `cannot_hide`.
+enum class Proc { usual, none, of_another_namespace };
+
 struct Invocation {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment = {};  // over a small fixed one
   std::string input = {};
   std::string redirect_out = {};  // a file for stdout instead of a pipe: "/dev/full"
-  bool has_no_proc =
-      false;  // nothing is mounted at /proc; exits with `cannot_hide` without the permission for it
+  Proc proc = Proc::usual;
   rlim_t stack_bytes = 0;         // the limit of its stack, if not 0
   bool stack_is_final = false;    // it cannot raise that limit
   bool ignores_children = false;  // its parent ignores SIGCHLD, as some supervisors do

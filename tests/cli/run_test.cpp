@@ -265,10 +265,19 @@ TEST(CliRun, RunsWithASmallStack) {
 }
 
 TEST(CliRun, SaysThatProcIsMissing) {
-  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .has_no_proc = true});
+  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .proc = test::Proc::none});
   if (outcome.code == test::cannot_hide) GTEST_SKIP() << "this user may not mount anything";
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("mount -t proc proc /proc"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+TEST(CliRun, SaysThatProcIsOfAnotherNamespace) {
+  const Outcome outcome =
+      test::assay({.arguments = with({"run"}, small), .proc = test::Proc::of_another_namespace});
+  if (outcome.code == test::cannot_hide) GTEST_SKIP() << "this user may not make a namespace";
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("/proc is of another process namespace"));
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 

@@ -1,5 +1,8 @@
 #include "harness/conductor/backends/backends.hpp"
 
+#include <unistd.h>
+
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -22,6 +25,12 @@ fs::path executable_folder() {
         "[proc] /proc/self/exe cannot be read: {}; Assay finds its own files and watches its workers through "
         "/proc: mount it (mount -t proc proc /proc)",
         error.message()));
+  if (const std::string process = fs::read_symlink("/proc/self", error).string();
+      process != std::to_string(::getpid()))
+    throw ConfigError(fmt::format(
+        "[proc] /proc is of another process namespace: this process is {} there and {} here, so Assay cannot watch its "
+        "workers; mount the own one (mount -t proc proc /proc; unshare --mount-proc)",
+        process.empty() ? "unknown" : process, ::getpid()));
   return self.parent_path();
 }
 
