@@ -12,6 +12,7 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/scratch_root.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 
@@ -52,14 +53,15 @@ fs::path wanted_cache() {
 std::string distrust(const fs::path& cache) {
   if (cache.empty())
     return "no cache folder: ASSAY_CACHE, XDG_CACHE_HOME and HOME are not set; set ASSAY_CACHE";
+  const auto bad = [&](const std::string& why) {
+    return "the cache folder " + cache.string() + " " + why + ": set ASSAY_CACHE to a folder of your own";
+  };
+  if (find_bad_utf8(cache.native()) != std::string::npos) return bad("has a name that is not UTF-8");
   std::error_code ignored;
   fs::create_directories(cache.parent_path(), ignored);
   const bool made = ::mkdir(cache.c_str(), 0700) == 0;
   const int error = errno;
   struct stat found{};
-  const auto bad = [&](const std::string& why) {
-    return "the cache folder " + cache.string() + " " + why + ": set ASSAY_CACHE to a folder of your own";
-  };
   if (::lstat(cache.c_str(), &found) != 0)
     return bad(std::string("cannot be created (") + std::strerror(made ? errno : error) + ")");
   if (!S_ISDIR(found.st_mode)) return bad(S_ISLNK(found.st_mode) ? "is a symbolic link" : "is not a folder");
@@ -74,6 +76,8 @@ std::filesystem::path temporary_folder() {
   const std::string given = environment_text("TMPDIR");
   const fs::path folder = fs::absolute(given.empty() ? "/tmp" : given);
   std::error_code ignored;
+  if (find_bad_utf8(folder.native()) != std::string::npos)
+    throw IoError("scratch", folder, "is not UTF-8; set TMPDIR to a folder whose name is");
   if (!fs::is_directory(folder, ignored))
     throw IoError("scratch", folder, "does not exist or is not a folder; set TMPDIR to a writable folder");
   return folder;

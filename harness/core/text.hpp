@@ -30,6 +30,9 @@ std::vector<std::string> split(std::string_view text, char at);
 // plus never begins a line: Markdown would take it for a list.
 std::string wrapped(std::string_view text, std::size_t width);
 
+// The position of the first byte that is not UTF-8 (RFC 3629); std::string_view::npos if not found.
+std::size_t find_bad_utf8(std::string_view text);
+
 // At most `max_bytes` of a text from another program, with '?' for everything except printable ASCII.
 std::string printable(std::string_view text, std::size_t max_bytes);
 

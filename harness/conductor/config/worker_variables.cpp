@@ -47,6 +47,9 @@ std::map<std::string, std::string> parse_environment(const std::vector<std::stri
       throw ConfigError(fmt::format(
           "[environment] got {}: its value has control characters, blanks in a row or over 4000 bytes",
           name));
+    if (find_bad_utf8(value) != std::string::npos)
+      throw ConfigError(
+          fmt::format("[environment] got {}: its value is not UTF-8, so the report cannot keep it", name));
     variables[name] = value;
   }
   return variables;

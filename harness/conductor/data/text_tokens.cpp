@@ -6,31 +6,13 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
 
 bool in_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || static_cast<unsigned char>(c) > 127;
-}
-
-// Number of bytes of the character at the beginning of `text`; 0 if it is not valid.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xc2 && first <= 0xdf   ? 2
-                             : (first & 0xf0) == 0xe0         ? 3
-                             : first >= 0xf0 && first <= 0xf4 ? 4
-                                                              : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const unsigned second = byte(1);
-  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool surrogate = first == 0xed && second > 0x9f;
-  const bool too_high = first == 0xf4 && second > 0x8f;
-  return too_long || surrogate || too_high ? 0 : length;
 }
 
 }  // namespace
@@ -85,15 +67,6 @@ std::string read_utf8(std::string_view format, const std::filesystem::path& file
   }
   text.resize(kept);
   return text;
-}
-
-std::size_t find_bad_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text.substr(at));
-    if (length == 0) return at;
-    at += length;
-  }
-  return std::string_view::npos;
 }
 
 }  // namespace assay

@@ -31,7 +31,4 @@ std::vector<std::string_view> split_words(std::string& text);
 // in UTF-16 or UTF-32, a pointer of Git LFS, or larger than `limit` bytes.
 std::string read_utf8(std::string_view format, const std::filesystem::path& file, std::uint64_t limit);
 
-// The position of the first byte that is not UTF-8 (RFC 3629); std::string_view::npos if not found.
-std::size_t find_bad_utf8(std::string_view text);
-
 }  // namespace assay

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "harness/conductor/data/text_tokens.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/text.hpp"
 #include "harness/protocol/channel.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -1,7 +1,6 @@
 // Text of a worker, a config or a report on its way to a terminal, a log or a shell.
 #include <string>
 
-#include "harness/conductor/data/text_tokens.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/core/text.hpp"
 #include "tests/fuzz/fuzz.hpp"

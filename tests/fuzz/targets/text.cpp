@@ -4,6 +4,7 @@
 
 #include "harness/conductor/data/text_tokens.hpp"
 #include "harness/conductor/data/vocabulary.hpp"
+#include "harness/core/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace assay::fuzz::of_text {

@@ -64,6 +64,17 @@ TEST_F(PathsTest, WithoutAHomeTheCacheIsThisProcessesAlone) {
   EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("set ASSAY_CACHE"));
 }
 
+TEST_F(PathsTest, RefusesNamesThatAreNotUtf8) {
+  const TemporaryFolder folder;
+  const std::string bad = folder.path().string() + "/\xff";
+  ::setenv("ASSAY_CACHE", bad.c_str(), 1);
+  EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("has a name that is not UTF-8: set ASSAY_CACHE"));
+  EXPECT_FALSE(std::filesystem::exists(bad));
+  std::filesystem::create_directory(bad);
+  ::setenv("TMPDIR", bad.c_str(), 1);
+  EXPECT_THROW(temporary_folder(), IoError);
+}
+
 // The death test starts this program again, as the cache of a process is made once; that process gets our folder.
 TEST_F(PathsTest, ACacheOfAProcessThatWasKilledIsSwept) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

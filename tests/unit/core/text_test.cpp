@@ -59,5 +59,12 @@ TEST(ShellWord, quotes_special_characters) {
   EXPECT_EQ(shell_word(""), "''");
 }
 
+TEST(Utf8, FollowsRfc3629) {
+  EXPECT_EQ(find_bad_utf8("plain \xc3\xaf \xe2\x82\xac \xf0\x9f\x8e\xac"), std::string_view::npos);
+  for (const char* bad : {"ab\x85", "ab\xc0\xaf", "ab\xe0\x80\x80", "ab\xed\xa0\x80", "ab\xf4\x90\x80\x80",
+                          "ab\xff", "ab\xe2\x82", "ab\xf5\x80\x80\x80", "ab\xf0\x80\x80\x80"})
+    EXPECT_EQ(find_bad_utf8(bad), 2u) << bad;
+}
+
 }  // namespace
 }  // namespace assay

@@ -70,6 +70,7 @@ TEST(WorkerVariables, AreNamesWithValues) {
   EXPECT_THAT(error_of("ASSAY_CACHE=/tmp"), HasSubstr("set it for Assay itself"));
   EXPECT_THAT(error_of("WANDB_API_KEY=abc"), AllOf(HasSubstr("may hold a secret"), Not(HasSubstr("abc"))));
   EXPECT_THAT(error_of("A=b\nc"), HasSubstr("control characters"));
+  EXPECT_THAT(error_of("A=\xff"), HasSubstr("is not UTF-8"));
 }
 
 TEST(WorkerVariables, ThatLoadFilesAreNotForAConfig) {
