@@ -225,6 +225,10 @@ Json unsteady(const Json& environment) {
   if (cpu["threads_per_core"].is_number() && cpu["threads_per_core"] > 1)
     add(fmt::format("{} hardware threads share a core", cpu["threads_per_core"].get<int>()),
         "use at most as many --threads as cores");
+  if (environment["scheduling"] != "usual")
+    add(fmt::format("this process has {}, and so have its workers",
+                    environment["scheduling"].get<std::string>()),
+        "start it without nice, chrt and numactl");
   const Json& load = environment["load_average"];
   if (load.is_array() && load[0].get<double>() > 0.5)
     add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()), "stop other programs");
@@ -253,6 +257,7 @@ Json environment(const fs::path& root) {
   utsname system{};
   uname(&system);
   const std::string flags = field_of(file_text(root / "proc/cpuinfo").value_or(""), "flags").value_or("");
+  const std::string scheduling = unusual_scheduling();
   Json out{
       {"host", system.nodename},
       {"kernel", fmt::format("{} {}", system.sysname, system.release)},
@@ -263,6 +268,7 @@ Json environment(const fs::path& root) {
        flags.empty() ? Json(nullptr) : Json((" " + flags + " ").find(" hypervisor ") != std::string::npos)},
       {"control_group", control_group_limits(root)},
       {"address_randomisation", address_randomisation(root)},
+      {"scheduling", scheduling.empty() ? "usual" : scheduling},
       {"load_average", load_average(root)},
       {"clock", clock(root)},
       {"nvml", nvml_info(nvml_access())},

@@ -17,7 +17,8 @@ namespace assay {
 // "caches" (hardware_info.hpp), "loop_seconds" (core_probe.hpp), "smt", "governor", "driver", "boost",
 // "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total", "huge_pages", "huge_pages_defrag"},
 // "virtualised", "control_group": {"version", "cpu_quota", "memory_limit"}, "address_randomisation",
-// "load_average", "clock": {"source", "name", "resolution_ns", "cost_ns"}, "nvml", "gpus" (hardware_info.hpp),
+// "scheduling" (unusual_scheduling(), or "usual"), "load_average", "clock": {"source", "name", "resolution_ns",
+// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp),
 // "unsteady": [{"what", "remedy"}]}. A value that the machine does not report is null. Units: bytes, Hz, ns, s.
 // Reads files below `root` (tests pass their own), except for the topology, which hwloc reads, and the GPUs, which
 // NVML reads. Takes some 10 ms.
@@ -44,6 +45,10 @@ std::optional<QuotaStops> quota_stops(const std::string& process = "self",
                                       const std::filesystem::path& root = "/");
 
 // Settings that may differ between two starts of the program on one machine, and affect speed.
+
+// What is unusual in the way in which the kernel treats this process, and which its workers inherit: "policy idle, nice
+// 19, memory bound to nodes, no huge pages". Empty if nothing is.
+std::string unusual_scheduling();
 
 // The id of the running system's boot; it changes with every boot. Empty if the system has none.
 std::string boot_id();

@@ -1,10 +1,54 @@
 #include "harness/machine/environment.hpp"
 
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <fstream>
 
+#include <fmt/format.h>
+
 namespace assay {
+namespace {
+
+std::string policy_name(int policy) {
+  switch (policy) {
+    case SCHED_FIFO:
+      return "fifo";
+    case SCHED_RR:
+      return "rr";
+    case SCHED_BATCH:
+      return "batch";
+    case SCHED_IDLE:
+      return "idle";
+    default:
+      return fmt::format("number {}", policy);
+  }
+}
+
+}  // namespace
+
+std::string unusual_scheduling() {
+  std::string found;
+  const auto add = [&](const std::string& what) { found += (found.empty() ? "" : ", ") + what; };
+  const int policy = ::sched_getscheduler(0);
+  if (policy >= 0 && (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
+    add("policy " + policy_name(policy & ~SCHED_RESET_ON_FORK));
+  errno = 0;
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  if (errno == 0 && nice != 0) add(fmt::format("nice {}", nice));
+  int memory = MPOL_DEFAULT;
+  if (::syscall(SYS_get_mempolicy, &memory, nullptr, 0, nullptr, 0) == 0 && memory != MPOL_DEFAULT)
+    add("memory bound to nodes");
+  if (::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1) add("no huge pages");
+  return found;
+}
 
 std::string boot_id() {
   std::string id;

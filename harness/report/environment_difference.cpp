@@ -111,6 +111,7 @@ const std::vector<ComparedField>& compared_rows() {
       {"the operating system", "/os", false},
       {"address randomisation", "/address_randomisation", false},
       {"huge pages", "/memory/huge_pages", false},
+      {"the scheduling", "/scheduling", false, system, {}, true},
   };
   return rows;
 }

@@ -21,6 +21,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/report/analysis.hpp"
 
 namespace assay {
@@ -241,11 +242,22 @@ void prepare_for_cpu_limit(Progress& progress) {
   ::setrlimit(RLIMIT_CPU, &limit);
 }
 
+// Workers inherit it.
+void note_scheduling(Progress& progress) {
+  const std::string found = unusual_scheduling();
+  if (!found.empty())
+    progress.note(
+        fmt::format("this process has {}, and so have its workers: their times are not the usual ones; "
+                    "start it without nice, chrt and numactl",
+                    found));
+}
+
 }  // namespace
 
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
   require_descriptors();
   prepare_for_cpu_limit(progress);
+  if (!request.check_only) note_scheduling(progress);
   if (const std::string why = why_nothing_is_cached(); !why.empty())
     progress.note("nothing is cached: " + why);
   const SurvivorGuard guard;

@@ -1,5 +1,11 @@
 #include "harness/machine/environment.hpp"
 
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -108,6 +114,28 @@ TEST_F(Machine, lists_causes_of_noise_with_remedies) {
   for (const char* what : {"governor is powersave", "hypervisor", "2 hardware threads", "load was 1.50",
                            "1.50 cores", "swapped"})
     EXPECT_THAT(all, HasSubstr(what));
+}
+
+TEST_F(Machine, NamesAnUnusualScheduling) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const sched_param none{};
+    unsigned long first_node = 1;
+    const bool is_set = ::setpriority(PRIO_PROCESS, 0, 19) == 0 &&
+                        ::sched_setscheduler(0, SCHED_BATCH, &none) == 0 &&
+                        ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
+    const bool is_bound = ::syscall(SYS_set_mempolicy, MPOL_BIND, &first_node, 8 * sizeof first_node) == 0;
+    const std::string wanted =
+        std::string("policy batch, nice 19, ") + (is_bound ? "memory bound to nodes, " : "") + "no huge pages";
+    const json told = environment(root_);
+    const bool is_named = told["scheduling"] == wanted && told["unsteady"].dump().find(wanted) != wanted.npos;
+    ::_exit(!is_set ? 2 : is_named ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this process may not change its scheduling";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(Machine, without_information_is_null) {

@@ -99,6 +99,7 @@ Table machine(const Json& facts) {
       fmt::format("{}, {} a core", text(cpu["smt"]), counted(cpu["threads_per_core"], "thread")));
   add("control group", limits(facts["control_group"]));
   add("address randomisation", text(facts["address_randomisation"]));
+  add("scheduling", text(facts["scheduling"]));
   add("memory",
       fmt::format("{}, {} free; swap {}; transparent huge pages {}", bytes(memory["total"]),
                   bytes(memory["available"]), bytes(memory["swap_total"]), text(memory["huge_pages"])));
