@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/faults/fault_plan.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -28,11 +29,7 @@ namespace fs = std::filesystem;
 
 class ConversationTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("assay_conversation_" + std::to_string(::getpid()));
-    fs::create_directories(folder_ / "results");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { fs::create_directories(folder_ / "results"); }
 
   ConversationResult with(const std::string& mode, double seconds = 20,
                           std::optional<Deadline> deadline = std::nullopt, double quit_seconds = 10) {
@@ -49,7 +46,8 @@ class ConversationTest : public ::testing::Test {
     return converse(plan);
   }
 
-  fs::path folder_;
+  TemporaryFolder own_folder_;
+  const fs::path folder_ = own_folder_.path();
 };
 
 TEST_F(ConversationTest, KeepsAllAnswersOfAWorkerThatBehaves) {

@@ -50,7 +50,7 @@ class LaunchTest : public test::RankFaults {
     return {.name = "sh",
             .command = {"sh", "-c", script, "launcher", RANK_PROGRAM, socket().string(), "RANK"},
             .environment = {{"WORLD", std::to_string(world)}},
-            .folder = folder_,
+            .folder = folder_.path(),
             .socket = socket(),
             .world = static_cast<int>(world)};
   }
@@ -67,7 +67,7 @@ class LaunchTest : public test::RankFaults {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       std::ifstream file(entry.path() / "environ");
       const std::string all((std::istreambuf_iterator<char>(file)), {});
-      EXPECT_THAT(all, Not(HasSubstr(folder_.string()))) << entry.path();
+      EXPECT_THAT(all, Not(HasSubstr(folder_.path().string()))) << entry.path();
     }
     EXPECT_FALSE(fs::exists(socket()));
   }

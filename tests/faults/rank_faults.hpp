@@ -1,28 +1,23 @@
 // The workers of several ranks, some of which go wrong.
 #pragma once
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/team.hpp"
 #include "tests/faults/fault_plan.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay::test {
 
 class RankFaults : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // One worker for each mode of fault_worker.
   std::vector<ConversationPlan> plans(const std::vector<std::string>& modes, double seconds = 20) const {
     std::vector<ConversationPlan> all;
@@ -54,8 +49,7 @@ class RankFaults : public ::testing::Test {
   }
 
   SurvivorGuard guard_;
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / fmt::format("assay_ranks_{}", ::getpid());
+  const TemporaryFolder folder_;
   std::vector<pid_t> processes_;
 };
 

@@ -37,6 +37,7 @@
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "tests/jpeg_file.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -51,13 +52,10 @@ namespace fs = std::filesystem;
 class RunTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("assay_run_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
     ::setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
     registry_ = find_backends_in({FAULT_BACKENDS}, {});
     ASSERT_THAT(registry_.faults, IsEmpty());
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   RunRequest request(const std::string& settings) {
     RunRequest made;
@@ -138,7 +136,8 @@ class RunTest : public ::testing::Test {
     return made;
   }
 
-  fs::path folder_;
+  TemporaryFolder own_folder_;
+  const fs::path folder_ = own_folder_.path();
   BackendRegistry registry_;
 };
 
