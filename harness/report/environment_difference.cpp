@@ -83,6 +83,7 @@ struct ComparedField {
   bool is_new = false;  // reports of earlier versions do not have it
 };
 constexpr const char* gpu_driver = "the GPUs' driver";
+constexpr const char* gpu_driver_at = "/nvml/driver";
 constexpr const char* processor_model = "/cpu/model";
 constexpr const char* loop_seconds_at = "/cpu/loop_seconds";
 // Another hardware thread on its core makes the loop up to 12 % slower.
@@ -106,7 +107,7 @@ const std::vector<ComparedField>& compared_rows() {
       {"the microcode", "/cpu/microcode", false},
       {"the frequency governor", "/cpu/governor", false},
       {"the boost of the clock", "/cpu/boost", false},
-      {gpu_driver, "/nvml/driver", false, driver},
+      {gpu_driver, gpu_driver_at, false, driver},
       {"the kernel", "/kernel", false},
       {"the operating system", "/os", false},
       {"address randomisation", "/address_randomisation", false},
@@ -282,16 +283,27 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
   return found;
 }
 
-std::map<std::string, std::string> identity_of(const Report& report) {
+std::optional<EnvironmentDifference> other_machine(const Json& then, const Json& now) {
+  for (EnvironmentDifference& one : machine_differences(then, now))
+    if (one.hard) return std::move(one);
+  return std::nullopt;
+}
+
+Json machine_identity(const Json& environment) {
+  Json kept = Json::object();
+  for (const std::string& field : compared_fields()) {
+    const Json::json_pointer pointer(field);
+    if (environment.contains(pointer)) kept[pointer] = environment.at(pointer);
+  }
+  return kept;
+}
+
+std::map<std::string, std::string> software_of(const Report& report) {
   const std::set<std::string> all = ids(report);
-  const bool on_cuda = any_on_cuda(report, all);
   std::map<std::string, std::string> found;
   for (const auto& [name, library] : loaded(report, all))
     found[text_of(name)] = fmt::format("{}", fmt::join(library.versions, " and "));
-  for (const ComparedField& field : compared_rows())
-    if ((field.hard && (has(report.environment, field) || !field.is_new)) ||
-        (on_cuda && field.kind == DifferenceKind::driver))
-      found[field.what] = shown(compared(report.environment, field));
+  if (any_on_cuda(report, all)) found[gpu_driver] = shown(field_at(report.environment, gpu_driver_at));
   if (const Json commit = field_at(report.run, "/commit"); !commit.is_null())
     found["the commit of the program"] = shown(commit);
   if (const Json dirty = field_at(report.run, "/dirty"); !dirty.is_null())

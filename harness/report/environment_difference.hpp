@@ -62,7 +62,7 @@ enum class LibraryOrigin {
 LibraryOrigin origin_of(const nlohmann::json& library);
 
 // Hard: the processor (vendor, family, model, stepping, instruction sets, caches), the number of processors that may be
-// used, the GPUs, a measured speed that differs by over 10 %, the version of a backend or of a given library that a cell
+// used, the GPUs, a measured speed that differs by over 15 %, the version of a backend or of a given library that a cell
 // of both reports loaded, the fork style, and the GPUs' driver if a cell of both ran on cuda. Soft: kernel, microcode,
 // governor, system libraries, whether the build was dirty, and a field that a report of an earlier version does not have.
 // A library under test is not a difference. A machine that does not know its processor is not the same as any other. For
@@ -70,14 +70,19 @@ LibraryOrigin origin_of(const nlohmann::json& library);
 // that differ in them have different ids and are never paired.
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current);
 
-// The same as values, by name: the hard fields of the machine, the versions of backends and libraries, the
-// commit of the program, and whether its sources had changes. Measured and missing values are left out.
-std::map<std::string, std::string> identity_of(const Report& report);
+// What ran, by name: the versions of backends and libraries, the driver of GPUs that ran a cell, the commit of the
+// program, and whether its sources had changes.
+std::map<std::string, std::string> software_of(const Report& report);
 
 // Differences of the machines only, from the values of machine/environment. Every comparison of machines uses it: of
-// reports, baselines, calibrations, and of a report with the machine that resumes it.
+// reports, baselines, calibrations, remembered searches for the best mode, and of a report with the machine that resumes
+// it. Either side may be a machine_identity().
 std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,
                                                        const nlohmann::json& current);
+// The first hard one of them.
+std::optional<EnvironmentDifference> other_machine(const nlohmann::json& then, const nlohmann::json& now);
+// The part of an environment that machine_differences() looks at: what a file keeps in order to know its machine again.
+nlohmann::json machine_identity(const nlohmann::json& environment);
 // How many times as long a fixed loop takes on the second machine; nothing if one of them did not measure it.
 std::optional<double> loop_ratio(const nlohmann::json& base, const nlohmann::json& current);
 // The fields that machine_differences() looks at, as JSON pointers.

@@ -724,6 +724,15 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
   EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
               HasSubstr("the earlier report is from another machine"));
+  const auto at_speed = [&](double loop_seconds) {
+    return refusal([&](RunRequest& r) {
+      r.resume->environment["cpu"]["loop_seconds"] = 300e-6;
+      r.environment = r.resume->environment;
+      r.environment["cpu"]["loop_seconds"] = loop_seconds;
+    });
+  };
+  EXPECT_EQ(at_speed(340e-6), "none");
+  EXPECT_THAT(at_speed(350e-6), HasSubstr("the time of a fixed loop on its processor was 300 us"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
               HasSubstr("forks of two builds must not be mixed"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
@@ -42,8 +42,8 @@ struct CellRuns {
 // The measurements that one start of `assay calibrate` added.
 struct CalibrationSession {
   std::string made;                             // ISO 8601, UTC: when its first run began
-  std::string kernel;                           // of the machine then
-  std::map<std::string, std::string> identity;  // of the machine and the build: identity_of()
+  nlohmann::json machine;                       // machine_identity()
+  std::map<std::string, std::string> software;  // software_of()
   std::vector<CellRuns> cells;
 };
 
@@ -94,7 +94,7 @@ void require_same_experiment(const Calibration& calibration, const Report& repor
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
                            std::string machine, const CalibrationSettings& settings);
 
-// {"schema": "assay-calibration/3", ...}. Reading throws JsonError.
+// {"schema": "assay-calibration/4", ...}. Reading throws JsonError.
 nlohmann::json to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string text, std::string_view where);
 Calibration read_calibration(const std::filesystem::path& file);

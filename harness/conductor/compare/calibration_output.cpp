@@ -16,7 +16,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view schema = "assay-calibration/3";
+constexpr std::string_view schema = "assay-calibration/4";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double max_stored_forks = 1e6;
 constexpr double max_spread = 10;  // of logarithms
@@ -50,8 +50,8 @@ inline Description describe(Of<CellRuns>) {
 inline Description describe(Of<CalibrationSession>) {
   return fields("calibration_session", "The measurements of one start of the program.",
                 field("made", &CalibrationSession::made, "When its first run began: ISO 8601, UTC."),
-                field("kernel", &CalibrationSession::kernel, "Kernel of the machine at that time."),
-                field("identity", &CalibrationSession::identity, "Identity of the machine and the build."),
+                field("machine", &CalibrationSession::machine, "What identifies the machine.").object(),
+                field("software", &CalibrationSession::software, "Versions of libraries and of the program."),
                 field("cells", &CalibrationSession::cells, "The cells in the order of the reports."));
 }
 inline Description describe(Of<Calibration>) {

@@ -22,16 +22,19 @@ const CellReport* cell_with_id(const Report& report, const std::string& id) {
   return found == report.cells.end() ? nullptr : &*found;
 }
 
+[[noreturn]] void reject(const std::string& what, const std::string& was, const std::string& is) {
+  throw ConfigError(fmt::format(
+      "[calibrate] {} was {} and is {}: a calibration needs one build on one machine with the same settings; "
+      "calibrate without --append to begin a new one",
+      what, one_line(was, 100), one_line(is, 100)));
+}
+
 // Throws unless the values of all names in both maps are equal.
 void require_equal(const std::map<std::string, std::string>& was,
                    const std::map<std::string, std::string>& is, const std::string& of) {
   for (const auto& [name, value] : was) {
     const auto other = is.find(name);
-    if (other == is.end() || other->second == value) continue;
-    throw ConfigError(fmt::format(
-        "[calibrate] {}{} was {} and is {}: a calibration needs one build on one machine with the same settings; "
-        "calibrate without --append to begin a new one",
-        of, name, one_line(value, 100), one_line(other->second, 100)));
+    if (other != is.end() && other->second != value) reject(of + name, value, other->second);
   }
 }
 
@@ -43,7 +46,9 @@ const CellRuns* runs_of(const CalibrationSession& session, const std::string& id
 
 // Throws unless the report may be part of the same calibration as the session.
 void require_same(const CalibrationSession& session, const Report& report) {
-  require_equal(session.identity, identity_of(report), "");
+  if (const auto machine = other_machine(session.machine, report.environment))
+    reject(machine->what, machine->base, machine->current);
+  require_equal(session.software, software_of(report), "");
   for (const CellReport& cell : report.cells)
     if (const CellRuns* runs = runs_of(session, cell.id))
       require_equal(runs->measured_as, measured_as({report, cell}),
@@ -110,9 +115,8 @@ CalibrationSession session_of(std::span<const Report> runs, const CalibrationSet
     if (const auto start = field_at(run.run, "/start");
         start.is_string() && unix_seconds(start.get<std::string>()))
       session.made = std::min(session.made, start.get<std::string>());
-  if (const auto kernel = field_at(runs.front().environment, "/kernel"); kernel.is_string())
-    session.kernel = kernel.get<std::string>();
-  session.identity = identity_of(runs.front());
+  session.machine = machine_identity(runs.front().environment);
+  session.software = software_of(runs.front());
   const UsualPlacement usual = usual_placement(runs);
   for (const CellReport& cell : runs.front().cells) {
     CellRuns found = cell_runs(runs, cell, metric_of(cell, settings), usual);
@@ -166,10 +170,13 @@ std::string out_of_date(const CalibrationSession& session, const nlohmann::json&
   if (days > calibration_days)
     return fmt::format("it is {:.0f} days old, and the maximum is {} because machines change", days,
                        calibration_days);
-  const nlohmann::json kernel = field_at(environment, "/kernel");
-  if (!session.kernel.empty() && kernel.is_string() && kernel.get<std::string>() != session.kernel)
-    return fmt::format("it was made with kernel {}, and the new report with kernel {}", session.kernel,
-                       kernel.get<std::string>());
+  const nlohmann::json was = field_at(session.machine, "/kernel"), is = field_at(environment, "/kernel");
+  if (was.is_string() && is.is_string() && was != is)
+    return fmt::format("it was made with kernel {}, and the new report with kernel {}",
+                       was.get<std::string>(), is.get<std::string>());
+  if (const auto machine = other_machine(session.machine, environment))
+    return fmt::format("{} was {} and is {}", machine->what, one_line(machine->base, 100),
+                       one_line(machine->current, 100));
   return {};
 }
 

@@ -113,10 +113,12 @@ namespace {
 // The content of a file of the memory.
 struct Remembered {
   std::string date{};
+  nlohmann::json machine{};
   std::vector<TriedRecord> tried{};
 };
 inline Description describe(Of<Remembered>) {
   return fields("remembered", "A trial.", field("date", &Remembered::date, "ISO 8601, UTC."),
+                field("machine", &Remembered::machine, "What identifies the machine.").object(),
                 field("tried", &Remembered::tried, "The chosen one first."));
 }
 
@@ -133,7 +135,9 @@ fs::path BestMemory::file_of(const CellReport& row, const nlohmann::json& enviro
 void BestMemory::keep(const BestTrial& trial) const {
   if (!machine_fingerprint(trial.report.environment)) return;
   for (const std::vector<std::size_t>& work : trial.works) {
-    Remembered found{.date = utc_now(), .tried = tried_of(work, trial.report)};
+    Remembered found{.date = utc_now(),
+                     .machine = machine_identity(trial.report.environment),
+                     .tried = tried_of(work, trial.report)};
     if (std::ranges::none_of(found.tried, [](const TriedRecord& one) { return one.lower.has_value(); }))
       continue;
     try {
@@ -153,6 +157,7 @@ std::optional<BetterSetting> BestMemory::better(const CellReport& row,
   if (!fs::exists(file, ignored)) return std::nullopt;
   try {
     const auto found = decoded<Remembered>(read_strict_json(file), file.string(), {.not_finite = false});
+    if (other_machine(found.machine, environment)) return std::nullopt;
     const auto own = std::find_if(found.tried.begin(), found.tried.end(), [&](const TriedRecord& one) {
       return one.mode == row.axes.mode && one.layout == row.axes.layout;
     });

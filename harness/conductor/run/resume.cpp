@@ -71,12 +71,6 @@ void reject_other_build(const RunRequest& request) {
         commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
 }
 
-std::optional<EnvironmentDifference> hard_difference(const nlohmann::json& then, const nlohmann::json& now) {
-  for (EnvironmentDifference& one : machine_differences(then, now))
-    if (one.hard) return std::move(one);
-  return std::nullopt;
-}
-
 [[noreturn]] void reject_machine(const EnvironmentDifference& one, std::string_view what,
                                  std::string_view remedy) {
   throw ConfigError(
@@ -171,7 +165,7 @@ ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
   if (!earlier.environments.empty()) {
     for (const auto& [name, group] : groups) place_group(group, name, request, forks);
   } else {
-    if (const auto difference = hard_difference(earlier.environment, request.environment))
+    if (const auto difference = other_machine(earlier.environment, request.environment))
       reject_machine(*difference, "the earlier report is from another machine",
                      "measure into another report");
     for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
@@ -196,7 +190,7 @@ void ResumedCells::place_group(const std::vector<std::size_t>& group, const std:
     return;
   }
   const CellReport& first = *cells_[*begun].earlier;
-  const auto difference = hard_difference(machine_of(earlier, first), request.environment);
+  const auto difference = other_machine(machine_of(earlier, first), request.environment);
   const bool incomplete = std::any_of(group.begin(), group.end(), [&](std::size_t i) {
     return !cells_[i].earlier || misses_forks(*cells_[i].earlier, forks);
   });

@@ -28,7 +28,8 @@ const Registration here("calibration", [](Input input) {
   require(strict_json_text(to_json(parse_calibration(written, "again"))) == written,
           "what is written again is the same");
   require_usable(calibration);
-  const nlohmann::json environment{{"kernel", "6.1"}};
+  const nlohmann::json environment{
+      {"cpu", {{"model", "a processor"}, {"allowed", 2}, {"loop_seconds", 300e-6}}}, {"kernel", "6.1"}};
   const InForce found = in_force(calibration, environment, "2026-02-01T00:00:00Z");
   require(found.left_out.size() <= calibration.sessions.size(), "a session is left out once");
   if (!found.calibration) return;

@@ -95,6 +95,25 @@ TEST(MachineDifferences, WarnOfWhatAnEarlierReportDoesNotHave) {
   EXPECT_THAT(machine_differences(earlier, earlier), IsEmpty());
 }
 
+// What calibrations, searches for the best mode and resumed reports go by.
+TEST_P(OtherMachine, IsKnownFromWhatAFileKeeps) {
+  Json other = machine();
+  GetParam().apply(other);
+  const Json kept = machine_identity(machine());
+  EXPECT_THAT(machine_differences(kept, machine()), IsEmpty());
+  EXPECT_EQ(machine_differences(kept, other), machine_differences(machine(), other));
+  const auto hard = other_machine(kept, other);
+  ASSERT_EQ(hard.has_value(), GetParam().hard);
+  EXPECT_TRUE(!hard || hard->kind == GetParam().kind);
+}
+
+TEST(MachineIdentity, KeepsOnlyWhatIsCompared) {
+  Json full = machine();
+  full["host"] = "elsewhere";
+  full["cpu"]["maximum_hz"] = 3'000'000'000;
+  EXPECT_EQ(machine_identity(full), machine());
+}
+
 TEST(MachineDifferences, TwoUnknownProcessorsAreNotTheSame) {
   const Json unknown = {{"cpu", {{"allowed", 2}}}};
   const auto found = machine_differences(unknown, unknown);

@@ -20,7 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const nlohmann::json machine{{"cpu", {{"model", "a processor"}, {"allowed", 2}}}};
+const nlohmann::json machine{{"cpu", {{"model", "a processor"}, {"allowed", 2}, {"loop_seconds", 300e-6}}},
+                             {"kernel", "6.1"}};
 
 // A run whose own mean is off by a draw of `between`, its forks by draws of `within`.
 Report run(double within, double between, unsigned seed, int forks) {
@@ -184,6 +185,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         OtherExperiment{"machine", [](Report& r) { r.environment["cpu"]["allowed"] = 4; },
                         "the logical CPUs that may be used was 2 and is 4"},
+        OtherExperiment{"speed", [](Report& r) { r.environment["cpu"]["loop_seconds"] = 400e-6; },
+                        "the time of a fixed loop on its processor was 300 us and is 400 us"},
         OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0]["version"] = "1.1"; },
                         "onednn: onednn was 1.0 and is 1.1"},
         OtherExperiment{"build", [](Report& r) { r.run["commit"] = "abd"; },
@@ -242,8 +245,9 @@ TEST(Calibrate, LeavesOutSessionsThatAreOutOfDate) {
   EXPECT_EQ(now.calibration->cells[0].forks_wanted, first.cells[0].forks_wanted);
   ASSERT_EQ(now.left_out.size(), 1U);
   EXPECT_THAT(now.left_out[0], HasSubstr("days old"));
-  both.sessions[0].kernel = "6.1";
-  const InForce none = in_force(both, {{"kernel", "6.2"}}, both.sessions[0].made);
+  nlohmann::json newer = machine;
+  newer["kernel"] = "6.2";
+  const InForce none = in_force(both, newer, both.sessions[0].made);
   EXPECT_FALSE(none.calibration);
   EXPECT_EQ(none.left_out.size(), 2U);
   const InForce all = in_force(first, machine, first.made);
@@ -252,12 +256,19 @@ TEST(Calibrate, LeavesOutSessionsThatAreOutOfDate) {
   EXPECT_EQ(appended(both, runs(0.02, 0, 2, 6), {}).sessions.size(), 2U);
 }
 
-TEST(Calibrate, IsOutOfDateAfterAMonthAndUnderAnotherKernel) {
+TEST(Calibrate, IsOutOfDateAfterAMonthUnderAnotherKernelAndAtAnotherSpeed) {
   CalibrationSession made;
   made.made = "2026-01-01T00:00:00Z";
-  made.kernel = "6.1";
-  const nlohmann::json same{{"kernel", "6.1"}}, other{{"kernel", "6.2"}};
+  made.machine = machine_identity(machine);
+  const nlohmann::json& same = machine;
+  nlohmann::json other = machine, slow = machine, nearly = machine;
+  other["kernel"] = "6.2";
+  slow["cpu"]["loop_seconds"] = 350e-6;
+  nearly["cpu"]["loop_seconds"] = 340e-6;
   EXPECT_EQ(out_of_date(made, same, "2026-01-30T00:00:00Z"), "");
+  EXPECT_EQ(out_of_date(made, nearly, "2026-01-30T00:00:00Z"), "");
+  EXPECT_EQ(out_of_date(made, slow, "2026-01-30T00:00:00Z"),
+            "the time of a fixed loop on its processor was 300 us and is 350 us");
   EXPECT_THAT(out_of_date(made, same, "2026-02-01T00:00:00Z"), HasSubstr("31 days old"));
   EXPECT_THAT(out_of_date(made, other, "2026-01-02T00:00:00Z"), HasSubstr("with kernel 6.1"));
   made.made = "yesterday";

@@ -348,6 +348,13 @@ TEST(Compare, LeavesOutBaselinesThatAreNotComparable) {
   EXPECT_TRUE(without.comparable());
   EXPECT_THAT(without.notes.at(0), HasSubstr("left out 1 of 2 baselines: the processor was another"));
   EXPECT_EQ(exit_code(compare({&elsewhere, &elsewhere}, base, {})), 5);
+  Report at_300 = base, at_350 = base;
+  at_300.environment["cpu"]["loop_seconds"] = 300e-6;
+  at_350.environment["cpu"]["loop_seconds"] = 350e-6;
+  const Comparison of_speed = compare({&at_350, &at_300}, at_300, {});
+  EXPECT_EQ(of_speed.baselines, 1);
+  EXPECT_THAT(of_speed.notes.at(0), HasSubstr("the time of a fixed loop on its processor was 350 us"));
+  EXPECT_EQ(exit_code(compare(at_350, at_300, {})), 5);
   quick.run["quick"] = true;
   const Comparison of_cell = compare({&quick, &base}, base, {});
   EXPECT_EQ(only(of_cell).baselines, 1);
