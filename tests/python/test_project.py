@@ -188,11 +188,25 @@ def test_the_gate_fails_where_something_is_slower_or_broken(tmp_path: Path, code
     assert not list((tmp_path / "baselines").iterdir())
 
 
-@pytest.mark.parametrize("code", [0, 3, 5, 6])
-def test_the_gate_stores_only_a_missing_baseline(tmp_path: Path, code: int) -> None:
-    run_gate(tmp_path, code, "--store")
-    stored = [file.name for file in (tmp_path / "baselines").iterdir()]
-    assert stored == (["0123456789ab.json"] if code == 5 else [])
+# Code of the comparison, and how many reports are stored before and after it.
+@pytest.mark.parametrize(
+    ("code", "before", "after"),
+    [(5, 0, 1), (0, 1, 2), (0, 9, 10), (0, 10, 10), (6, 1, 2), (6, 4, 5), (6, 5, 5), (3, 2, 2), (4, 2, 2)],
+)
+def test_the_gate_keeps_a_history_of_baselines(tmp_path: Path, code: int, before: int, after: int) -> None:
+    folder = tmp_path / "baselines/0123456789ab"
+    folder.mkdir(parents=True)
+    earlier = [f"2026-01-{day:02}T000000Z.json" for day in range(1, before + 1)]
+    for stored in earlier:
+        (folder / stored).write_text("{}")
+    done = run_gate(tmp_path, code, "--store")
+    assert done.returncode == (code if code in (3, 4) else 0), done.stderr
+    now = sorted(file.name for file in folder.iterdir())
+    assert len(now) == after
+    kept = [stored for stored in now if stored in earlier]
+    assert kept == earlier[-len(kept) :]
+    for stored in set(now) - set(earlier):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}Z\.json", stored)
 
 
 def test_the_gate_refuses_other_arguments(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ void add_compare(CLI::App& app, Context& context) {
           ->type_name("WHAT,...");
   context.choices[allow].assign(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
   add_examples(*command, {"assay compare reports/mlp.json reports/new.json --threshold 10%",
-                          "assay compare results/baselines reports/new.json"});
+                          "assay compare ~/baselines reports/new.json"});
   command->callback(
       [options, &context] { context.action = [options] { return compare_reports(*options); }; });
 }
