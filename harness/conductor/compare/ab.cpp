@@ -1,11 +1,14 @@
 #include "harness/conductor/compare/ab.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/compare/cell_judge.hpp"
@@ -44,12 +47,37 @@ struct Contest {
   bool over = false;  // decided, or a side failed
 };
 
+// "torch: version 2.8.0 in a, 2.9.0 in b" for each backend on both sides whose versions differ, or with `equal_too`.
+std::vector<std::string> version_notes(const std::vector<Contest>& contests, const AbOutcome& outcome,
+                                       bool equal_too) {
+  std::map<std::string, std::array<std::set<std::string>, 2>> versions;
+  for (const Contest& one : contests) {
+    const CellReport &a = outcome.a.cells[one.pair.a], &b = outcome.b.cells[one.pair.b];
+    if (a.axes.backend != b.axes.backend) continue;
+    auto& found = versions[a.axes.backend];
+    if (!a.backend_version.empty()) found[0].insert(a.backend_version);
+    if (!b.backend_version.empty()) found[1].insert(b.backend_version);
+  }
+  std::vector<std::string> notes;
+  for (const auto& [backend, sides] : versions) {
+    const std::string a = fmt::format("{}", fmt::join(sides[0], " and ")),
+                      b = fmt::format("{}", fmt::join(sides[1], " and "));
+    if (a.empty() || b.empty()) continue;
+    if (a != b)
+      notes.push_back(fmt::format("{}: version {} in a, {} in b", backend, a, b));
+    else if (equal_too)
+      notes.push_back(fmt::format("{}: version {} on both sides", backend, a));
+  }
+  return notes;
+}
+
 class AbRun {
  public:
   AbRun(const AbArm& a, const AbArm& b, const std::set<std::string>& free, const AbSettings& settings,
         Progress& progress)
       : settings_(settings),
         progress_(progress),
+        names_interpreters_(free.contains("interpreter")),
         a_(a.request, a.registry, progress, interrupts_),
         b_(b.request, b.registry, progress, interrupts_) {
     const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
@@ -215,6 +243,7 @@ class AbRun {
     outcome.seconds = seconds_since(begin_);
     outcome.out_of_time = out_of_time_;
     outcome.signal = interrupts_.signal();
+    comparison.notes = version_notes(contests_, outcome, names_interpreters_);
     comparison.notes.push_back(fmt::format("{} in {}{}; the interval of each look is exact at {:.5g} %",
                                            plural(outcome.rounds, "round"), duration_text(outcome.seconds),
                                            out_of_time_ ? " (the limit of --max-time)" : "",
@@ -226,6 +255,7 @@ class AbRun {
   Progress& progress_;
   Clock::time_point begin_ = Clock::now();
   Interrupts interrupts_;
+  bool names_interpreters_;
   Measurement a_, b_;
   LookPlan plan_;
   std::vector<Contest> contests_;
