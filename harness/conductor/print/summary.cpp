@@ -333,6 +333,13 @@ bool was_run(const Analysis& all, const AnalyzedGroup& group) {
   });
 }
 
+bool has_interval(const Table& table) {
+  return std::ranges::any_of(table.rows, [](const std::vector<Entry>& row) {
+    return std::ranges::any_of(row,
+                               [](const Entry& entry) { return entry.text.find(" [") != std::string::npos; });
+  });
+}
+
 }  // namespace
 
 std::vector<Table> summary(const Report& report) {
@@ -361,6 +368,12 @@ std::vector<Table> summary(const Report& report) {
   for (Table& table : op_tables(all)) tables.push_back(std::move(table));
   if (Table table = scaling_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
+  // Once, where the first ones are.
+  if (const auto first = std::ranges::find_if(tables, has_interval); first != tables.end())
+    first->notes.insert(
+        first->notes.begin(),
+        "Intervals [low, high] hold within this run; another run may be outside them: assay calibrate measures how runs "
+        "differ.");
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   add_flag_rates(tables.back(), report);
   if (std::string spent = time_spent_text(report); !spent.empty())

@@ -2,6 +2,7 @@
 #include "harness/conductor/print/report_tables.hpp"
 
 #include <cmath>
+#include <span>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,14 @@ TEST(Summary, ranks_by_time_and_states_ratio_and_tax) {
   EXPECT_EQ(entry(table, 1, "tax"), "+300 % [+300, +300]");
   EXPECT_EQ(entry(table, 0, "tax"), "-");
   EXPECT_EQ(entry(table, 0, "equivalence"), "25 % of bound");
+}
+
+TEST(Summary, SaysOnceThatIntervalsHoldWithinTheRun) {
+  const auto tables = summary(test::sample_report(6));
+  EXPECT_THAT(tables.at(0).notes, Contains(HasSubstr("Intervals [low, high] hold within this run")));
+  for (const Table& table : std::span(tables).subspan(1))
+    EXPECT_THAT(table.notes, Not(Contains(HasSubstr("within this run"))));
+  EXPECT_THAT(text_of(test::sample_report(2)), Not(HasSubstr("within this run"))) << "it has no interval";
 }
 
 TEST(Summary, names_the_framework_loader) {
