@@ -6,7 +6,10 @@ if(failed)
   set(ASSAY_COMMIT "")
 else()
   execute_process(COMMAND git -C ${SOURCE} diff --quiet HEAD RESULT_VARIABLE changed ERROR_QUIET)
-  if(changed)
+  # The build finds new files of these folders, too.
+  execute_process(COMMAND git -C ${SOURCE} ls-files --others --exclude-standard harness backends workloads
+                  OUTPUT_VARIABLE added ERROR_QUIET)
+  if(changed OR NOT added STREQUAL "")
     set(ASSAY_DIRTY true)
   endif()
 endif()

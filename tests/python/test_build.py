@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -86,3 +87,44 @@ def test_the_commit_is_written_only_when_it_changes(tmp_path: Path) -> None:
     assert output.stat().st_mtime_ns == before
     (source / template).write_text((source / template).read_text() + "\n")
     assert f'{{"1.2.3", "{commit}", true,' in written()
+
+
+def build_info(tree: Path) -> tuple[str, bool]:
+    """Return the commit and the dirty flag that a build of the tree gets."""
+    made = tree.parent / "build_info.cpp"
+    script = ROOT / "harness/cmake/BuildInfo.cmake"
+    subprocess.run(["cmake", f"-DSOURCE={tree}", f"-DOUTPUT={made}", "-P", str(script)], check=True)
+    found = re.search(r'"([0-9a-f]*)", (true|false)', made.read_text())
+    assert found
+    return found[1], found[2] == "true"
+
+
+def test_a_build_knows_whether_its_files_differ_from_the_commit(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    source = "harness/conductor/backends/build_info.cpp.in"
+    (tree / source).parent.mkdir(parents=True)
+    shutil.copy(ROOT / source, tree / source)
+    (tree / ".gitignore").write_text("*.pyc\n")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert build_info(tree) == ("", False), "it is not in a repository"
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    assert build_info(tree) == (commit, False)
+    os.utime(tree / source)
+    (tree / "harness/cached.pyc").touch()
+    (tree / "report.json").touch()
+    assert build_info(tree) == (commit, False), "nothing that is built differs"
+    (tree / "harness/new.cpp").touch()
+    assert build_info(tree) == (commit, True), "the build finds new files, too"
+    git("add", "harness/new.cpp")
+    assert build_info(tree) == (commit, True)
+    git("commit", "-m", "second")
+    assert build_info(tree) == (git("rev-parse", "--short=12", "HEAD"), False)
+    (tree / "harness/new.cpp").write_text("int changed;\n")
+    assert build_info(tree)[1]
