@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
@@ -203,6 +204,55 @@ TEST(Replay, ComparesARunWithThoseBeforeIt) {
   EXPECT_EQ(compared(found[0], {}, {2}).judged, 1);
 }
 
+// A run of one cell. The host moves each fork with this probability, which then takes half as long again.
+Report moved_run(double probability, double factor, Philox& lot) {
+  const double run = 0.01 * lot.normal();
+  std::vector<bool> moved;
+  Recording recording = made(1, 6, 1, [&](int, int, int) {
+    moved.push_back(lot.uniform_double() < probability);
+    return 1e-3 * factor * (moved.back() ? 1.5 : 1) * std::exp(run + 0.02 * lot.normal());
+  });
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    const CoreReading usual{1.0, 50}, shared{2.0, 20};
+    recording.sessions[0].cells[0].forks[i].placement =
+        CorePlacement{.before = usual, .after = moved[i] ? shared : usual};
+  }
+  return runs_of(recording, {}).at(0);
+}
+
+// Shares of 40 comparisons with five baselines.
+struct Shares {
+  double slower = 0, faster = 0, found = 0;  // found: +10 %
+};
+Shares of_moved_runs(double in_baselines, double in_new_run) {
+  constexpr int comparisons = 40;
+  Philox lot(11, "moved runs");
+  Shares shares;
+  for (int i = 0; i < comparisons; ++i) {
+    std::vector<Report> runs;
+    for (int run = 0; run < 5; ++run) runs.push_back(moved_run(in_baselines, 1, lot));
+    const Report now = moved_run(in_new_run, 1, lot), changed = slowed(now, 0.10);
+    Contest contest{.bases = {}, .current = &now};
+    for (const Report& run : runs) contest.bases.push_back(&run);
+    const Verdict verdict = compared(contest, {}).cells.at(0).verdict;
+    shares.slower += (verdict == Verdict::slower) / double{comparisons};
+    shares.faster += (verdict == Verdict::faster) / double{comparisons};
+    contest.current = &changed;
+    shares.found += (compared(contest, {}).cells.at(0).verdict == Verdict::slower) / double{comparisons};
+  }
+  return shares;
+}
+
+// Forks are left out by readings of the placement, and not by their times.
+TEST(Replay, ForksThatTheHostMovedFavourNoSide) {
+  for (const auto& [base, now] : {std::pair{0.05, 0.4}, std::pair{0.4, 0.05}}) {
+    const Shares shares = of_moved_runs(base, now);
+    EXPECT_LT(shares.slower, 0.05) << base << ", " << now;
+    EXPECT_LT(shares.faster, 0.05) << base << ", " << now;
+    EXPECT_GT(shares.found, 0.80) << base << ", " << now;
+  }
+}
+
 // Of a real machine, with all of its cells in each comparison.
 TEST(Replay, FindsAChangeAndNoOtherInManyCells) {
   const auto many = std::ranges::find(noise(), "fifty", &Recording::name);
@@ -310,6 +360,67 @@ TEST(Replay, AbEndsWithTheSession) {
   const SequentialResult found = by_ab(steady.sessions[0], {}, 0.10, lot);
   EXPECT_EQ(found.cells[0].verdict, Verdict::slower);
   EXPECT_LT(found.rounds[0], 100);
+}
+
+// Shares of 400 trials of `assay ab` of one cell.
+struct TrialShares {
+  double slower = 0, faster = 0;
+};
+using Side = std::function<double(Philox&)>;
+TrialShares of_trials(const char* name, const Side& a, const Side& b) {
+  constexpr int trials = 400;
+  const LookPlan plan = plan_looks(usual_confidence, 1);
+  JudgeSettings settings;
+  settings.threshold = usual_threshold;
+  settings.confidence = plan.confidence;
+  Philox lot(12, name);
+  TrialShares shares;
+  for (int i = 0; i < trials; ++i) {
+    Trial trial(plan, settings);
+    while (!trial.decided()) {
+      const double base = a(lot);
+      trial.add(base, b(lot));
+    }
+    shares.slower += (trial.verdict().verdict == Verdict::slower) / double{trials};
+    shares.faster += (trial.verdict().verdict == Verdict::faster) / double{trials};
+  }
+  return shares;
+}
+
+// The figures are those of docs/explanation/statistics.md.
+TEST(Simulation, AbIsNotMisledByHeavyTailsButByATailOfOneSide) {
+  const auto heavy = [](double tailed, double longer) -> Side {
+    return [=](Philox& lot) {
+      return 1e-3 * std::exp(0.03 * lot.normal()) * (lot.uniform_double() < tailed ? longer : 1);
+    };
+  };
+  const TrialShares both = of_trials("both", heavy(0.3, 1.65), heavy(0.3, 1.65));
+  EXPECT_LE(both.slower + both.faster, 0.01);
+  const TrialShares one = of_trials("one", heavy(0, 1), heavy(0.3, 1.65));
+  EXPECT_NEAR(one.slower, 0.42, 0.1) << "their medians differ by 2 %, but every third fork is slower";
+  EXPECT_EQ(one.faster, 0);
+}
+
+// Rounds that depend on those before them: no recording has such ratios.
+TEST(Simulation, AbIsMisledOnlyByRoundsThatDependAndScatter) {
+  double now = 0;
+  const auto dependent = [&now](double correlation, double deviation) -> Side {
+    return [&now, correlation, deviation](Philox& lot) {
+      now = correlation * now + std::sqrt(1 - correlation * correlation) * deviation * lot.normal();
+      return std::exp(now);
+    };
+  };
+  const Side steady = [](Philox&) { return 1.0; };
+  struct Case {
+    double correlation, deviation, most;
+  };
+  for (const Case& one : {Case{0.6, 0.03, 0.01}, Case{0.8, 0.03, 0.01}, Case{0.6, 0.1, 0.06}}) {
+    const TrialShares shares = of_trials("dependent", steady, dependent(one.correlation, one.deviation));
+    EXPECT_LT(shares.slower, one.most) << one.correlation << " " << one.deviation;
+    EXPECT_LT(shares.faster, one.most) << one.correlation << " " << one.deviation;
+  }
+  const TrialShares worst = of_trials("dependent", steady, dependent(0.8, 0.1));
+  EXPECT_NEAR(worst.slower + worst.faster, 0.26, 0.1) << "the page says so";
 }
 
 nlohmann::json cell_json(const char* backend, int forks) {

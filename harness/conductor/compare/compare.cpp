@@ -363,21 +363,21 @@ class Comparing {
   }
 
   void note_moved() {
-    int moved = 0, all = 0;
+    Moved base, current;
+    const auto add = [&](Moved& side, const CellReport& cell) {
+      const Moved forks = moved_forks(cell);
+      side.moved += forks.moved;
+      side.counted += forks.counted;
+    };
     for (const auto& [id, one] : candidates_) {
-      std::vector<const CellReport*> cells{one.entry->current};
-      for (const std::size_t i : one.used) cells.push_back(one.entry->base[i]);
-      for (const CellReport* cell : cells) {
-        const Moved forks = moved_forks(*cell);
-        moved += forks.moved;
-        all += forks.counted;
-      }
+      add(current, *one.entry->current);
+      for (const std::size_t i : one.used) add(base, *one.entry->base[i]);
     }
-    if (moved > 0)
+    if (base.moved + current.moved > 0)
       result_.notes.push_back(fmt::format(
-          "left out {} of {} forks: before or after the run the host had their processors on one core, or "
-          "far apart",
-          moved, all));
+          "left out {} of {} forks of the baselines and {} of {} of the new report: before or after the run the host "
+          "had their processors on one core, or far apart",
+          base.moved, base.counted, current.moved, current.counted));
   }
 
   void note_left_out() {
