@@ -89,6 +89,7 @@ class JpegDecoder {
 
  private:
   IoError not_a_jpeg() const {
+    if (bytes_.empty()) return {"jpeg", path_, "is empty; get the file again"};
     const std::string kind = kind_of_content(bytes_);
     return {"jpeg", path_,
             kind.empty() ? "does not begin with ff d8: it is not a JPEG; convert it or remove it"

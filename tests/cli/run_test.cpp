@@ -140,6 +140,10 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
       "--backend is given more than once; separate several values with commas; see assay run --help");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--data", "/no/such"}},
                  "[data] got '/no/such': the folder does not exist");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--data", "/dev/null"}},
+                 "[data] got '/dev/null': it is neither a folder nor a file");
+  expect_refused({.arguments = {"run", "/dev/null"}}, "[config] got '/dev/null': it is a pipe, a socket");
+  expect_refused({.arguments = {"run", "/dev"}}, "[config] got '/dev': it is a folder, not a file");
   expect_refused(
       {.arguments = {"run", "--workload", "mlp", "--interpreter", "pytorch=/bin/true"}},
       "[interpreter] got 'pytorch': no backend uses a framework of that name; did you mean 'torch'?");

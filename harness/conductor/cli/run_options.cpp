@@ -76,7 +76,10 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   }
   for (const std::string& folder : list_of(request.config.values, "data"))
     if (!std::filesystem::is_directory(folder) && !std::filesystem::is_regular_file(folder))
-      throw UsageError(fmt::format("[data] got '{}': the folder does not exist", folder));
+      throw UsageError(fmt::format("[data] got '{}': {}", folder,
+                                   std::filesystem::exists(folder)
+                                       ? "it is neither a folder nor a file (a pipe, a socket or a device)"
+                                       : "the folder does not exist"));
   request.command_line = command_line;
   request.environment = environment();
   request.filter = filter_;

@@ -48,6 +48,10 @@ fs::path find_config(std::string_view name) {
     if (workload.name == name)
       throw ConfigError(
           fmt::format("[config] got '{}': it is a workload, not a config; use --workload {}", name, name));
+  if (fs::exists(name, error))
+    throw ConfigError(
+        fmt::format("[config] got '{}': it is {}, not a file", name,
+                    fs::is_directory(name, error) ? "a folder" : "a pipe, a socket or a device"));
   throw ConfigError(
       fmt::format("[config] got '{}': no such file and no known config{}", name, suggestion(name, known)));
 }

@@ -77,9 +77,16 @@ bool has_parts(const fs::path& folder) {
   return fs::is_directory(folder / "train", ignored) && fs::is_directory(folder / "val", ignored);
 }
 
+bool begins_as_jpeg(const fs::path& file) {
+  std::array<char, 3> start{};
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) && std::ifstream(file).read(start.data(), start.size()) &&
+         std::string_view(start.data(), start.size()) == "\xff\xd8\xff";
+}
+
 // The JPEG files of one class. Whatever would be left out without a word is an error.
 std::vector<fs::path> images_of_class(const fs::path& label) {
-  std::vector<fs::path> images, others;
+  std::vector<fs::path> images, others, unnamed;
   for (const fs::directory_entry& entry : entries_of(label)) {
     switch (content_of(entry)) {
       case Content::jpeg:
@@ -89,10 +96,15 @@ std::vector<fs::path> images_of_class(const fs::path& label) {
         others.push_back(entry.path());
         break;
       case Content::folder:
-        throw IoError("jpeg", entry.path(),
-                      "is a folder in the folder of a class, and its files would be left out; the layout is "
-                      "train/<class>/*.jpg and val/<class>/*.jpg, or only <class>/*.jpg");
+        throw IoError(
+            "jpeg", entry.path(),
+            label.filename() == "train"
+                ? "is a folder in train, but there is no folder val next to that; put the images for "
+                  "validation into val/<class>"
+                : "is a folder in the folder of a class, and its files would be left out; the layout is "
+                  "train/<class>/*.jpg and val/<class>/*.jpg, or only <class>/*.jpg");
       case Content::other:
+        if (begins_as_jpeg(entry.path())) unnamed.push_back(entry.path());
         break;
     }
   }
@@ -102,6 +114,12 @@ std::vector<fs::path> images_of_class(const fs::path& label) {
         fmt::format("has images of other formats, which would be left out: {}; convert them to JPEG, or "
                     "move them elsewhere",
                     listed(others)));
+  if (!unnamed.empty())
+    throw IoError(
+        "jpeg", label,
+        fmt::format("has JPEG files whose names do not end like that, which would be left out: {}; name them "
+                    "*.jpg, or move them elsewhere",
+                    listed(unnamed)));
   if (images.empty())
     throw IoError(
         "jpeg", label,
@@ -255,7 +273,12 @@ class JpegFolderFormat : public DatasetFormat {
     LoadedDataset loaded;
     for (auto& [split, images] : splits) {
       if (images.files.empty())
-        throw IoError("jpeg", folder, fmt::format("has no image for the split {}", split));
+        throw IoError(
+            "jpeg", folder,
+            fmt::format("has no image for the split {}: {}", split,
+                        has_parts(folder) ? "add images to its folder"
+                                          : "of ten images of a class, one is for validation and one for "
+                                            "test; add images, or make the folders train and val"));
       loaded.splits[split] = {split, 0, static_cast<std::int64_t>(images.files.size())};
       LoadedArrays arrays;
       arrays.folder = folder;

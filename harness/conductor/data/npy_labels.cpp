@@ -39,11 +39,11 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
                               "('|b1', '|i1', '|u1', '<i4', '<i8') of the shape (N); save {}",
                               npy_type_text(header.descr), to_string(header.shape), remedy));
   };
-  if (size == 0) reject("labels.astype(np.int32)");
   if (header.shape.size() != 1)
     reject(header.shape.size() == 2 && header.shape[1] > 1
                ? "labels.argmax(axis=1) if each row has a one at its class"
                : "labels.reshape(-1)");
+  if (size == 0) reject("labels.astype(np.int32)");
   const auto data = npy.subspan(header.offset);
   const auto count = static_cast<std::uint64_t>(header.shape[0]);
   if (data.size() % size != 0 || data.size() / size != count)

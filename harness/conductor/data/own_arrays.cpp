@@ -41,6 +41,13 @@ LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels
 
 Shape sample_of(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
 
+// (N, H, W, 3), or the same with 1 or 4: a network would take H for the channels.
+bool is_channels_last(const Shape& shape) {
+  constexpr std::int64_t min_extent = 8;
+  if (shape.size() != 4 || shape[1] < min_extent || shape[2] < min_extent) return false;
+  return shape[3] == 3 || shape[3] == 4 || (shape[3] == 1 && shape[1] == shape[2]);
+}
+
 void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
   const auto reject = [&](std::string_view what, std::string_view remedy) {
     throw IoError(
@@ -56,6 +63,13 @@ void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
   for (const std::int64_t extent : header.shape)
     if (extent < 1)
       throw IoError("npy", path, fmt::format("is empty: its shape is {}", to_string(header.shape)));
+  if (is_channels_last(header.shape))
+    throw IoError(
+        "npy", path,
+        fmt::format("contains {}, which look like images with the channels last, but samples are (C, H, W); "
+                    "save np.ascontiguousarray(x.transpose(0, 3, 1, 2)), or x.reshape(len(x), -1) if they "
+                    "are not images",
+                    to_string(header.shape)));
   if (header.shape[0] < min_samples)
     throw IoError("npy", path,
                   fmt::format("contains {}; at least {} are needed for three splits",

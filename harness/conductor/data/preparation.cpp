@@ -15,6 +15,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -173,12 +174,24 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
 
 namespace {
 
-// " (Permission denied)" if there is something at that place that cannot be read, else empty.
-std::string why_unreadable(const std::filesystem::path& place) {
+// What is at a place of the set, if anything: " (Permission denied)", " (there are labels.npy and inputs.npy/)".
+std::string what_is_at(const std::filesystem::path& place) {
+  constexpr std::size_t max_named = 5;
   std::error_code error;
-  std::filesystem::directory_iterator(place, error);
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    names.push_back(entry->path().filename().string() + (entry->is_directory(ignored) ? "/" : ""));
+  }
   const bool absent = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
-  return error && !absent ? fmt::format(" ({})", error.message()) : "";
+  if (error) return absent ? "" : fmt::format(" ({})", error.message());
+  if (names.empty()) return " (it is empty)";
+  std::ranges::sort(names);
+  const std::size_t named = std::min(names.size(), max_named);
+  return fmt::format(" (there {} {}{})", names.size() == 1 ? "is" : "are",
+                     fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                     names.size() > named ? fmt::format(" and {} more", names.size() - named) : "");
 }
 
 }  // namespace
@@ -192,12 +205,23 @@ DatasetRecord PreparedDataset::record(const std::string& name) const {
   return record;
 }
 
+std::string why_nothing_is_learned(const Manifest& manifest) {
+  const Split& train = manifest.splits.at("train");
+  if (manifest.positions > 0 || train.count < 1) return "";
+  SourceOpener opener(manifest);
+  const auto source = opener.open("train");
+  const std::int32_t label = source->label(0);
+  for (std::int64_t i = 1; i < train.count; ++i)
+    if (source->label(i) != label) return "";
+  return fmt::format("all {} of {} are of class {}: there is nothing to learn, and the loss becomes zero",
+                     plural(train.count, "training sample"), manifest.name, label);
+}
+
 std::string why_missing(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
   std::vector<std::filesystem::path> looked_in;
   if (dataset.made_here() || find_dataset_files(dataset, folders, &looked_in)) return "";
   std::vector<std::string> names;
-  for (const std::filesystem::path& folder : looked_in)
-    names.push_back(folder.string() + why_unreadable(folder));
+  for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string() + what_is_at(folder));
   return fmt::format("[dataset] {} is missing: {} were not found in {}; {}", dataset.name,
                      dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy);
 }

@@ -28,6 +28,9 @@ struct PreparedDataset {
 // needed.
 std::string why_missing(const Dataset& dataset, std::span<const std::filesystem::path> folders);
 
+// If all training samples are of one class; empty for other sets. Throws as SourceOpener::open() does.
+std::string why_nothing_is_learned(const Manifest& manifest);
+
 struct PrepareOptions {
   std::vector<std::filesystem::path> folders = dataset_folders({});
   std::filesystem::path cache = cache_folder();

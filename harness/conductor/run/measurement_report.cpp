@@ -127,7 +127,9 @@ void Measurement::Parts::note_dataset(std::size_t cell, const PreparedDataset& d
   nlohmann::json entry = encode(data.record(cells_[cell].axes.dataset));
   if (resumed_) reject_other_dataset(*request_.resume, resumed_->of(cell), entry);
   nlohmann::json& all = report_.run["datasets"];
-  if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
+  if (std::find(all.begin(), all.end(), entry) != all.end()) return;
+  all.push_back(std::move(entry));
+  if (const std::string why = why_nothing_is_learned(data.manifest); !why.empty()) progress_.note(why);
 }
 
 }  // namespace assay

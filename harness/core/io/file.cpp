@@ -109,7 +109,11 @@ std::string kind_of_content(std::span<const std::byte> bytes) {
       std::pair{"\x89PNG"sv, "it is a PNG; convert it"},
       std::pair{"\x89HDF"sv, "it is an HDF5 file, such as Keras's .h5; convert it"},
       std::pair{"GGUF"sv, "it is a GGUF file, as llama.cpp reads it; convert it"},
+      std::pair{"GIF8"sv, "it is a GIF; convert it"},
+      std::pair{"%PDF-"sv, "it is a PDF; convert it"},
   };
+  if (text.starts_with("RIFF") && text.substr(8).starts_with("WEBP")) return "it is a WebP; convert it";
+  if (text.size() > 8 && text.substr(4).starts_with("ftyp")) return "it is HEIF, AVIF or a video; convert it";
   for (const auto& [start, kind] : kinds)
     if (text.starts_with(start)) return kind;
   if (text.starts_with("version https://git-lfs."))

@@ -62,7 +62,7 @@ class MappedFile {
 std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit);
 
 // What the first bytes of a file show it to be if it is not what its name promises: "it is a pointer of Git LFS; get
-// the file itself with git lfs pull". Knows Git LFS, HTML, JSON, ZIP, gzip, PNG, HDF5 and GGUF. Empty for any other content.
+// the file itself with git lfs pull". Knows Git LFS, texts, archives, images and models. Empty for other content.
 std::string kind_of_content(std::span<const std::byte> bytes);
 
 // The encoding of a text that begins like UTF-16 or UTF-32, with or without a mark; empty for any other.

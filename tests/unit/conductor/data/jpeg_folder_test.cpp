@@ -135,6 +135,9 @@ TEST(JpegFolder, RefusesWhatItWouldLeaveOut) {
               HasSubstr("train/c: has no JPEG file"));
   EXPECT_THAT(reason([](const Folders& f) { f.write("train/Z/more/0.jpg", Folders::plain(0, 0)); }),
               HasSubstr("train/Z/more: is a folder in the folder of a class"));
+  EXPECT_THAT(
+      reason([](const Folders& f) { f.write("train/Z/100", Folders::plain(0, 0)); }),
+      AllOf(HasSubstr("train/Z: has JPEG files whose names do not end like that"), HasSubstr("100;")));
   EXPECT_THAT(reason([](const Folders& f) { f.write("train/0.jpg", Folders::plain(0, 0)); }),
               HasSubstr("outside of the folders of its classes: 0.jpg;"));
   EXPECT_THAT(
@@ -150,6 +153,32 @@ TEST(JpegFolder, RefusesWhatItWouldLeaveOutOfTheValidationImages) {
   const Folders folders;
   folders.write("val/Z/0.png", "PNG");
   EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("val/Z: has images of other formats"));
+}
+
+TEST(JpegFolder, NamesTheSplitThatIsMissing) {
+  const Folders folders;
+  std::filesystem::rename(folders.home() / "val", folders.home() / "validation");
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("there is no folder val next to that"));
+  std::filesystem::remove_all(folders.home());
+  for (int i = 0; i < 9; ++i) folders.write("a/" + std::to_string(i) + ".jpg", Folders::plain(0, i));
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }),
+              AllOf(HasSubstr("has no image for the split test"), HasSubstr("of ten images of a class")));
+}
+
+TEST(JpegFolder, NamesTheFormatOfAnImageThatIsNotAJpeg) {
+  const Folders folders;
+  const auto reason = [&](const std::string& content) {
+    folders.write("train/Z/105.JPEG", content);
+    return reason_of([&] { folders.prepare(); });
+  };
+  using namespace std::string_literals;
+  EXPECT_THAT(reason(""), HasSubstr("train/Z/105.JPEG: is empty"));
+  EXPECT_THAT(reason("RIFF\x24\0\0\0WEBPVP8 "s), HasSubstr("it is a WebP"));
+  EXPECT_THAT(reason("\0\0\0\x18"
+                     "ftypheic"s),
+              HasSubstr("it is HEIF, AVIF or a video"));
+  EXPECT_THAT(reason("GIF89a"), HasSubstr("it is a GIF"));
+  EXPECT_THAT(reason("RIFF\x24\0\0\0WAVE"s), HasSubstr("does not begin with ff d8"));
 }
 
 TEST(JpegFolder, ReadsEverySuffixOfJpeg) {

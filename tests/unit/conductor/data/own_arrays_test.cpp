@@ -151,6 +151,38 @@ TEST(OwnArrays, NameWhatAFileHasAndTheCallThatFixesIt) {
   EXPECT_THAT(labelled.reason(), HasSubstr("labels.reshape(-1)"));
   labelled.write_labels(npy("|u1", "(25, 4)", std::string(100, '\0')));
   EXPECT_THAT(labelled.reason(), HasSubstr("labels.argmax(axis=1)"));
+  labelled.write_labels(npy("<f4", "(25, 4)", std::string(400, '\0')));
+  EXPECT_THAT(labelled.reason(), HasSubstr("labels.argmax(axis=1)"));
+}
+
+TEST(OwnArrays, RefuseImagesWithTheChannelsLast) {
+  const Own own;
+  const auto with_shape = [&](const char* shape, std::size_t bytes) {
+    write_atomically(own.folder / "npy" / "inputs.npy", npy("|u1", shape, std::string(bytes, '\1')), false);
+    return own.reason();
+  };
+  for (const auto& [shape, bytes] : {std::pair{"(25, 8, 12, 3)", 7200}, {"(25, 9, 9, 1)", 2025}})
+    EXPECT_THAT(with_shape(shape, static_cast<std::size_t>(bytes)),
+                AllOf(HasSubstr(shape), HasSubstr("x.transpose(0, 3, 1, 2)")));
+  EXPECT_EQ(with_shape("(25, 3, 8, 4)", 2400), "read") << "three channels, of 8 by 4 pixels";
+  EXPECT_EQ(with_shape("(25, 9, 10, 1)", 2250), "read") << "nine channels of a sequence";
+}
+
+TEST(OwnArrays, AreMissingIfOneFileIsAndTheOthersAreNamed) {
+  const Own own;
+  const auto reason = [&] { return reason_of([&] { prepare_dataset("npy", own.options); }); };
+  std::filesystem::remove(own.folder / "npy" / "inputs.npy");
+  EXPECT_THAT(reason(), HasSubstr("/npy (there is labels.npy)"));
+  std::filesystem::create_directory(own.folder / "npy" / "inputs.npy");
+  EXPECT_THAT(reason(), HasSubstr("/npy (there are inputs.npy/, labels.npy)"));
+}
+
+TEST(OwnArrays, OfOneClassHaveNothingToLearn) {
+  const Own own;
+  EXPECT_EQ(why_nothing_is_learned(prepare_dataset("npy", own.options).manifest), "");
+  own.write_labels(npy("|u1", "(25,)", std::string(25, '\3')));
+  EXPECT_THAT(why_nothing_is_learned(prepare_dataset("npy", own.options).manifest),
+              HasSubstr("all 21 training samples of npy are of class 3"));
 }
 
 TEST(OwnArrays, RefuseALabelThatWouldMakeAHugeNetwork) {
