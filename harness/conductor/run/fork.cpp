@@ -300,9 +300,11 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (starts && fork.status == Status::ok) reject_changed_backend(fork, *cell.backend, outcome.backend);
     if (fork.status != Status::ok) return;
     // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
-    // first fork.
-    fork.examined = set && (!fork.resident || context.settings.examine_all ||
+    // first fork, and is at least once more.
+    const bool due = !used->examined_again && round + 1 >= context.settings.forks;
+    fork.examined = set && (!fork.resident || context.settings.examine_all || due ||
                             chosen_of_later_forks(std::random_device()()));
+    used->examined_again = used->examined_again || (fork.resident && fork.examined);
     // After the exam, because it leaves another state.
     std::vector<Command> at_last;
     if (timed && fork.examined) at_last.push_back({Verb::verify});

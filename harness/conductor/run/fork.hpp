@@ -18,8 +18,9 @@ namespace assay {
 // A worker that runs several forks of its cell, with its folder.
 struct ResidentWorker {
   std::unique_ptr<ForkFolders> folders;
-  Team team;              // of one
-  BackendDigest backend;  // when it started
+  Team team;                    // of one
+  BackendDigest backend;        // when it started
+  bool examined_again = false;  // one of its later forks was examined
 };
 
 // The result of one worker and of its exam; the fork of a check has no blocks.
