@@ -327,17 +327,18 @@ std::string late_results(const Fork& fork) {
   if (fork.readings.size() < fewest_readings) return {};
   std::vector<double> late, intervals;
   for (const ResultReading& reading : fork.readings) {
-    late.push_back(1e-9 * static_cast<double>(reading.first_ns - reading.again_ns));
-    intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
+    const double seconds = 1e-9 * static_cast<double>(reading.first_ns - reading.again_ns);
+    const double interval = 1e-9 * static_cast<double>(reading.interval_ns);
+    if (seconds <= late_share * interval + late_seconds_once) continue;
+    late.push_back(seconds);
+    intervals.push_back(interval);
   }
-  std::ranges::sort(late);
-  // Three quarters of the readings are later than this: a first reading may be slow for other reasons, too.
-  const double seconds = late[late.size() / 4], interval = median(intervals);
-  if (seconds <= late_share * interval + late_seconds_once) return {};
+  // Three quarters: a first reading may be slow for other reasons, too.
+  if (4 * late.size() < 3 * fork.readings.size()) return {};
   return fmt::format(
       "results were not there when the clock stopped: the first reading took {} longer than the second, next to {} of "
       "the step or block; the worker does not wait for its steps, or leaves work to the reading",
-      duration_text(seconds), duration_text(interval));
+      duration_text(median(late)), duration_text(median(intervals)));
 }
 
 }  // namespace

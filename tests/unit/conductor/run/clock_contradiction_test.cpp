@@ -108,6 +108,12 @@ TEST(ClockContradiction, RefusesResultsThatWereNotThere) {
   EXPECT_THAT(found_in(run), IsEmpty()) << "a framework keeps what the first reading made";
 }
 
+TEST(ClockContradiction, JudgesEachReadingByItsOwnBlock) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.fork.readings = {{1 * ms, 6 * ms, 1 * ms}, {112 * ms, 790 * ms, 0}, {171 * ms, 685 * ms, 0}};
+  EXPECT_THAT(found_in(run), HasSubstr("results were not there")) << "the first block was short";
+}
+
 Disturbance disturbance_of(std::int64_t others_ns) {
   return {.processors = 1, .window_ns = 1520 * ms, .others_ns = others_ns};
 }
