@@ -196,7 +196,8 @@ Json settings_in_force(const Cell& cell) {
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data, const PublishedWeights* weights, const RankPlace& place) {
+                       DatasetShelf& data, const PublishedWeights* weights, const RankPlace& place,
+                       const std::filesystem::path& state) {
   std::filesystem::create_directories(folder / "results");
   const bool alone = place.world == 1;
   Json request = request_json(alone ? cell : cell_of_rank(cell), seed, place);
@@ -205,8 +206,10 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   write_text(folder / "request.json", request.dump(1));
   write_text(folder / "graph.json", to_json(alone ? program : cell_of_rank(cell).program()).dump());
   // Without training, the cell starts from the exam's state: what was timed is what is examined.
-  if (!exam.empty() && cell.axes.task != Task::train && !program.is_op()) {
-    std::filesystem::copy_file(exam / "state.safetensors", folder / "parameters.safetensors",
+  const bool starts_from_exam = !exam.empty() && cell.axes.task != Task::train && !program.is_op();
+  if (!state.empty() || starts_from_exam) {
+    std::filesystem::copy_file(state.empty() ? exam / "state.safetensors" : state,
+                               folder / "parameters.safetensors",
                                std::filesystem::copy_options::overwrite_existing);
   } else {
     std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());

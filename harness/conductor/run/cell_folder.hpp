@@ -50,12 +50,13 @@ enum class FolderPurpose { check, run };
 // seed), and on the exam's folder, which is copied (empty: none); with --initial own the initial values also
 // depend on the backend. Makes the folder; it must be empty if it
 // exists. `weights`: published initial parameters, or null. `place`: that of the worker among the cell's ranks; the
-// request, the graph, the plans and the exam of one of several ranks have its share of the cell's batch. Throws IoError
-// and the errors of the data set.
+// request, the graph, the plans and the exam of one of several ranks have its share of the cell's batch. `state`: a
+// safetensors file with what the worker starts from, in place of drawn values. Throws IoError and the errors of the data
+// set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
                        DatasetShelf& data, const PublishedWeights* weights = nullptr,
-                       const RankPlace& place = {});
+                       const RankPlace& place = {}, const std::filesystem::path& state = {});
 
 // results/clock.json: the measurements of the batch library in the worker.
 

@@ -59,6 +59,7 @@ using protocol::Verb;
 constexpr double evaluation_seconds = 2;                // of the player, at most
 constexpr double start_seconds = 60, run_seconds = 60;  // a player that needs longer has failed
 constexpr double evaluation_per_step = 0.5;             // of the time for one batch
+constexpr double most_warming = 2;                      // the first step takes up to twice as long as others
 
 Cell played_by(Cell cell, const Player& player) {
   cell.backend = player.backend;
@@ -155,7 +156,8 @@ std::string program_key(const Cell& cell, const Program& program, const Player& 
 
 void write_folder(const fs::path& folder, const Cell& cell, const Program& program, const Player& player,
                   const Replays::Played& asked, const ForkContext& context) {
-  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights);
+  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights,
+                    {}, asked.state.value_or(""));
   const Cell own = played_by(cell, player);
   nlohmann::json request = request_json(cell, asked.seed);
   for (const char* key :
@@ -169,9 +171,7 @@ void write_folder(const fs::path& folder, const Cell& cell, const Program& progr
   request["deterministic"] = true;
   if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
   request["clock"] = encode(asked.clock);
-  const fs::path parameters = folder / "parameters.safetensors";
-  if (asked.state) fs::copy_file(*asked.state, parameters, fs::copy_options::overwrite_existing);
-  if (asked.nudges) nudge_parameters(parameters);
+  if (asked.nudges) nudge_parameters(folder / "parameters.safetensors");
   if (asked.next) {
     request["loader"]["resident_batches"] = 1;
     request["hand_over"] = true;
@@ -223,6 +223,9 @@ ClockFile Replays::played(const std::string& program_key, const Cell& cell, cons
   if (clock.blocks.size() > 1) {  // the first one warms up
     const Block& last = clock.blocks.back();
     pace_.try_emplace(program_key, 1e-9 * static_cast<double>(last.end_ns - last.begin_ns));
+  } else if (!clock.blocks.empty()) {
+    const Block& only = clock.blocks.front();
+    first_step_.try_emplace(program_key, 1e-9 * static_cast<double>(only.end_ns - only.begin_ns));
   }
   return clock;
 }
@@ -239,8 +242,11 @@ double Replays::pace(const std::string& program_key, const Cell& cell, const Pro
 Replays::Kept* Replays::first_steps(const Cell& cell, const Program& program, const Player& player,
                                     std::uint64_t seed, std::span<const std::int64_t> asked,
                                     const ForkContext& context) {
-  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native) return nullptr;
+  if (player.backend == nullptr || cell.axes.loader == LoaderKind::native || asked.empty()) return nullptr;
   const std::string of_program = program_key(cell, program, player);
+  const auto first = first_step_.find(of_program);
+  if (first != first_step_.end() && affordable_steps(asked, first->second / most_warming) == 0)
+    return nullptr;
   const std::string key = fmt::format("{} {}", of_program, seed);
   const std::int64_t steps =
       affordable_steps(asked, pace(of_program, cell, program, player, seed, max_replay_seconds / 2, context));

@@ -85,8 +85,9 @@ class Replays {
 
   std::mutex mutex_;
   std::unique_ptr<Stage> stage_;
-  Kept kept_;                           // the last: the backends of a round follow each other
-  std::map<std::string, double> pace_;  // seconds of a step, by program; from the first run
+  Kept kept_;                                 // the last: the backends of a round follow each other
+  std::map<std::string, double> pace_;        // seconds of a step, by program; from the first run
+  std::map<std::string, double> first_step_;  // of the first one, where it was the only one
 };
 
 }  // namespace assay
