@@ -207,7 +207,7 @@ assay_block BatchSession::next_block() {
                             : block_.kind == PlannedBlock::Kind::timed ? ASSAY_TIMED
                                                                        : ASSAY_EVALUATE;
   const assay_block result = {kind, block_.epoch, block_.steps, block_.first_step};
-  wait_ns_ = enqueue_ns_ = batches_read_ = 0;
+  wait_ns_ = enqueue_ns_ = batches_read_ = steps_begun_ = token_ = 0;
   labels_.clear();
   open_ = true;
   const bool first = block_.kind == PlannedBlock::Kind::timed && !timing_;
@@ -302,10 +302,23 @@ void BatchSession::lap(const char* call, Latencies& latencies) {
 bool BatchSession::lap() {
   const std::int64_t begin = last_lap_ns_;
   lap("assay_lap", latencies_);
-  return wants_results(last_lap_ns_ - begin, last_lap_ns_);
+  if (request_.task == Task::decode)
+    ++token_;
+  else
+    ++steps_begun_;
+  return wants_results({.interval_ns = last_lap_ns_ - begin,
+                        .step = block_.first_step + std::max<std::int64_t>(0, steps_begun_ - 1),
+                        .token = token_},
+                       last_lap_ns_);
 }
 
-bool BatchSession::wants_results(std::int64_t interval, std::int64_t now) {
+void BatchSession::lap_prefill() {
+  lap("assay_lap_prefill", prefills_);
+  ++steps_begun_;
+  token_ = 0;
+}
+
+bool BatchSession::wants_results(const ResultReading& of, std::int64_t now) {
   const std::size_t count = results_.readings.size();
   const bool first = count < first_readings && (request_.op || !timing_);
   if (count >= max_readings || (!first && random_.below(steps_per_reading) != 0)) return false;
@@ -315,7 +328,7 @@ bool BatchSession::wants_results(std::int64_t interval, std::int64_t now) {
   if (!first &&
       static_cast<double>(reading_ns_ + expected) > share * static_cast<double>(now - phase_begin_ns_))
     return false;
-  reading_ = {.interval_ns = interval};
+  reading_ = of;
   readings_left_ = 2;
   read_from_ns_ = now_();
   return true;
@@ -357,7 +370,8 @@ bool BatchSession::end_block(double loss) {
   results_.loader.wait_ns += wait_ns_;
   // The time of one rank decides the size of the next block for all of them.
   plan_->ended(agreed("assay_end_block", end - begin_ns_));
-  return request_.op && wants_results(end - begin_ns_, end);
+  return request_.op &&
+         wants_results({.interval_ns = end - begin_ns_, .step = block_.first_step + block_.steps - 1}, end);
 }
 
 void BatchSession::running_accuracy(double accuracy) {

@@ -215,6 +215,8 @@ struct ResultReading {
   std::int64_t interval_ns = 0;  // of the lap, or of the block of a single op
   std::int64_t first_ns = 0;
   std::int64_t again_ns = 0;
+  std::int64_t step = 0;   // of the run, from 0
+  std::int64_t token = 0;  // of task decode, after the prompt, from 1
 };
 inline Description describe(Of<ResultReading>) {
   return fields("result_reading",
@@ -226,7 +228,12 @@ inline Description describe(Of<ResultReading>) {
                       "Duration of the first reading: what was not complete, and the copy.")
                     .at_least(0),
                 field("again_ns", &ResultReading::again_ns, "Duration of the second reading: only the copy.")
-                    .at_least(0));
+                    .at_least(0),
+                field("step", &ResultReading::step, "The step whose results were read, from 0.").at_least(0),
+                field("token", &ResultReading::token,
+                      "Task `decode`: the token after the prompt whose results were read, from 1.")
+                    .at_least(0)
+                    .left_out_by_default());
 }
 
 struct ClockFile {

@@ -79,6 +79,9 @@ inline Description describe(Of<ExamExcerpt>) {
 // Throws JsonError naming the file if it is missing or malformed.
 ExamExcerpt read_exam_excerpt(const std::filesystem::path& file);
 
+// If the results of a step have more elements, those that were read are not handed over.
+inline constexpr std::int64_t max_read_elements = std::int64_t{1} << 22;
+
 // run.json, written after the run of a task without training: which of its batches are computed again, with its own
 // weights, before the exam sets anything.
 struct ExamRun {

@@ -14,6 +14,7 @@
 #include "harness/core/tensor.hpp"
 #include "harness/protocol/exam_files.hpp"
 #include "harness/worker/backend.hpp"
+#include "harness/worker/trainer.hpp"
 
 namespace assay {
 
@@ -70,10 +71,10 @@ void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t co
 ExamFeeds read_exam(const std::filesystem::path& cell_folder);
 
 // Command verify: the continuation of the run, and the exam; writes
-// results/verify.safetensors. last_step: the number of the last step that ran, which left the state and
-// batches in the slots; absent: nothing ran. Afterwards the state and the slots are those of the exam.
+// results/verify.safetensors. run: the last one, which left the state and batches in the slots; absent: nothing
+// ran. Afterwards the state and the slots are those of the exam.
 void write_exam_results(Executable& executable, const Program& program, Task task,
-                        std::optional<std::int64_t> last_step, const std::filesystem::path& cell_folder);
+                        const std::optional<Trained>& run, const std::filesystem::path& cell_folder);
 
 // `oracle` of request.json.
 struct OracleOptions {
@@ -97,9 +98,10 @@ class Answers {
   // The tensors that are compared with the oracle's, losses in F64. The executable keeps the state after its
   // last step.
   virtual std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const = 0;
-  // "run/last/<result>" of the last step, and "run/<result>" (slots, ...) of a step on each of these slots, with the
-  // present state.
-  virtual std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const = 0;
+  // "run/last/<result>" of the last step, "run/read/<result>" of what was read of the run, and "run/<result>"
+  // (slots, ...) of a step on each of these slots, with the present state.
+  virtual std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots,
+                                      std::vector<HostTensor> read) const = 0;
   // Whether the timed step draws the masks, if the program has any.
   virtual bool draws_masks() const = 0;
   // The parts of `inputs` that are real numbers: a perturbation changes only these.

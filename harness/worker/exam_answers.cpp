@@ -56,12 +56,13 @@ HostTensor number(std::string name, double value) {
 
 void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vector<HostTensor> tensors);
 
-// As Answers::run(). results: of the last step; compute(slot): of a step on the batch in a slot.
+// As Answers::run(). last: of the last step; compute(slot): of a step on the batch in a slot.
 template <typename Compute>
-std::vector<HostTensor> answers_of_run(std::vector<HostTensor> results, std::span<const std::int64_t> slots,
-                                       const Compute& compute) {
+std::vector<HostTensor> answers_of_run(std::vector<HostTensor> last, std::vector<HostTensor> read,
+                                       std::span<const std::int64_t> slots, const Compute& compute) {
   std::vector<HostTensor> answers, again;
-  add_under(answers, "run/last/", std::move(results));
+  add_under(answers, "run/last/", std::move(last));
+  add_under(answers, "run/read/", std::move(read));
   for (const std::int64_t slot : slots)
     for (const HostTensor& result : compute(slot))
       stack(again, result, static_cast<std::int64_t>(slots.size()));
@@ -96,8 +97,9 @@ class NetworkAnswers : public Answers {
     return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
   }
 
-  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const override {
-    return answers_of_run(executable.results(), slots, [&](std::int64_t slot) {
+  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots,
+                              std::vector<HostTensor> read) const override {
+    return answers_of_run(executable.results(), std::move(read), slots, [&](std::int64_t slot) {
       return decodes_ ? std::vector{generated(executable, slot)} : inferred(executable, slot);
     });
   }
@@ -284,8 +286,9 @@ class OpAnswers : public Answers {
     add_under(answers, "running/", executable.state());
     return answers;
   }
-  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots) const override {
-    return answers_of_run(named(executable.results()), slots,
+  std::vector<HostTensor> run(Executable& executable, std::span<const std::int64_t> slots,
+                              std::vector<HostTensor> read) const override {
+    return answers_of_run(named(executable.results()), named(std::move(read)), slots,
                           [&](std::int64_t slot) { return computed(executable, slot, 1); });
   }
   bool draws_masks() const override { return true; }

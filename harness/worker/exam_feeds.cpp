@@ -187,18 +187,19 @@ ExamFeeds read_exam(const fs::path& cell_folder) {
 }
 
 void write_exam_results(Executable& executable, const Program& program, Task task,
-                        std::optional<std::int64_t> last_step, const fs::path& cell_folder) {
+                        const std::optional<Trained>& run, const fs::path& cell_folder) {
   const ExamFeeds feeds = read_exam(cell_folder);
   const std::unique_ptr<Answers> asked = answers_of(program, task);
   std::vector<HostTensor> answers;
-  if (feeds.run) answers = asked->run(executable, feeds.run->slots);
+  if (feeds.run)
+    answers = asked->run(executable, feeds.run->slots, run ? run->read : std::vector<HostTensor>{});
   if (feeds.continuation) {
     // If each step gets its own batch, no batch of the run needs to be left.
     StagingBuffer buffer(executable);
-    if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
+    if (!run || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
       for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
         buffer.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i));
-    answers = continue_run(executable, feeds, last_step.value_or(0) + 1);
+    answers = continue_run(executable, feeds, (run ? run->last_step : 0) + 1);
   }
   for (HostTensor& tensor : asked->exam(executable, feeds))
     answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));

@@ -131,7 +131,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
       return run();
     case protocol::Verb::verify:
       require_compiled();
-      write_exam_results(*executable_, *program_, options_.task, last_step_, folder_);
+      write_exam_results(*executable_, *program_, options_.task, trained_, folder_);
       return protocol::Verified{};
     case protocol::Verb::restart:
       require_compiled();
@@ -225,7 +225,7 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  last_step_ = train(*executable_, session, timed(), tell, program_->generated());
+  trained_ = train(*executable_, session, timed(), tell, program_->generated());
   session.close();
   protocol::Memory memory = executable_->memory();  // before the results are copied
   std::vector<HostTensor> left = program_->is_op() ? executable_->results() : executable_->state();

@@ -43,7 +43,7 @@ class Server {
   std::unique_ptr<Program> program_;
   std::vector<HostTensor> parameters_;
   std::unique_ptr<Executable> executable_;
-  std::optional<std::int64_t> last_step_;  // number of the last step that ran
+  std::optional<Trained> trained_;  // what the last run left
 };
 
 }  // namespace assay

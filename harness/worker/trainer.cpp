@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/core/error.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 namespace {
@@ -30,7 +31,7 @@ class Trainer {
         inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
         labels_(static_cast<std::size_t>(labels_of_batch(session.layout()))) {}
 
-  std::int64_t run() {
+  Trained run() {
     stage_resident(executable_, session_);
     tell();  // right before the first block, and right after the last: the conductor stamps both
     for (;;) {
@@ -50,7 +51,7 @@ class Trainer {
       tell();
     }
     tell();
-    return last_step_;
+    return {last_step_, std::move(read_)};
   }
 
  private:
@@ -100,9 +101,16 @@ class Trainer {
 
   void read_results() {
     for (int reading = 0; reading < 2; ++reading) {
-      executable_.results();
+      read_ = executable_.results();
       session_.results_read();
     }
+    if (read_elements() > max_read_elements) read_.clear();
+  }
+
+  std::int64_t read_elements() const {
+    std::int64_t sum = 0;
+    for (const HostTensor& tensor : read_) sum += tensor.type.elements();
+    return sum;
   }
 
   void evaluate(const assay_block& block) {
@@ -128,6 +136,7 @@ class Trainer {
   std::int64_t tokens_;
   std::int64_t resident_;
   std::int64_t last_step_ = 0;
+  std::vector<HostTensor> read_{};
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
   std::vector<std::int32_t> labels_;
   std::vector<float> logits_;
@@ -145,8 +154,8 @@ void stage_resident(Executable& executable, Session& session) {
   }
 }
 
-std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
-                   std::int64_t tokens) {
+Trained train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+              std::int64_t tokens) {
   return Trainer(executable, session, timed, progress, tokens).run();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "harness/worker/backend.hpp"
 #include "harness/worker/session.hpp"
@@ -22,11 +23,15 @@ enum class Timed {
 // Stages every resident batch of the cell in its slot. Throws the exceptions of both arguments.
 void stage_resident(Executable& executable, Session& session);
 
+struct Trained {
+  std::int64_t last_step = 0;      // its number
+  std::vector<HostTensor> read{};  // the results that were asked for last
+};
+
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
-// virtual call. Leaves the state as it is after the last step, and returns the number of that step. Throws
-// the exceptions of the executable and the session. tokens: for decoding, those of a generation after its
-// prompt.
-std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
-                   std::int64_t tokens = 0);
+// virtual call. Leaves the state as it is after the last step. Throws the exceptions of the executable and the
+// session. tokens: for decoding, those of a generation after its prompt.
+Trained train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+              std::int64_t tokens = 0);
 
 }  // namespace assay

@@ -47,6 +47,7 @@ std::vector<HostTensor> zero_answers() {
       };
       add("", {batches});
       if (slots >= 0) add("run/last/", {});
+      if (slots >= 0) add("run/read/", {});
       if (slots > 0) add("run/", {slots});
     }
   return answers;

@@ -34,9 +34,12 @@ class Adapter:
         return {"logits": np.float32([[[self.slot + self.tokens]]])}
 
 
-def answers(adapter: Adapter, task: str, slots: list[int]) -> dict[str, Any]:
+def answers(
+    adapter: Adapter, task: str, slots: list[int], read: dict[str, np.ndarray] | None = None
+) -> dict[str, Any]:
     program: Any = SimpleNamespace(is_op=adapter.op, generated=2)
-    return {name: t.ravel().tolist() for name, t in _run(adapter, program, task, slots).items()}  # type: ignore[arg-type]
+    found = _run(adapter, program, task, slots, read or {})  # type: ignore[arg-type]
+    return {name: tensor.ravel().tolist() for name, tensor in found.items()}
 
 
 def test_the_results_of_the_last_step_are_read_before_any_other_step() -> None:
@@ -45,6 +48,11 @@ def test_the_results_of_the_last_step_are_read_before_any_other_step() -> None:
 
 def test_without_resident_batches_only_the_last_step_is_asked() -> None:
     assert answers(Adapter(), "infer", []) == {"run/last/logits": [3.0]}
+
+
+def test_what_was_read_of_the_run_is_handed_over() -> None:
+    assert answers(Adapter(), "infer", [], {"logits": np.float32([7])})["run/read/logits"] == [7.0]
+    assert answers(Adapter(op=True), "train", [], {"out": np.float32([7])})["run/read/result/out"] == [7.0]
 
 
 def test_an_op_has_its_results_and_gradients() -> None:

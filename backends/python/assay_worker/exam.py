@@ -101,17 +101,19 @@ def sit(
     last_step: int | None,
     cell_folder: Path,
     agree: Callable[[int], int] | None = None,
+    read: Tensors | None = None,
 ) -> None:
     """Write results/verify.safetensors. Afterwards state and slots are the exam's, and masks are drawn.
 
     last_step: number of the last step that ran, which left the state and batches in the slots; None if
-    nothing ran. agree: Adapter.agree of several ranks, which must take the same number of steps.
+    nothing ran. agree: Adapter.agree of several ranks, which must take the same number of steps. read: the
+    results of the run that were asked for last.
     """
     feeds = read_feeds(cell_folder)
     agree = agree or int  # one rank agrees with itself
     answers: Tensors = {}
     if feeds.run is not None:
-        answers |= _run(adapter, program, task, feeds.run)
+        answers |= _run(adapter, program, task, feeds.run, read or {})
     if feeds.continuation is not None:
         # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
@@ -211,12 +213,19 @@ def _generated(adapter: Adapter, slot: int, tokens: int) -> Tensors:
     return {"logits": np.concatenate(positions, axis=1)}
 
 
-def _run(adapter: Adapter, program: Program, task: str, slots: list[int]) -> Tensors:
+def _run(adapter: Adapter, program: Program, task: str, slots: list[int], read: Tensors) -> Tensors:
     """The results of the last step, and those of a step on each of these slots, with the run's own weights.
+
+    read: the results that were read in the run.
 
     Called before anything is set after the run.
     """
-    answers = {f"last/{name}": tensor for name, tensor in _named(adapter.results(), program.is_op).items()}
+    found = {"last": adapter.results(), "read": read}
+    answers = {
+        f"{which}/{name}": tensor
+        for which, results in found.items()
+        for name, tensor in _named(results, program.is_op).items()
+    }
     if task == "decode":
         answers |= _stacked(_generated(adapter, slot, program.generated) for slot in slots)
     else:

@@ -91,8 +91,9 @@ class Server:
         if name == "exchange":
             return self._exchange(self._adapter)
         task, last_step = self._cell.task, self._last_step
+        read = self._session.read if self._session else {}
         agree = self._adapter.agree if self._cell.world > 1 else None
-        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, agree)
+        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, agree, read)
         return {"event": "verified"}
 
     def close(self) -> None:

@@ -214,16 +214,24 @@ std::vector<double> rows_of(const std::vector<double>& all, std::size_t batches,
   return chosen;
 }
 
-// The last of `positions` positions of each row.
-std::vector<double> last_positions(const std::vector<double>& rows, std::size_t count,
-                                   std::size_t positions) {
-  const std::size_t row = rows.size() / count, kept = row / positions;
-  std::vector<double> last;
+// One of the equal parts of each row: a position.
+std::vector<double> part_of_rows(std::span<const double> rows, std::size_t count, std::size_t part,
+                                 std::size_t parts) {
+  const std::size_t row = rows.size() / count, kept = row / parts;
+  std::vector<double> found;
   for (std::size_t r = 0; r < count; ++r) {
-    const auto end = rows.begin() + static_cast<std::ptrdiff_t>((r + 1) * row);
-    last.insert(last.end(), end - static_cast<std::ptrdiff_t>(kept), end);
+    const std::span<const double> values = rows.subspan(r * row + part * kept, kept);
+    found.insert(found.end(), values.begin(), values.end());
   }
-  return last;
+  return found;
+}
+
+// Whether a worker hands over the results of a step that were read.
+bool hands_over_read(const Program& program, Task task, std::size_t positions) {
+  std::int64_t elements = 0;
+  for (const ExpectedTensor& tensor : expected_tensors(program, task, {.slots = {0}}, false))
+    if (!tensor.name.starts_with("running/")) elements += TensorType{DType::f32, tensor.shape}.elements();
+  return elements / static_cast<std::int64_t>(positions) <= max_read_elements;
 }
 
 // The largest errors of the oracle's runs, for results of a network on other inputs with the same weights.
@@ -235,7 +243,7 @@ ErrorNorms carried_over(const TensorFile& exam, const std::string& name, std::sp
   return seen;
 }
 
-// "run/last/<result>" and "run/<result>": RunResults.
+// "run/last/<result>", "run/read/<result>" and "run/<result>": RunResults.
 std::vector<TensorVerdict> judge_run(const Questions& questions, const TensorFile& worker,
                                      const RunResults& run) {
   const Program& program = questions.program;
@@ -263,6 +271,7 @@ std::vector<TensorVerdict> judge_run(const Questions& questions, const TensorFil
   };
   ExamBatches again = asked;
   again.slots = run.slots;
+  const bool reads = run.read && hands_over_read(program, task, positions);
   for (const ExpectedTensor& expected : expected_tensors(program, task, again, false)) {
     if (expected.name.starts_with("running/")) continue;
     const std::vector<double> exact = oracle.required(expected.name);
@@ -270,10 +279,14 @@ std::vector<TensorVerdict> judge_run(const Questions& questions, const TensorFil
     Shape last = expected.shape;
     last.erase(last.begin());
     if (task == Task::decode) last[1] = 1;
-    const auto begin = exact.begin() + static_cast<std::ptrdiff_t>(run.last * size);
-    add("run/last/" + expected.name, {DType::f32, last},
-        last_positions({begin, begin + static_cast<std::ptrdiff_t>(size)}, run.rows.size(), positions), 1,
-        expected.name);
+    const auto of_step = [&](std::size_t of, std::size_t position) {
+      return part_of_rows(std::span(exact).subspan(of * size, size), run.rows.size(), position, positions);
+    };
+    add("run/last/" + expected.name, {DType::f32, last}, of_step(run.last, positions - 1), 1, expected.name);
+    if (reads)
+      add("run/read/" + expected.name, {DType::f32, last},
+          of_step(run.read->batch, std::min(static_cast<std::size_t>(run.read->token), positions - 1)), 1,
+          expected.name);
     if (!run.slots.empty())
       add("run/" + expected.name, {DType::f32, expected.shape}, exact, count, expected.name);
   }

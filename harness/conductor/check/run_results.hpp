@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "harness/core/tensor.hpp"
@@ -18,6 +19,12 @@ struct RunResults {
   std::vector<std::int64_t> slots{};  // that the worker computes again; empty: each step was given its batch
   std::vector<std::int64_t> rows{};   // that are judged, of every batch, ascending
   std::size_t last = 0;               // the oracle's batch that the last step computed
+  // The results that were read of the run last.
+  struct Read {
+    std::size_t batch = 0;   // the oracle's
+    std::int64_t token = 0;  // of task decode, from 1; those of the prompt are 0
+  };
+  std::optional<Read> read{};
 };
 
 // Whether the results of such a program can be compared: it does not train a network, and draws no masks.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -16,9 +17,9 @@ namespace {
 
 constexpr std::int64_t rows_of_a_batch = 2;
 // A network's batches: with as many slots as usual, cells of one round have the same question, and share the answer.
-constexpr std::int64_t most_slots = 16;
+constexpr std::size_t most_slots = 16;
 // Operands of a single op may be large, and their results too; so may be the work of the oracle.
-constexpr std::int64_t most_sets = 2;
+constexpr std::size_t most_sets = 2;
 // Of one row: the oracle needs a tenth of a second for as much, and computes each row several times.
 constexpr double many_flops = 1e9;
 
@@ -34,14 +35,26 @@ bool is_large(const Program& program, std::int64_t batch) {
   return program.is_op() || flops > many_flops * static_cast<double>(batch);
 }
 
-// Some of 0 to count - 1, ascending.
-std::vector<std::int64_t> drawn(std::int64_t count, std::int64_t at_most, Philox random) {
+// One of each of two halves of the rows: a step that computes half of them shows.
+std::vector<std::int64_t> drawn_rows(std::int64_t batch, Philox random) {
+  const std::int64_t count = std::min(rows_of_a_batch, batch);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = i * batch / count, end = (i + 1) * batch / count;
+    rows.push_back(first + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(end - first))));
+  }
+  return rows;
+}
+
+// Slots, ascending: these, and others up to a number of `at_most`.
+std::vector<std::int64_t> drawn_slots(std::int64_t count, std::size_t at_most, Philox random,
+                                      std::set<std::int64_t> chosen) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), std::int64_t{0});
   random.shuffle(std::span(all));
-  all.resize(static_cast<std::size_t>(std::min(count, at_most)));
-  std::ranges::sort(all);
-  return all;
+  for (const std::int64_t slot : all)
+    if (chosen.size() < at_most) chosen.insert(slot);
+  return {chosen.begin(), chosen.end()};
 }
 
 // The samples that the run read, as the batch library reads them.
@@ -86,28 +99,31 @@ RunResults question_of_run(const Cell& cell, const Program& program, const Fork&
                            std::uint64_t seed) {
   const std::int64_t batch = batch_of(program), last_step = all_steps_of(fork) - 1;
   const bool resident = program.is_op() || cell.axes.loader == LoaderKind::resident;
-  RunResults asked{.exam = exam, .rows = drawn(batch, rows_of_a_batch, Philox(seed, "run/rows"))};
+  RunResults asked{.exam = exam, .rows = drawn_rows(batch, Philox(seed, "run/rows"))};
+  std::vector<std::int64_t> steps{last_step};  // of the run, whose results are judged
+  if (!fork.readings.empty()) steps.push_back(fork.readings.back().step);
+  std::vector<std::int64_t> batches = steps;
   if (resident) {
-    const std::int64_t slots = cell.measure.resident_batches, last = last_step % slots;
-    asked.slots = drawn(slots, is_large(program, batch) ? most_sets : most_slots, Philox(seed, "run/slots"));
-    if (std::ranges::find(asked.slots, last) == asked.slots.end()) {
-      asked.slots.back() = last;
-      std::ranges::sort(asked.slots);
-    }
-    asked.last = static_cast<std::size_t>(std::ranges::find(asked.slots, last) - asked.slots.begin());
+    const std::int64_t slots = cell.measure.resident_batches;
+    for (std::int64_t& step : steps) step %= slots;
+    batches = asked.slots = drawn_slots(slots, is_large(program, batch) ? most_sets : most_slots,
+                                        Philox(seed, "run/slots"), {steps.begin(), steps.end()});
   }
+  const auto batch_of_step = [&](std::int64_t step) {
+    return static_cast<std::size_t>(std::ranges::find(batches, step) - batches.begin());
+  };
+  asked.last = batch_of_step(steps.front());
+  if (!fork.readings.empty()) asked.read = {batch_of_step(steps.back()), fork.readings.back().token};
   const RunRows rows(cell_folder, batch);
-  const auto batches = static_cast<std::int64_t>(std::max<std::size_t>(1, asked.slots.size()));
-  HostTensor inputs =
-      HostTensor::zeros("inputs", rows.type(batches * static_cast<std::int64_t>(asked.rows.size())));
+  HostTensor inputs = HostTensor::zeros("inputs", rows.type(std::ssize(batches) * std::ssize(asked.rows)));
   const std::size_t sample = inputs.bytes.size() / static_cast<std::size_t>(inputs.type.shape.front());
   std::byte* to = inputs.bytes.data();
-  for (std::int64_t b = 0; b < batches; ++b) {
+  for (const std::int64_t one : batches) {
     for (const std::int64_t row : asked.rows) {
       if (resident)
-        rows.read_resident(asked.slots[static_cast<std::size_t>(b)], row, to);
+        rows.read_resident(one, row, to);
       else
-        rows.read_step(last_step, row, to);
+        rows.read_step(one, row, to);
       to += sample;
     }
   }

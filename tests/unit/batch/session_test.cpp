@@ -255,10 +255,12 @@ TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
   EXPECT_THAT([&] { session.results_read(); },
               testing::ThrowsMessage<CallError>(HasSubstr("no results were asked")));
   std::size_t asked = 0;
+  std::int64_t last = -1;
   for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i) {
       if (!session.lap()) continue;
       ++asked;
+      last = block.first_step + i;
       session.results_read();
       session.results_read();
     }
@@ -271,6 +273,29 @@ TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
   EXPECT_EQ(json["readings"].size(), asked);
   for (const auto& reading : json["readings"])
     for (const char* part : {"interval_ns", "first_ns", "again_ns"}) EXPECT_GE(reading[part], 0) << part;
+  EXPECT_EQ(json["readings"].back()["step"], last);
+  EXPECT_FALSE(json["readings"].back().contains("token"));
+}
+
+TEST(Session, NamesTheTokenWhoseResultsWereRead) {
+  Cell cell = steps_cell("resident", "decode");
+  BatchSession session(cell.path());
+  std::pair<std::int64_t, std::int64_t> last{-1, -1};
+  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+    for (std::int64_t i = 0; i < block.steps; ++i) {
+      session.lap_prefill();
+      for (std::int64_t token = 1; token <= 5; ++token) {
+        if (!session.lap()) continue;
+        last = {block.first_step + i, token};
+        session.results_read();
+        session.results_read();
+      }
+    }
+    session.end_block(std::nan(""));
+  }
+  session.save();
+  const auto reading = cell.results()["readings"].back();
+  EXPECT_EQ(std::pair(reading["step"].get<std::int64_t>(), reading["token"].get<std::int64_t>()), last);
 }
 
 TEST(Session, EvaluatesEachSplitOnceWithoutEpochs) {

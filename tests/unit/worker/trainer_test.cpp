@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "harness/protocol/exam_files.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {
@@ -48,9 +49,15 @@ class Witness final : public Executable {
     ++evaluations;
     for (std::int64_t i = 0; i < 4 * Cell::classes; ++i) logits[i] = i % Cell::classes == 0 ? 1.0F : 0.0F;
   }
-  std::vector<HostTensor> results() override { return {}; }
+  // The number of steps before the last one.
+  std::vector<HostTensor> results() override {
+    HostTensor found = HostTensor::zeros("logits", {DType::f32, {elements}});
+    found.as<float>()[0] = static_cast<float>(slots.size() - 1);
+    return {found};
+  }
   std::map<std::string, std::int64_t> memory() const override { return {}; }
 
+  std::int64_t elements = 1;  // of the results
   std::vector<std::int64_t> staged, slots, numbers;
   std::vector<double> rates;
   std::vector<float> first_inputs;
@@ -60,10 +67,11 @@ class Witness final : public Executable {
   bool drained = true;
 };
 
-void train_in(const Cell& cell, Witness& witness, Task task, const ReportProgress& progress = {}) {
+Trained train_in(const Cell& cell, Witness& witness, Task task, const ReportProgress& progress = {}) {
   Session session(cell.path());
-  train(witness, session, task == Task::infer ? Timed::inference : Timed::training, progress);
+  Trained found = train(witness, session, task == Task::infer ? Timed::inference : Timed::training, progress);
   session.close();
+  return found;
 }
 
 TEST(Trainer, rotates_resident_batches_and_reads_the_schedule_by_row) {
@@ -114,9 +122,14 @@ TEST(Trainer, waits_for_each_inference) {
       {"kind", "steps"}, {"steps", 5}, {"warm_up", {{"min_steps", 2}, {"min_seconds", 0}}}};
   cell.save_request();
   Witness witness;
-  train_in(cell, witness, Task::infer);
+  const Trained found = train_in(cell, witness, Task::infer);
   EXPECT_GE(witness.synchronisations, static_cast<int>(witness.slots.size()));
   EXPECT_EQ(witness.losses, 0) << "an inference has no loss";
+  ASSERT_EQ(found.read.size(), 1U);
+  EXPECT_EQ(found.read[0].as<float>()[0], cell.results()["readings"].back()["step"]) << "what was read last";
+  Witness large;
+  large.elements = max_read_elements + 1;
+  EXPECT_TRUE(train_in(cell, large, Task::infer).read.empty());
 }
 
 TEST(Trainer, TimesEachPromptAndEachTokenOfAGeneration) {

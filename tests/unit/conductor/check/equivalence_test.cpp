@@ -205,6 +205,39 @@ TEST_F(RunOfInference, MayBeAsFarOffAsTheExamsRuns) {
   EXPECT_GT(ratio(1e-4F, 0, 1e-6), 1);
 }
 
+TEST(Equivalence, JudgesWhatWasReadOfARun) {
+  AnsweredExam exam({}, Task::infer);
+  const std::filesystem::path run = exam.folder() / "run";
+  RunResults asked{
+      .exam = run, .answers = exam.folder() / "run.safetensors", .rows = {2, 5}, .read = {{1, 0}}};
+  write_run_exam(asked, exam.program(), HostTensor::zeros("inputs", {DType::f32, {4, 1, 4, 4}}),
+                 exam.folder() / "check/state.safetensors");
+  HostTensor logits = HostTensor::zeros("logits", {DType::f64, {2, 2, 3}}),
+             bound = HostTensor::zeros("bound/logits", {DType::f64, {2}});
+  std::ranges::fill(logits.as<double>().subspan(6), 1);
+  std::ranges::fill(bound.as<double>(), 1e-6);
+  write_safetensors(asked.answers, std::vector{logits, bound});
+  exam.add("run/last/logits", {8, 3});
+  exam.write();
+  const auto ratio = [&](const char* tensor) {
+    const Equivalence judged =
+        judge(exam.exam(), exam.program(), exam.worker_file(), RunAudit{.results = asked});
+    return std::ranges::find(judged.tensors, tensor, &TensorVerdict::name)->ratio;
+  };
+  EXPECT_GT(ratio("run/read/logits"), 1e6) << "the worker does not hand it over";
+  exam.add("run/read/logits", {8, 3});
+  exam.write();
+  EXPECT_GT(ratio("run/read/logits"), 1);
+  std::ranges::fill(exam.worker("run/read/logits").as<float>(), 1);
+  exam.write();
+  EXPECT_LT(ratio("run/read/logits"), 1);
+  EXPECT_LT(ratio("run/last/logits"), 1);
+  asked.read.reset();
+  EXPECT_EQ(judge(exam.exam(), exam.program(), exam.worker_file(), RunAudit{.results = asked}).tensors.size(),
+            2U)
+      << "nothing was read";
+}
+
 TEST(Equivalence, refuses_an_oracle_without_an_answer) {
   AnsweredExam exam;
   exam.write();
