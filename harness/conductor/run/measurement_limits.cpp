@@ -26,7 +26,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
   const Program program = cell.program();
   if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
       may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
-    rooflines_.know_peak(cell.axes, machine());
+    rooflines_.know_peak(cell.axes, this_machine());
     draw_rooflines();
   }
   if (!rooflines_.measured(cell.axes)) return;
@@ -40,7 +40,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
     if (reason.empty()) return;
     if (attempt == attempts) break;
     rooflines_.measure(cell.axes);
-    rooflines_.keep_peak(cell.axes, machine());
+    rooflines_.keep_peak(cell.axes, this_machine());
     draw_rooflines();
   }
   if (reason.empty()) return;

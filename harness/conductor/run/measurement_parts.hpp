@@ -73,7 +73,6 @@ struct Measurement::Parts {
   // Once for all cells of a device, precision and thread count that are still to be timed.
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   void draw_rooflines();
-  std::string machine() { return machine_fingerprint(this_machine()).value_or(""); }
   // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
   // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork);

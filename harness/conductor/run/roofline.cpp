@@ -1,17 +1,18 @@
 #include "harness/conductor/run/roofline.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/run/work.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/sha256.hpp"
 #include "harness/core/json/decode.hpp"
-#include "harness/core/paths.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -103,44 +104,71 @@ void Rooflines::measure_peak(const Axes& axes, const std::string& size) {
 
 namespace {
 
-using Peaks = std::map<std::string, double>;
-
-fs::path peaks_file(const std::string& machine) {
-  return cache_folder() / "peaks" / (sha256(machine) + ".json");
+// The content of a file of the memory.
+struct KeptPeaks {
+  nlohmann::json machine{};
+  std::map<std::string, double> rates{};
+};
+inline Description describe(Of<KeptPeaks>) {
+  return fields("kept_peaks", "The peaks of a machine.",
+                field("machine", &KeptPeaks::machine, "What identifies the machine.").object(),
+                field("rates", &KeptPeaks::rates, "By device, precision and threads, in FLOP/s."));
 }
 
-Peaks kept_peaks(const fs::path& file) {
+// Nothing for a damaged file, which is made again, or one of another machine.
+KeptPeaks read_peaks(const fs::path& file, const nlohmann::json& environment) {
+  KeptPeaks kept{.machine = machine_identity(environment)};
   try {
-    if (fs::exists(file)) return read_strict_json(file).get<Peaks>();
-  } catch (const std::exception&) {  // a damaged file is made again
+    if (!fs::exists(file)) return kept;
+    const auto found = decoded<KeptPeaks>(read_strict_json(file), file.string(), {.not_finite = false});
+    if (!other_machine(found.machine, environment)) kept.rates = found.rates;
+  } catch (const std::exception&) {
   }
-  return {};
+  return kept;
 }
 
 }  // namespace
 
-void Rooflines::know_peak(const Axes& axes, const std::string& machine) {
-  const Peaks kept = kept_peaks(peaks_file(machine));
-  if (const auto found = kept.find(peak_key(axes)); found != kept.end() && found->second > 0) {
-    peaks_[peak_key(axes)].add(found->second, true);
+PeakMemory::PeakMemory(fs::path folder) : folder_(std::move(folder)) {}
+
+std::optional<fs::path> PeakMemory::file_of(const nlohmann::json& environment) const {
+  const auto fingerprint = machine_fingerprint(environment);
+  return fingerprint ? std::optional(folder_ / (*fingerprint + ".json")) : std::nullopt;
+}
+
+std::optional<double> PeakMemory::rate(const std::string& key, const nlohmann::json& environment) const {
+  const auto file = file_of(environment);
+  if (!file) return std::nullopt;
+  const KeptPeaks kept = read_peaks(*file, environment);
+  const auto found = kept.rates.find(key);
+  return found != kept.rates.end() && found->second > 0 ? std::optional(found->second) : std::nullopt;
+}
+
+void PeakMemory::keep(const std::string& key, double rate, const nlohmann::json& environment) const {
+  const auto file = file_of(environment);
+  if (!file) return;
+  KeptPeaks kept = read_peaks(*file, environment);
+  double& peak = kept.rates[key];
+  peak = std::max(peak, rate);
+  try {
+    fs::create_directories(folder_);
+    write_atomically(*file, encode(kept).dump(1) + "\n", false);
+  } catch (const std::exception&) {  // only a cache: the next run measures again
+  }
+}
+
+void Rooflines::know_peak(const Axes& axes, const nlohmann::json& environment) {
+  if (const auto kept = memory_.rate(peak_key(axes), environment)) {
+    peaks_[peak_key(axes)].add(*kept, true);
     return;
   }
   measure_peak(axes, quick_product_size);
-  keep_peak(axes, machine);
+  keep_peak(axes, environment);
 }
 
-void Rooflines::keep_peak(const Axes& axes, const std::string& machine) const {
+void Rooflines::keep_peak(const Axes& axes, const nlohmann::json& environment) const {
   const MachinePeak& reached = peaks_.at(peak_key(axes));
-  if (!reached.is_limit) return;
-  const fs::path file = peaks_file(machine);
-  Peaks kept = kept_peaks(file);
-  double& peak = kept[peak_key(axes)];
-  peak = std::max(peak, reached.rate);
-  try {
-    fs::create_directories(file.parent_path());
-    write_atomically(file, nlohmann::json(kept).dump(1) + "\n", false);
-  } catch (const std::exception&) {  // only a cache: the next run measures again
-  }
+  if (reached.is_limit) memory_.keep(peak_key(axes), reached.rate, environment);
 }
 
 void Rooflines::measure(const Axes& axes) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
@@ -31,6 +34,21 @@ struct MachinePeak {
   }
 };
 
+// Peaks between runs, by machine, in a folder of the cache. A machine that does not know its processor has none.
+class PeakMemory {
+ public:
+  explicit PeakMemory(std::filesystem::path folder);
+  // Nothing if it is unknown, or of a machine that other_machine() does not take for this one.
+  std::optional<double> rate(const std::string& key, const nlohmann::json& environment) const;
+  // Keeps a rate that is larger than the kept one. Ignores a full disk: it is only a cache.
+  void keep(const std::string& key, double rate, const nlohmann::json& environment) const;
+
+ private:
+  std::optional<std::filesystem::path> file_of(const nlohmann::json& environment) const;
+
+  std::filesystem::path folder_;
+};
+
 // The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a
 // bare library (without one on the oracle). The best block of all probes of the run counts, so that a
 // disturbance does not lower a limit. Borrows everything.
@@ -41,11 +59,11 @@ class Rooflines {
   // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does
   // not change the limit, which is 0 at first.
   void measure(const Axes& axes);
-  // Reads the peak that an earlier run of this machine kept, or measures and keeps it. For networks, which have no other
-  // limit.
-  void know_peak(const Axes& axes, const std::string& machine);
+  // Reads the peak that an earlier run of the machine of this environment kept, or measures and keeps it. For networks,
+  // which have no other limit.
+  void know_peak(const Axes& axes, const nlohmann::json& environment);
   // Keeps a peak that is a limit, if it is larger than the kept one.
-  void keep_peak(const Axes& axes, const std::string& machine) const;
+  void keep_peak(const Axes& axes, const nlohmann::json& environment) const;
   bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
   // Whether a cell can be refused because it is faster. It must have been measured.
   bool is_limit(const Axes& axes) const { return peaks_.at(peak_key(axes)).is_limit; }
@@ -67,6 +85,7 @@ class Rooflines {
 
   const ForkContext& context_;
   Progress& progress_;
+  PeakMemory memory_{cache_folder() / "peaks"};
   std::map<std::string, MachinePeak> peaks_;
   std::map<std::string, double> copies_;
   nlohmann::json log_ = nlohmann::json::array();

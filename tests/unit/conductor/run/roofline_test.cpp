@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "tests/temporary_folder.hpp"
 #include "workloads/ops/op_workload.hpp"
 
 namespace assay {
@@ -79,6 +81,28 @@ TEST(Roofline, a_fork_has_the_median_of_its_timed_blocks) {
                  {.kind = BlockKind::timed, .steps = 10, .begin_ns = 0, .end_ns = 90'000}};
   EXPECT_DOUBLE_EQ(median_step(fork), 2e-6);
   EXPECT_EQ(median_step({}), 0);
+}
+
+TEST(PeakMemory, KnowsTheMachineAndItsSpeed) {
+  const auto machine = [](const char* model, double loop_seconds) {
+    return nlohmann::json{{"cpu", {{"model", model}, {"allowed", 2}, {"loop_seconds", loop_seconds}}}};
+  };
+  const TemporaryFolder folder;
+  const PeakMemory memory(folder / "peaks");
+  const nlohmann::json here = machine("a processor", 300e-6), slow = machine("a processor", 350e-6);
+  memory.keep("cpu/fp32/t2", 2e11, here);
+  memory.keep("cpu/fp32/t2", 1e11, here);
+  EXPECT_EQ(memory.rate("cpu/fp32/t2", here), 2e11) << "the larger one";
+  EXPECT_EQ(memory.rate("cpu/fp32/t2", machine("a processor", 340e-6)), 2e11);
+  EXPECT_FALSE(memory.rate("cpu/bf16/t2", here));
+  EXPECT_FALSE(memory.rate("cpu/fp32/t2", slow));
+  EXPECT_FALSE(memory.rate("cpu/fp32/t2", machine("another", 300e-6)));
+  memory.keep("cpu/fp32/t2", 1e11, slow);
+  EXPECT_EQ(memory.rate("cpu/fp32/t2", slow), 1e11) << "it replaces that of the other speed";
+  EXPECT_FALSE(memory.rate("cpu/fp32/t2", here));
+  const nlohmann::json unknown{{"cpu", {{"allowed", 2}}}};
+  memory.keep("cpu/fp32/t2", 1e11, unknown);
+  EXPECT_FALSE(memory.rate("cpu/fp32/t2", unknown)) << "two unknown machines are not one";
 }
 
 }  // namespace
