@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
 from program import assay
 
 
@@ -48,3 +49,17 @@ def test_each_side_runs_with_its_own_interpreter(tmp_path: Path) -> None:
         assert f"--interpreter numpy={program}" in cell["reproduce"]
     assert digests[0].isdisjoint(digests[1])
     assert len(digests[0]) == len(digests[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (f"torch={sys.executable}", "no cell uses torch"),
+        (f"numpy={Path(sys.executable).parent}", "is not a program"),
+        ("numpy=/no/such/python", "does not exist"),
+    ],
+)
+def test_an_interpreter_that_would_change_nothing_is_refused(given: str, said: str) -> None:
+    done = assay("ab", "--workload", "mlp", "--backend", "numpy", "--dry-run", "--b", f"interpreter={given}")
+    assert done.returncode == 2, done.stdout
+    assert said in done.stderr

@@ -175,9 +175,11 @@ Interpreters parse_interpreters(const std::vector<std::string>& given) {
           fmt::format("[interpreter] got '{}': must be NAME=PATH, such as torch=/usr/bin/python3", item));
     }
     const std::string path = item.substr(equals + 1);
-    if (::access(path.c_str(), X_OK) != 0) {
-      throw ConfigError(
-          fmt::format("[interpreter] got '{}': {} does not exist or is not executable", item, path));
+    std::error_code ignored;
+    if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path, ignored)) {
+      throw ConfigError(fmt::format(
+          "[interpreter] got '{}': {} does not exist or is not a program; name a Python, such as ENVIRONMENT/bin/python",
+          item, path));
     }
     result[item.substr(0, equals)] = fs::absolute(path).lexically_normal().string();
   }

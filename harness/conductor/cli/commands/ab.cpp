@@ -1,8 +1,11 @@
 // assay ab: measures two builds, backends or settings side by side until the result is clear.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -59,6 +62,21 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
   return made;
 }
 
+// Throws UsageError for an interpreter that no cell uses: the sides would be the same.
+void require_used_interpreters(const AbArm& arm, const AbSide& side, std::string_view option) {
+  const std::vector<Cell> cells = cells_of(arm.request, arm.registry).cells;
+  for (const auto& [framework, path] : parse_interpreters(list_of(side.values, "interpreter"))) {
+    const bool is_used = std::ranges::any_of(cells, [&](const Cell& cell) {
+      const BackendDescription* backend = arm.registry.find(cell.axes.backend);
+      return backend && backend->framework == framework;
+    });
+    if (!is_used)
+      throw UsageError(
+          fmt::format("{}: got interpreter={}={}, but no cell uses {}; name its backend with --backend",
+                      option, framework, path, framework));
+  }
+}
+
 std::set<std::string> differing(const AbSide& a, const AbSide& b) {
   std::set<std::string> names;
   for (const AbSide* side : {&a, &b})
@@ -110,6 +128,8 @@ int measure(const AbOptions& options, const Context& context) {
   settings.rounds = options.rounds;
   const AbSide side_a = parse_side(options.a, "--a"), side_b = parse_side(options.b, "--b");
   AbArm a = arm(options, side_a, context), b = arm(options, side_b, context);
+  require_used_interpreters(a, side_a, "--a");
+  require_used_interpreters(b, side_b, "--b");
   if (const double limit = duration_of(a.request.config.values, "max-time"); limit > 0)
     settings.max_seconds = limit;
   const auto free = differing(side_a, side_b);
