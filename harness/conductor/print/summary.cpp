@@ -124,7 +124,7 @@ std::string time_spent_text(const Report& report) {
 }
 
 // "torch: compile channels_last was chosen for lenet5 train fp32 b32 in a search of 9 forks; eager native takes 1.41
-// [1.32, 1.51] times as long". Reports of older versions have one unchecked fork of each.
+// [1.32, 1.51] times as long". A ratio that an interval does not show is called that. Reports of older versions have one unchecked fork of each.
 std::string best_text(const BestRecord& best) {
   const auto name = [&](const TriedRecord& tried) {
     const bool layouts = std::any_of(best.tried.begin(), best.tried.end(), [&](const TriedRecord& other) {
@@ -144,10 +144,14 @@ std::string best_text(const BestRecord& best) {
         others.push_back(fmt::format("{} was left out: {}", name(tried), one_line(tried.reason, 100)));
       continue;
     }
-    std::string ratio = format_significant(tried.ratio.value_or(*tried.step_time / *first.step_time));
-    if (tried.lower && tried.upper)
-      ratio += fmt::format(" [{}, {}]", format_significant(*tried.lower), format_significant(*tried.upper));
-    others.push_back(fmt::format("{} takes {} times as long", name(tried), ratio));
+    const std::string ratio = format_significant(tried.ratio.value_or(*tried.step_time / *first.step_time));
+    others.push_back(
+        !tried.lower || !tried.upper
+            ? fmt::format("{} took about {} times as long, but too few rounds count for an interval",
+                          name(tried), ratio)
+            : fmt::format("{} takes {} [{}, {}] times as long{}", name(tried), ratio,
+                          format_significant(*tried.lower), format_significant(*tried.upper),
+                          *tried.lower <= 1 && *tried.upper >= 1 ? " (no clear difference)" : ""));
   }
   const std::int64_t forks = std::max<std::int64_t>(1, first.forks);
   return fmt::format("{}: {} was chosen for {} in a search of {}{}{}", best.backend, name(first), best.work,

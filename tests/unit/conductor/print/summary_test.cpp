@@ -2,13 +2,18 @@
 #include "harness/conductor/print/report_tables.hpp"
 
 #include <cmath>
+#include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/printers.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/report/analysis.hpp"
+#include "harness/report/run_record.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -45,6 +50,26 @@ TEST(Summary, SaysOnceThatIntervalsHoldWithinTheRun) {
   for (const Table& table : std::span(tables).subspan(1))
     EXPECT_THAT(table.notes, Not(Contains(HasSubstr("within this run"))));
   EXPECT_THAT(text_of(test::sample_report(2)), Not(HasSubstr("within this run"))) << "it has no interval";
+}
+
+TEST(Summary, SaysWhetherTheSearchForTheBestModeShowsADifference) {
+  Report report = test::sample_report(6);
+  const auto tried = [](const char* mode, double ratio, std::optional<std::pair<double, double>> interval) {
+    TriedRecord made{.mode = mode, .layout = "native", .step_time = 1e-3 * ratio};
+    made.forks = 9;
+    made.ratio = ratio;
+    if (interval) std::tie(made.lower, made.upper) = *interval;
+    return made;
+  };
+  const BestRecord best{.backend = "torch",
+                        .work = "lenet5",
+                        .tried = {tried("compile", 1, {{1, 1}}), tried("eager", 1.4, {{1.2, 1.6}}),
+                                  tried("freeze", 1.1, {{0.9, 1.3}}), tried("layer", 1.2, {})}};
+  report.run["best"] = encode(std::vector{best});
+  EXPECT_THAT(text_of(report),
+              HasSubstr("eager takes 1.40 [1.20, 1.60] times as long, freeze takes 1.10 [0.900, 1.30] "
+                        "times as long (no clear difference), layer took about 1.20 times as long, but "
+                        "too few rounds count for an interval"));
 }
 
 TEST(Summary, names_the_framework_loader) {
