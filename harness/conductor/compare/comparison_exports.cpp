@@ -99,9 +99,10 @@ Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
   for (const std::string& note : comparison.notes) table.notes.push_back(note + ".");
   table.notes.push_back(
       comparison.detect > 0
-          ? fmt::format("A ratio above 1 is slower{}. \"finds\": the smallest change that four of five "
-                        "such comparisons would find.",
-                        comparison.shift ? ", without the shift that all cells share" : "")
+          ? fmt::format(
+                "A ratio above 1 is slower{}. It is the Hodges-Lehmann estimate, which may differ from new / base. "
+                "\"finds\": the smallest change that four of five such comparisons would find.",
+                comparison.shift ? ", without the shift that all cells share" : "")
           : "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over rounds, and the interval "
             "is exact.");
   return without_empty_columns(std::move(table));
