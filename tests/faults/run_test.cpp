@@ -24,6 +24,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/resume.hpp"
@@ -722,6 +723,8 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     return "none";
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
+  EXPECT_EQ(one.run["commit"], build_info().commit);
+  EXPECT_EQ(one.run["dirty"], build_info().dirty) << "as --version says";
   EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
               HasSubstr("the earlier report is from another machine"));
   const auto at_speed = [&](double loop_seconds) {
