@@ -188,7 +188,7 @@ def sum_of_operator(name: str) -> float:
         "op/gemm": lambda: x @ others[0].T,
         "op/normalise": lambda: x / np.linalg.norm(x),
     }
-    return float(np.sum(results.get(name, lambda: x)()))
+    return float(np.sum(results.get(name, lambda: x)()))  # those that make an array keep its numbers
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

@@ -162,11 +162,14 @@ def test_every_mode_of_the_samples_and_claims_can_be_judged() -> None:
     }
     assert len(shipped) > 30
     assert sorted(shipped - judged) == []
-    # Rules that name modes have no sample yet.
+    # Rules that name modes or operators have no sample yet.
     known = {mode for _, mode, _ in judged} | {"graph", "primitives"}
     named = re.findall(r'"mode": (?:"([\w-]+)"|\[([^]]+)\])', (ROOT / "results/claims.json").read_text())
     modes = {word for one, several in named for word in (one, *re.findall(r"[\w-]+", several)) if word}
     assert sorted(modes - known - {"cudagraph"}) == []
+    claimed = {*re.findall(r'"(op/\w+)"', (ROOT / "results/claims.json").read_text())}
+    assert claimed
+    assert sorted(claimed - {*OPERATORS}) == []
 
 
 def test_operators_of_judge_and_loops_are_the_same() -> None:

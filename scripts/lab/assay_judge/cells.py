@@ -24,7 +24,7 @@ ONLY_NATIVE = ("fit-generator",)
 OPERATORS = {
     **dict.fromkeys(("op/sigmoid", "op/relu", "op/tanh", "op/softplus", "op/softsign"), "500"),
     **{"op/dot": "1000", "op/gemm": "m50", "op/flatten_matrix": "m50", "op/normalise": "m50"},
-    **{"op/from_array": "20000", "op/from_list": "5000"},
+    **{"op/from_array": "20000", "op/from_list": "5000", "op/from_rows": "5000"},
 }
 OPERATOR_MODES: dict[str, tuple[str, ...]] = {
     "torch": ("eager", "compile", "layer"),
@@ -34,7 +34,7 @@ OPERATOR_MODES: dict[str, tuple[str, ...]] = {
 }
 LAYERS = ("op/sigmoid", "op/relu", "op/tanh", "op/softplus", "op/softsign", "op/gemm")
 PRODUCTS = ("op/dot", "op/gemm")
-CREATION = ("op/from_array", "op/from_list")
+CREATION = ("op/from_array", "op/from_list", "op/from_rows")
 CREATES = ("torch", "tensorflow", "mxnet")
 PUBLISHED = ("mlp", "lenet5", "cnn", "resnet56", "lstm")
 OTHER_NETWORKS = (

@@ -129,6 +129,7 @@ OPERATORS: dict[str, Callable[..., Array]] = {
     "op/normalise": lambda x: x / jnp.maximum(jnp.linalg.norm(x), 1e-12),
     "op/from_array": jnp.array,
     "op/from_list": jnp.array,
+    "op/from_rows": jnp.array,
 }
 
 

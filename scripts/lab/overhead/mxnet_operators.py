@@ -22,6 +22,7 @@ FUNCTION: dict[str, Callable[..., nd.NDArray]] = {
     "op/normalise": lambda x: x / nd.maximum(nd.norm(x, keepdims=True), 1e-12),
     "op/from_array": nd.array,
     "op/from_list": nd.array,
+    "op/from_rows": nd.array,
 }
 LAYERS: dict[str, Callable[[], gluon.Block]] = {
     "op/sigmoid": lambda: nn.Activation("sigmoid"),

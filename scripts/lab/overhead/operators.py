@@ -28,14 +28,16 @@ OPERATORS = {
     "op/normalise": Operator("m50", ((50, 50),)),
     "op/from_array": Operator("20000", ((20000,),), is_created=True),
     "op/from_list": Operator("5000", ((5000, 2),), is_created=True),
+    "op/from_rows": Operator("5000", ((1, 5000),), is_created=True),
 }
 PRODUCTS = ("op/dot", "op/gemm")
 
 
 def operands_of(name: str) -> list[Any]:
-    """Return the operands; those of from_list are one list of numbers."""
+    """Return the operands; that of from_list is a list of numbers, and that of from_rows a list of arrays."""
     random = np.random.default_rng(1)
     if name == "op/from_list":
         found: list[Any] = random.uniform(-1, 1, OPERATORS[name].shapes[0][0]).tolist()
         return [found]
-    return [random.uniform(-1, 1, shape).astype(np.float32) for shape in OPERATORS[name].shapes]
+    arrays = [random.uniform(-1, 1, shape).astype(np.float32) for shape in OPERATORS[name].shapes]
+    return [[*arrays[0]]] if name == "op/from_rows" else arrays

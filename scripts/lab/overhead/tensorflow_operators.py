@@ -23,6 +23,7 @@ EAGER: dict[str, Callable[..., Any]] = {
     "op/normalise": lambda x: x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), keepdims=True), 1e-24)),
     "op/from_array": lambda x: tf.constant(x, tf.float32),
     "op/from_list": lambda x: tf.constant(x, tf.float32),
+    "op/from_rows": lambda x: tf.constant(x, tf.float32),
 }
 FUNCTION: dict[str, Callable[..., Any]] = {
     "op/sigmoid": tf.sigmoid,
@@ -36,6 +37,7 @@ FUNCTION: dict[str, Callable[..., Any]] = {
     "op/normalise": lambda x: tf.math.l2_normalize(x, epsilon=1e-24),
     "op/from_array": lambda x: tf.constant(x, tf.float32),
     "op/from_list": lambda x: tf.constant(x, tf.float32),
+    "op/from_rows": lambda x: tf.constant(x, tf.float32),
 }
 TENSORDOT: dict[str, Callable[..., Any]] = {
     name: lambda a, b: tf.tensordot(a, b, 1) for name in ("op/dot", "op/gemm")

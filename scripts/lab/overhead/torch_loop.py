@@ -170,6 +170,7 @@ FUNCTIONS = {
     "op/normalise": lambda x: x / torch.linalg.vector_norm(x).clamp_min(1e-12),
     "op/from_array": torch.tensor,
     "op/from_list": torch.tensor,
+    "op/from_rows": torch.tensor,
 }
 LAYERS = {
     "op/sigmoid": nn.Sigmoid,
