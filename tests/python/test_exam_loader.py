@@ -252,13 +252,30 @@ def test_steps_on_the_loaders_batches_are_those_on_staged_ones(cell: Path, adapt
 
 
 class Fits(Adapter):
-    """It runs its own loop; the logits of a sample are multiples of its sum."""
+    """It runs its own loop. The logits of a sample are multiples of its sum and of one parameter.
+
+    in_loop: what the loop makes of the rate and number of a step; None: the step is lost.
+    """
+
+    def __init__(
+        self,
+        change: Callable[[Adapter, Samples], Iterator[Batch]] | None = None,
+        in_loop: Callable[[float, int], float | None] = lambda rate, _: rate,
+    ) -> None:
+        super().__init__(change)
+        self.in_loop = in_loop
 
     def set_state(self, tensors: Any) -> None:
-        pass
+        self.number = 1.0
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self.slot = inputs, labels
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        self.number -= 0.1 * rate * self.loss()
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        sums = np.sin(inputs.reshape(len(inputs), -1).sum(1, dtype=np.float64))
+        sums = self.number * np.sin(inputs.reshape(len(inputs), -1).sum(1, dtype=np.float64))
         return (sums[:, np.newaxis] * np.arange(CLASSES)).astype("f4")
 
     def synchronize(self) -> None:
@@ -274,26 +291,63 @@ class Fits(Adapter):
 
     def train(self, loop: Any, samples: Samples) -> None:
         batches = iter(())
-        while loop.begin_step() is not None:
+        self.blocks = []
+        while (row := loop.begin_step()) is not None:
+            self.blocks.append((loop.epoch, loop.steps))
             batch = next(batches, None)
             if batch is None:
                 batches = iter(self.loader(samples))
                 batch = next(batches)
             self.take(batch)
+            if (rate := self.in_loop(*row)) is not None:
+                self.step(0, rate, row[1])
             loop.end_step()
+
+
+def fitted(cell: Path, adapter: Any, kind: str = "steps") -> Any:
+    write_tensors(cell / "parameters.safetensors", {})
+    np.save(cell / "schedule.npy", [[0.5, 1], [0.25, 2]])
+    (cell / "request.json").write_text(json.dumps({"clock": {"kind": kind}}))
+    network = program()
+    network.training.nodes = []
+    return fit_losses(adapter, network, cell)
 
 
 @pytest.mark.parametrize("cell", ["images", "tokens"], indirect=True)
 @pytest.mark.parametrize("mistake", [None, forever, twice, half, other_labels])
 def test_the_losses_of_an_own_loop_show_other_samples(cell: Path, mistake: Any) -> None:
-    write_tensors(cell / "parameters.safetensors", {})
     adapter: Any = Fits(mistake)
-    network = program()
-    network.training.nodes = []
-    *means, expected = fit_losses(adapter, network, cell)["loader/fit"]
+    expected, *means = fitted(cell, adapter)["loader/fit"].mean(1)
     apart = max(abs(mean - expected) for mean in means) / expected
     assert apart < 1e-5 if mistake is None else apart > 2e-4
     assert adapter.closed
+
+
+@pytest.mark.parametrize("cell", ["images", "tokens"], indirect=True)
+def test_the_losses_of_an_own_loop_show_its_order(cell: Path) -> None:
+    plain, *passes = fitted(cell, Fits(in_order))["loader/fit"]
+    for of_pass in passes:
+        np.testing.assert_allclose(of_pass, plain, rtol=1e-6)
+    plain, *passes = fitted(cell, Fits())["loader/fit"]
+    assert all((abs(of_pass / plain - 1) < 1e-5).mean() < 0.2 for of_pass in passes)
+
+
+@pytest.mark.parametrize("cell", ["images", "tokens"], indirect=True)
+@pytest.mark.parametrize("kind", ["steps", "epochs"])
+@pytest.mark.parametrize(
+    ("in_loop", "right"),
+    [
+        pytest.param(lambda rate, _: rate, True, id="right"),
+        pytest.param(lambda rate, _: 0.05 if rate else 0.0, False, id="the first rate"),
+        pytest.param(lambda rate, number: rate if number % 2 else None, False, id="lost steps"),
+        pytest.param(lambda rate, number: rate if number <= 12 else None, False, id="one pass"),
+    ],
+)
+def test_an_own_loop_trains_as_its_steps_do(cell: Path, in_loop: Any, right: bool, kind: str) -> None:
+    adapter: Any = Fits(in_loop=in_loop)
+    loop, steps = fitted(cell, adapter, kind)["loader/trained"]
+    assert abs(loop - steps) < 1e-6 if right else abs(loop - steps) > 2e-3
+    assert set(adapter.blocks) == ({(1, 12), (2, 12)} if kind == "epochs" else {(0, 1)})
 
 
 @pytest.mark.parametrize(

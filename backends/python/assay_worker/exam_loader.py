@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ MIN_BATCHES, MAX_BATCHES, MIN_SAMPLES = 12, 32, 64
 MAX_BYTES = 64 << 20  # of all samples, beyond the fewest batches
 MIN_STEPS, MAX_STEPS, STEP_SECONDS = 3, 12, 0.25  # on batches of the loader
 SHARES = (1.0, 0.3, 0.6, 0.1)  # of the cell's largest learning rate, in turn
+FIT_SHARES = (0.1, 0.03)  # in each pass of the framework's own loop
 
 # In place of the number of a sample.
 STRANGE, LABELLED_AS_ANOTHER, MISSING = -1, -2, -3
@@ -39,6 +40,7 @@ class NumberedSamples(Samples):
     """
 
     _moves: tuple[int, bool] | None = None  # the largest offset, and whether samples are mirrored
+    _max_batches = MAX_BATCHES
 
     def __init__(self, cell_folder: Path, batch: int, classes: int, left_over: int) -> None:
         super().__init__(cell_folder)
@@ -46,7 +48,7 @@ class NumberedSamples(Samples):
         one, self._random = self.raw[:1], np.random.default_rng(classes)
         fewest = max(MIN_BATCHES, -(-MIN_SAMPLES // batch))
         fitting = MAX_BYTES // max(1, one.nbytes * batch)
-        self.batches = max(fewest, min(MAX_BATCHES, fitting))
+        self.batches = max(fewest, min(self._max_batches, fitting))
         count = self.batches * batch + left_over
         values = manifest["vocabulary"] if self.tokens else 256 if one.dtype == np.uint8 else 1 << 16
         self.raw = self._random.integers(0, values, (count, *one.shape[1:])).astype(one.dtype)
@@ -76,6 +78,10 @@ class NumberedSamples(Samples):
         for number in range(len(self)):
             self._numbers.setdefault(self._key(self[number][0]), []).append(number)
 
+    def batch(self, rows: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+        inputs, labels = (np.stack(column) for column in zip(*(self[row] for row in rows), strict=True))
+        return inputs.astype(self.dtype), labels.astype(np.int32)
+
     @property
     def dtype(self) -> type[np.generic]:
         return np.int32 if self.tokens else np.float32
@@ -102,16 +108,37 @@ class NumberedSamples(Samples):
         return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
 
 
-class Steps:
-    """A session of the batch library, for a framework's own loop: blocks of one step that changes nothing."""
+class AlikeSamples(NumberedSamples):
+    """A data set of one sample again and again, so that every batch is the same one in any order."""
 
-    def __init__(self, steps: int) -> None:
-        self.schedule = [(0.0, step) for step in range(1, steps + 1)]
+    _max_batches = MIN_BATCHES
+
+    def __init__(self, cell_folder: Path, batch: int, classes: int) -> None:
+        super().__init__(cell_folder, batch, classes, 0)
+        self.raw[:], self.labels[:] = self.raw[:1], self.labels[:1]
+
+    def _plan(self, epoch: int) -> np.ndarray:
+        if self._moves is None:
+            return super()._plan(epoch)
+        plan = self.rows.copy()
+        furthest, mirrors = self._moves
+        plan[:, 1:] = [furthest, -furthest, mirrors]
+        return plan
+
+
+class Steps:
+    """A session of the batch library, for a framework's own loop: blocks of one step, or of a pass."""
+
+    def __init__(self, rates: Sequence[float], steps_of_pass: int = 0) -> None:
+        self.schedule = [(rate, number) for number, rate in enumerate(rates, 1)]
         self.losses: list[float] = []
+        self._pass = steps_of_pass
 
     def next_block(self) -> Block:
-        done = len(self.losses)
-        return Block(DONE) if done == len(self.schedule) else Block(TIMED, 1, 1, done)
+        done, steps = len(self.losses), self._pass or 1
+        if done * steps == len(self.schedule):
+            return Block(DONE)
+        return Block(TIMED, done + 1 if self._pass else 0, steps, done * steps)
 
     def enqueued(self) -> None:
         pass
@@ -154,7 +181,7 @@ def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tens
     generator cannot begin again.
     """
     samples = NumberedSamples(cell_folder, program.batch, _classes(program), program.batch // 2)
-    largest = float(np.load(cell_folder / "schedule.npy")[:, 0].max())
+    largest = _largest_rate(cell_folder)
     parameters = read_tensors(cell_folder / "parameters.safetensors")
     drops = any(node.op == "dropout" for node in program.training.nodes)
     contents: list[tuple[np.ndarray, np.ndarray]] = []
@@ -194,32 +221,61 @@ def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tens
 
 
 def fit_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
-    """Return the mean loss in each pass of a framework's own loop, and that of all samples: (1 + passes).
+    """Return what shows in the framework's own loop.
 
-    Nothing if the loss of a sample depends on the others, or on what is drawn.
+    "loader/fit" (1 + passes, batches): the losses of all batches in the order of the data set, and those of
+    each of its passes, without training.
+    "loader/trained" (2): the loss of a sample after passes that train on only this one, and after the same
+    steps without the loop. Nothing if the loss of a sample depends on the others, or on what is drawn.
     """
     nodes = program.training.nodes
     if any(node.op in ("batch_norm", "dropout") or "ignored" in node.attributes for node in nodes):
         return {}
+    parameters = read_tensors(cell_folder / "parameters.safetensors")
+
+    def fit(samples: NumberedSamples, session: Any) -> None:
+        adapter.train(Loop(adapter, session, lambda *_: None), samples)
+        adapter.close()
+
     samples = NumberedSamples(cell_folder, program.batch, _classes(program), 0)
-    adapter.set_state(read_tensors(cell_folder / "parameters.safetensors"))
+    adapter.set_state(parameters)
     own = np.arange(len(samples)).reshape(samples.batches, program.batch)
     expected = [_loss(adapter, samples, rows.tolist()) for rows in own]
-    session: Any = Steps(PASSES * samples.batches)
-    adapter.train(Loop(adapter, session, lambda *_: None), samples)
-    adapter.close()
-    means = np.reshape(session.losses, (PASSES, samples.batches)).mean(1)
-    return {"loader/fit": np.append(means, np.mean(expected))}
+    steps = Steps([0.0] * PASSES * samples.batches)
+    fit(samples, steps)
+    answers = {"loader/fit": np.reshape([*expected, *steps.losses], (1 + PASSES, samples.batches))}
+
+    alike = AlikeSamples(cell_folder, program.batch, _classes(program))
+    rows = list(range(program.batch))
+    rates = [share * _largest_rate(cell_folder) for share in FIT_SHARES for _ in range(alike.batches)]
+    adapter.set_state(parameters)
+    fit(alike, Steps(rates, alike.batches if _counts_epochs(cell_folder) else 0))
+    trained = _loss(adapter, alike, rows)
+    adapter.set_state(parameters)
+    adapter.stage(0, *alike.batch(rows))
+    for number, rate in enumerate(rates, 1):
+        adapter.step(0, rate, number)
+    adapter.synchronize()
+    return answers | {"loader/trained": np.array([trained, _loss(adapter, alike, rows)])}
+
+
+def _counts_epochs(cell_folder: Path) -> bool:
+    clock = json.loads((cell_folder / "request.json").read_text()).get("clock") or {}
+    return bool(clock.get("kind") == "epochs")
+
+
+def _largest_rate(cell_folder: Path) -> float:
+    return float(np.load(cell_folder / "schedule.npy")[:, 0].max())
 
 
 def _classes(program: Program) -> int:
     return program.training.values[program.training.outputs["logits"]].shape[-1]
 
 
-def _loss(adapter: Adapter, samples: Samples, rows: list[int]) -> float:
+def _loss(adapter: Adapter, samples: NumberedSamples, rows: list[int]) -> float:
     """The mean cross-entropy of these samples with the present parameters."""
-    inputs, labels = (np.stack(column) for column in zip(*(samples[row] for row in rows), strict=True))
+    inputs, labels = samples.batch(rows)
     logits = np.float64(adapter.evaluate(inputs))
     shifted = logits - logits.max(-1, keepdims=True)
-    chosen = np.take_along_axis(shifted, labels[..., np.newaxis].astype(int), -1)[..., 0]
+    chosen = np.take_along_axis(shifted, labels[..., np.newaxis], -1)[..., 0]
     return float((np.log(np.exp(shifted).sum(-1)) - chosen).mean())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -95,16 +96,54 @@ double strange_rows(std::span<const double> pass, double count) {
   return strange;
 }
 
-// (mean loss of each pass..., that of all samples): the largest difference.
-TensorVerdict judge_fit(const HostTensor& found, const Precision& precision) {
-  const std::vector<double> means = to_doubles(found);
-  if (means.size() < 2) return beyond_all_measure(found.name);
-  double error = 0;
-  for (std::size_t i = 0; i + 1 < means.size(); ++i) {
-    if (!std::isfinite(means[i])) return beyond_all_measure(found.name);
-    error = std::max(error, std::abs(means[i] - means.back()));
+// The share of places at which two passes have the same loss.
+double share_alike(std::span<const double> one, std::span<const double> other) {
+  constexpr double rounding = 2e-6;
+  double alike = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) alike += std::abs(one[i] - other[i]) <= rounding * other[i];
+  return alike / static_cast<double>(one.size());
+}
+
+// (1 + passes, batches): the losses of a data set's batches, and those of the passes of a framework's own loop.
+std::vector<TensorVerdict> judge_fit(const HostTensor& found, const Precision& precision) {
+  constexpr std::int64_t passes = 2, min_batches = 12;
+  constexpr double allowed_share = 0.5, min_spread = 1e-3;
+  if (found.type.shape.size() != 2 || found.type.shape[0] != 1 + passes || found.type.shape[1] < min_batches)
+    return {beyond_all_measure(found.name)};
+  const std::vector<double> losses = to_doubles(found);
+  if (!std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); }))
+    return {beyond_all_measure(found.name)};
+  const auto row = [&](std::int64_t number) {
+    const std::size_t batches = losses.size() / (1 + passes);
+    return std::span(losses).subspan(static_cast<std::size_t>(number) * batches, batches);
+  };
+  const auto mean = [](std::span<const double> of) {
+    return std::reduce(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+  };
+  const std::span<const double> plain = row(0), first = row(1), second = row(2);
+  const double error = std::max(std::abs(mean(first) - mean(plain)), std::abs(mean(second) - mean(plain)));
+  std::vector<TensorVerdict> verdicts = {
+      counted(found.name, error, (is_narrow(precision) ? 1e-2 : 1e-4) * mean(plain))};
+  // The order shows only where losses differ by more than roundings.
+  const auto [least, most] = std::ranges::minmax(plain);
+  if (!is_narrow(precision) && most - least > min_spread * most) {
+    verdicts.push_back(counted(
+        "loader/fit_order", std::max(share_alike(first, plain), share_alike(second, plain)), allowed_share));
+    verdicts.push_back(counted("loader/fit_passes", share_alike(first, second), allowed_share));
   }
-  return counted(found.name, error, (is_narrow(precision) ? 1e-2 : 1e-4) * means.back());
+  return verdicts;
+}
+
+// Of steps that must be the same.
+double share_of_loss(const Precision& precision) { return is_narrow(precision) ? 2e-2 : 5e-4; }
+
+// (after the framework's own loop, after the same steps without it): a batch that the steps were to learn.
+TensorVerdict judge_trained(const HostTensor& found, double before, const Precision& precision) {
+  const std::vector<double> losses = to_doubles(found);
+  if (losses.size() != 2) return beyond_all_measure(found.name);
+  const double error = std::abs(losses[0] - losses[1]);
+  if (!std::isfinite(error) || !std::isfinite(before)) return beyond_all_measure(found.name);
+  return counted(found.name, error, share_of_loss(precision) * std::max(before, losses[1]));
 }
 
 // (2, steps): the largest difference, as a share of the loss.
@@ -124,7 +163,7 @@ TensorVerdict judge_losses(const TensorFile& worker, const Precision& precision)
     if (!std::isfinite(share)) return beyond_all_measure(name);
     error = std::max(error, share);
   }
-  return counted(name, error, is_narrow(precision) ? 2e-2 : 5e-4);
+  return counted(name, error, share_of_loss(precision));
 }
 
 std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precision& precision,
@@ -156,7 +195,13 @@ std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precisio
       counted("loader/passes", alike / static_cast<double>(rows), allowed_share)};
   if (!draws_masks || worker.find("loader/losses") != nullptr)
     verdicts.push_back(judge_losses(worker, precision));
-  if (const HostTensor* fit = worker.find("loader/fit")) verdicts.push_back(judge_fit(*fit, precision));
+  if (const HostTensor* fit = worker.find("loader/fit")) {
+    std::ranges::copy(judge_fit(*fit, precision), std::back_inserter(verdicts));
+    const HostTensor* trained = worker.find("loader/trained");
+    verdicts.push_back(trained == nullptr || fit->type.elements() == 0
+                           ? beyond_all_measure("loader/trained")
+                           : judge_trained(*trained, to_doubles(*fit).front(), precision));
+  }
   return verdicts;
 }
 

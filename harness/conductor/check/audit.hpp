@@ -88,8 +88,12 @@ void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 // "loader/losses" (2, steps): the losses of steps on batches of the framework's own loader, and of the same steps on staged
 // batches with the same contents. They may be apart by 0.05 % (2 % for narrower storage) of the loss, or of that of the
 // first step if it is larger.
-// "loader/fit" (1 + passes), only of a framework's own loop: the mean losses of its passes, and that of all samples. They
-// may be apart by 0.01 % (1 % for narrower storage).
+// "loader/fit" (1 + passes, batches), only of a framework's own loop: the losses of the batches of a data set in its order,
+// and those of each pass of the loop. Their means may be apart by 0.01 % (1 % for narrower storage). "loader/fit_order" and
+// "loader/fit_passes": the share of places that have the loss of the data set's order, or the same one in both passes. Half
+// is allowed. They are left out if the losses are alike.
+// "loader/trained" (2), next to it: the loss of a sample after two passes of that loop on only this sample, and after the
+// same steps without the loop. They may be apart like "loader/losses".
 std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
                                        const Precision& precision);
 

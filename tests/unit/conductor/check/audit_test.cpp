@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -226,23 +227,75 @@ TEST(LoaderJudge, FindsStepsThatDoNotTrainOnTheBatchThatWasTaken) {
   EXPECT_THAT(ratios({}, true), IsEmpty()) << "masks may be unlike each other";
 }
 
-TEST(LoaderJudge, FindsALoopThatTrainsOnOtherBatches) {
-  const auto ratio = [](const std::vector<float>& means, PrecisionKind precision = PrecisionKind::fp32) {
-    TemporaryFolder folder;
-    HostTensor samples = HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}});
-    HostTensor fit = HostTensor::zeros("loader/fit", {DType::f32, {std::ssize(means)}});
-    std::ranges::copy(means, fit.as<float>().begin());
-    write_safetensors(folder.path() / "verify.safetensors", std::vector{samples, fit});
-    return judge_audit(TensorFile::read(folder.path() / "verify.safetensors"), {.own_loader = true},
-                       precision_of(precision))
-        .back()
-        .ratio;
+constexpr std::int64_t fit_batches = 12;
+
+std::vector<float> losses_in_order() {
+  std::vector<float> losses(fit_batches);
+  std::iota(losses.begin(), losses.end(), 10.0F);
+  return losses;
+}
+
+std::vector<float> shuffled_losses(std::uint64_t seed) {
+  std::vector<float> losses = losses_in_order();
+  Philox(seed, "fit").shuffle(std::span(losses));
+  return losses;
+}
+
+// Of a framework's own loop: the ratios by name.
+std::map<std::string, double> ratios_of_fit(const std::vector<float>& first, const std::vector<float>& second,
+                                            const std::vector<float>& trained = {1, 1},
+                                            PrecisionKind precision = PrecisionKind::fp32) {
+  TemporaryFolder folder;
+  std::vector<float> fit = losses_in_order();
+  fit.insert(fit.end(), first.begin(), first.end());
+  fit.insert(fit.end(), second.begin(), second.end());
+  std::vector<HostTensor> answers = {
+      HostTensor::zeros("loader/samples", {DType::f32, {2, loader_batches, loader_rows}})};
+  const auto add = [&](const char* name, const Shape& shape, const std::vector<float>& values) {
+    answers.push_back(HostTensor::zeros(name, {DType::f32, shape}));
+    std::ranges::copy(values, answers.back().as<float>().begin());
   };
-  EXPECT_LT(ratio({2.3F, 2.30001F, 2.3F}), 1);
-  EXPECT_GT(ratio({2.3F, 2.31F, 2.3F}), 10);
-  EXPECT_LT(ratio({2.3F, 2.31F, 2.3F}, PrecisionKind::bf16), 1);
-  EXPECT_EQ(ratio({2.3F, NAN, 2.3F}), beyond_measure);
-  EXPECT_EQ(ratio({2.3F}), beyond_measure);
+  add("loader/fit", {std::ssize(fit) / fit_batches, fit_batches}, fit);
+  if (!trained.empty()) add("loader/trained", {std::ssize(trained)}, trained);
+  write_safetensors(folder.path() / "verify.safetensors", answers);
+  std::map<std::string, double> ratios;
+  for (const TensorVerdict& verdict : judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                                  {.own_loader = true}, precision_of(precision)))
+    ratios[verdict.name] = verdict.ratio;
+  return ratios;
+}
+
+TEST(LoaderJudge, FindsALoopThatTrainsOnOtherBatches) {
+  auto ratios = ratios_of_fit(shuffled_losses(1), shuffled_losses(2));
+  for (const char* name : {"loader/fit", "loader/fit_order", "loader/fit_passes", "loader/trained"}) {
+    ASSERT_TRUE(ratios.contains(name)) << name;
+    EXPECT_LT(ratios[name], 0.9) << name;
+  }
+  std::vector<float> other = shuffled_losses(2);
+  other[3] += 1;
+  EXPECT_GT(ratios_of_fit(shuffled_losses(1), other)["loader/fit"], 10);
+  EXPECT_LT(ratios_of_fit(shuffled_losses(1), other, {1, 1}, PrecisionKind::bf16)["loader/fit"], 1);
+  other[3] = NAN;
+  EXPECT_EQ(ratios_of_fit(shuffled_losses(1), other)["loader/fit"], beyond_measure);
+  EXPECT_EQ(ratios_of_fit(shuffled_losses(1), {})["loader/fit"], beyond_measure);
+}
+
+TEST(LoaderJudge, FindsALoopThatDoesNotShuffle) {
+  EXPECT_GT(ratios_of_fit(losses_in_order(), shuffled_losses(1))["loader/fit_order"], 1.5);
+  EXPECT_GT(ratios_of_fit(shuffled_losses(1), losses_in_order())["loader/fit_order"], 1.5);
+  EXPECT_GT(ratios_of_fit(shuffled_losses(1), shuffled_losses(1))["loader/fit_passes"], 1.5);
+}
+
+TEST(LoaderJudge, FindsALoopWithOtherSteps) {
+  const auto ratio = [](const std::vector<float>& trained, PrecisionKind precision = PrecisionKind::fp32) {
+    return ratios_of_fit(shuffled_losses(1), shuffled_losses(2), trained, precision)["loader/trained"];
+  };
+  EXPECT_LT(ratio({1.001F, 1}), 1);
+  EXPECT_GT(ratio({1.1F, 1}), 5);
+  EXPECT_LT(ratio({1.1F, 1}, PrecisionKind::bf16), 1);
+  EXPECT_EQ(ratio({NAN, 1}), beyond_measure);
+  EXPECT_EQ(ratio({1}), beyond_measure);
+  EXPECT_EQ(ratio({}), beyond_measure) << "missing";
 }
 
 TEST(LoaderJudge, FindsAnAnswerThatIsMissing) {
