@@ -55,8 +55,11 @@ std::string of_settings(const Side& base, const Side& current) {
 
 Observed settings_of(const CellReport& cell) {
   Observed found;
-  for (const Fork* fork : counted_forks(cell))
+  for (const Fork* fork : counted_forks(cell)) {
     for (const auto& [name, value] : fork->settings) found[name].insert(value);
+    if (!fork->data_digest.empty())
+      found["the checksum of the data set " + cell.axes.dataset].insert(fork->data_digest);
+  }
   return found;
 }
 

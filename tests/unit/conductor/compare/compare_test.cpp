@@ -407,7 +407,10 @@ TEST_P(DoubtfulSide, DecidesNothingUnlessThatIsMeant) {
     report->run["quick"] = false;
     report->run["sessions"] = {{{"variables", {{"OMP_PROC_BIND", "true"}}}}};
     report->cells[0].settings = {{"clock", {{"blocks", 10}}}, {"check", {{"distinct", 4}}}};
-    for (Fork& fork : report->cells[0].forks) fork.settings = {{"threads", "2"}, {"wait_policy", "active"}};
+    for (Fork& fork : report->cells[0].forks) {
+      fork.settings = {{"threads", "2"}, {"wait_policy", "active"}};
+      fork.data_digest = "ab";
+    }
   }
   EXPECT_EQ(only(compare(base, slower, {})).verdict, Verdict::slower);
   GetParam().change(base);
@@ -428,6 +431,11 @@ INSTANTIATE_TEST_SUITE_P(
                  Overlooked::settings},
         Doubtful{"observed", [](Report& r) { r.cells[0].forks[3].settings["wait_policy"] = "passive"; },
                  "wait_policy was active or passive and is active", Overlooked::settings},
+        Doubtful{"data",
+                 [](Report& r) {
+                   for (Fork& fork : r.cells[0].forks) fork.data_digest = "cd";
+                 },
+                 "the checksum of the data set", Overlooked::settings},
         Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
                  "OMP_PROC_BIND was not set and is true", Overlooked::settings},
         Doubtful{"profiled", [](Report& r) { r.run["settings"]["profile"] = true; }, "--profile",
