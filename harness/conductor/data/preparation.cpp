@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +14,7 @@
 #include "harness/conductor/data/synthetic_tokens.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/text.hpp"
@@ -29,13 +31,30 @@ std::filesystem::path place(const std::filesystem::path& cache, std::string_view
   return std::filesystem::absolute(cache) / "datasets" / fmt::format("{}-{}", name, checksum.substr(0, 16));
 }
 
-// The manifest in the cache, if all files are present and intact; otherwise nullopt: prepare the set again.
-std::optional<Manifest> kept(const std::filesystem::path& folder) {
+std::filesystem::path sum_file(const std::filesystem::path& folder) { return folder / "checksum"; }
+
+// Of the manifest and the arrays.
+std::string checksum_of_arrays(const std::filesystem::path& folder, const Manifest& manifest,
+                               const std::filesystem::path& cache) {
+  std::set<std::filesystem::path> arrays{folder / "data" / "manifest.json"};
+  for (const auto& [name, split] : manifest.splits) {
+    arrays.insert(split.inputs);
+    arrays.insert(split.labels);
+  }
+  const DatasetFiles files{folder, {arrays.begin(), arrays.end()}};
+  return provenance_of(files, FileStamps(files), cache).checksum.value();
+}
+
+// The manifest in the cache, if all files are present and as they were written; otherwise nullopt: prepare the set
+// again.
+std::optional<Manifest> kept(const std::filesystem::path& folder, const std::filesystem::path& cache) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder / "data" / "manifest.json", ignored)) return std::nullopt;
   try {
     SourceOpener opener(read_manifest(folder));
     for (const auto& [name, split] : opener.manifest().splits) opener.open(name);
+    if (read_text(sum_file(folder)) != checksum_of_arrays(folder, opener.manifest(), cache))
+      return std::nullopt;
     return opener.manifest();
   } catch (const Error&) {
     return std::nullopt;
@@ -98,12 +117,13 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
 PreparedDataset prepare(const std::string& name, const PrepareOptions& options, const std::string& key,
                         const std::function<LoadedDataset()>& load) {
   const std::filesystem::path folder = place(options.cache, name, sha256(key));
-  std::optional<Manifest> manifest = kept(folder);
+  std::optional<Manifest> manifest = kept(folder, options.cache);
   if (!manifest) {
     // Everything is read and checked before the first byte is written.
     const LoadedDataset loaded = load();
     keep(folder, name, loaded);
     manifest = read_manifest(folder);
+    write_atomically(sum_file(folder), checksum_of_arrays(folder, *manifest, options.cache));
   }
   PreparedDataset prepared;
   prepared.manifest = std::move(*manifest);

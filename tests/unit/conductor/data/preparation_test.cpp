@@ -93,6 +93,12 @@ TEST(Preparation, uses_the_cache_and_replaces_damaged_or_old_entries) {
   std::filesystem::resize_file(inputs, 100);
   little.prepare();
   EXPECT_EQ(MappedNpy(inputs).type().shape[0], 7);
+  std::string bytes = read_text(inputs);
+  const char was = bytes.back();
+  bytes.back() = static_cast<char>(was ^ 1);
+  write_atomically(inputs, bytes, false);
+  little.prepare();
+  EXPECT_EQ(read_text(inputs).back(), was) << "a byte of the cache was another one";
   little.write("train-images-idx3-ubyte", {7, 4, 3}, 9);
   const PreparedDataset other = little.prepare();
   EXPECT_NE(other.provenance.checksum, first.provenance.checksum);
