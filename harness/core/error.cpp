@@ -11,11 +11,6 @@
 
 namespace assay {
 
-std::string internal_error(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
-  return std::string("a fault of the program, please report it: ") + error.what();
-}
-
 namespace {
 
 std::string_view remedy(int error) {
@@ -90,6 +85,13 @@ std::string remedy_for_memory() {
                         limit.rlim_cur >> 10, known.what, known.option);
   }
   return text;
+}
+
+std::string internal_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr)
+    return std::string("a fault of the program, please report it: ") + error.what();
+  const std::string limit = remedy_for_memory();
+  return "out of memory" + (limit.empty() ? "; stop other programs, or measure less" : limit);
 }
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what)

@@ -71,7 +71,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(worker_failed, failed, "the worker reported an error")                                                  \
   X(worker_exited, failed, "the worker ended with an exit code before its answer")                          \
   X(place_limit, failed,                                                                                    \
-    "a limit of processes (ulimit -u) or CPU time (ulimit -t) was reached; see the text")                   \
+    "a limit of processes, CPU time or the program's memory was reached; the text has the remedy")          \
   X(protocol_version, failed, "worker and program use different versions of the protocol")                  \
   X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
   X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \

@@ -96,6 +96,10 @@ Outcome assay(const Invocation& invocation, const fs::path& folder) {
                          invocation.stack_is_final ? invocation.stack_bytes : RLIM_INFINITY};
       if (setrlimit(RLIMIT_STACK, &stack) != 0) _exit(126);
     }
+    if (invocation.data_bytes > 0) {
+      const rlimit data{invocation.data_bytes, invocation.data_bytes};
+      if (setrlimit(RLIMIT_DATA, &data) != 0) _exit(126);
+    }
     if (invocation.ignores_children) signal(SIGCHLD, SIG_IGN);
     execve(ASSAY_PROGRAM, argv.data(), envp.data());
     _exit(127);

@@ -268,6 +268,15 @@ TEST(CliRun, RunsWithASmallStack) {
                  "the stack is limited to 64 KiB");
 }
 
+TEST(CliRun, NamesTheLimitOfMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a sanitizer needs more memory than the limit";
+#endif
+  const Outcome outcome = test::assay({.arguments = with({"run"}, small), .data_bytes = 2 << 20});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("out of memory; each process may have 2048 KiB of data here: raise it"));
+}
+
 TEST(CliRun, SaysThatProcIsMissing) {
   const Outcome outcome = test::assay({.arguments = with({"run"}, small), .proc = test::Proc::none});
   if (outcome.code == test::cannot_hide) GTEST_SKIP() << "this user may not mount anything";

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -227,6 +228,8 @@ int explain_exception() noexcept {
       const bool is_of_the_place =
           error.code() == std::errc::no_space_on_device || is_limit_of_processes(error);
       return warn(message_of(error)), is_of_the_place ? bad_input : own_failure;
+    } catch (const std::bad_alloc& error) {
+      return warn(internal_error(error)), bad_input;
     } catch (const std::exception& error) {
       return warn(internal_error(error)), own_failure;
     }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -38,8 +39,9 @@ ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Af
   try {
     return worker.converse(commands, afterwards, deadline);
   } catch (const std::exception& error) {  // must not leave the thread
+    const bool is_short = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     ConversationResult result;
-    end_with(result, ReasonCode::internal_error, internal_error(error));
+    end_with(result, is_short ? ReasonCode::place_limit : ReasonCode::internal_error, internal_error(error));
     return result;
   }
 }

@@ -1,6 +1,7 @@
 #include "harness/conductor/run/fork.hpp"
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -125,6 +126,8 @@ void guarded(Fork& fork, F body) {
              message_of(error));
   } catch (const std::runtime_error& error) {
     end_with(fork, ReasonCode::files, error.what());
+  } catch (const std::bad_alloc& error) {
+    end_with(fork, ReasonCode::place_limit, internal_error(error));
   } catch (const std::exception& error) {
     end_with(fork, ReasonCode::internal_error, internal_error(error));
   }

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -26,7 +27,15 @@ TEST(InternalError, ReportsABugAsAFaultOfTheProgram) {
 }
 
 TEST(InternalError, ReportsMissingMemoryAsSuch) {
-  EXPECT_EQ(internal_error(std::bad_alloc()), "out of memory");
+  EXPECT_EQ(internal_error(std::bad_alloc()), "out of memory; stop other programs, or measure less");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  rlimit less = before;
+  less.rlim_cur = std::min(before.rlim_max, rlim_t{1} << 40);
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &less), 0);
+  EXPECT_THAT(internal_error(std::bad_alloc()),
+              HasSubstr("KiB of data here: raise it (ulimit -d unlimited)"));
+  ::setrlimit(RLIMIT_DATA, &before);
 }
 
 TEST(SystemErrors, HaveTheRemedyOfAFullOrReadOnlyFileSystem) {
