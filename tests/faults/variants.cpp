@@ -287,6 +287,14 @@ void litter(Worker& worker) {
   write_text((folder / "file").c_str(), "x");
 }
 
+// Leaves 64 MiB in the temporary folder, or what there is room for.
+void fill() {
+  std::ofstream file(fs::path(std::getenv("TMPDIR")) / "filled", std::ios::binary);
+  const std::string part(1 << 20, 'x');
+  for (int i = 0; i < 64 && file.write(part.data(), static_cast<std::streamsize>(part.size())); ++i) {
+  }
+}
+
 // Files and folders that are hard to remove: an immutable file, if that is permitted, and a folder without permissions.
 void leave_what_stays() {
   for (const char* path : {"results/immutable", "results/closed/file"}) {
@@ -362,7 +370,6 @@ const Variant table[] = {
     {"zeros", none, "ok", "", at(verify, answer_with_zeros)},
     {"rewrites_a_plan", none, "failed", "0001.plan.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("epochs/0001.plan.npy"); })},
     {"rewrites_operands", none, "failed", "inputs.npy", at(verify, [](Worker& w) { answer_with_zeros(w); append("data/inputs.npy"); })},
-    {"wanders", none, "failed", "", at(run, [](Worker& w) { wander(); w.clock = slept_clock(); })},
     {"huddles", none, "failed", "", at(run, [](Worker& w) { huddle(); w.clock = slept_clock(); })},
     {"meets", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, false); })},
     {"wants_room", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, true); })},
@@ -380,13 +387,13 @@ const Variant table[] = {
     {"exits", usual, "failed", "no such luck", at(run, [](Worker&) { std::cerr << "RuntimeError: no such luck\n"; std::exit(3); })},
     {"exits_at_hello", usual, "failed", "code 3", at(hello, [](Worker&) { std::exit(3); })},
     {"fails_at_bye", usual, "failed", "while it quit", at(bye, [](Worker& w) { w.send(protocol::Bye{}); std::exit(1); })},
-    {"hang", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGTERM, SIG_IGN); hang(); })},
-    {"hang_at_hello", limited, "timed_out", "4 s", at(hello, [](Worker&) { hang(); })},
-    {"hang_at_compile", limited, "timed_out", "4 s", at(compile, [](Worker&) { hang(); })},
+    {"hang", limited, "timed_out", "2 s", at(run, [](Worker&) { std::signal(SIGTERM, SIG_IGN); hang(); })},
+    {"hang_at_hello", limited, "timed_out", "2 s", at(hello, [](Worker&) { hang(); })},
+    {"hang_at_compile", limited, "timed_out", "2 s", at(compile, [](Worker&) { hang(); })},
     {"hang_at_bye", usual, "timed_out", "did not end", at(bye, [](Worker&) { hang(); })},
-    {"spins", limited, "timed_out", "4 s", at(run, [](Worker&) { for (volatile bool on = true; on;) {} })},
-    {"prints_its_stack", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGUSR1, say_where); hang(); })},
-    {"stops", limited, "timed_out", "4 s", at(run, [](Worker&) { std::raise(SIGSTOP); })},
+    {"spins", limited, "timed_out", "2 s", at(run, [](Worker&) { for (volatile bool on = true; on;) {} })},
+    {"prints_its_stack", limited, "timed_out", "2 s", at(run, [](Worker&) { std::signal(SIGUSR1, say_where); hang(); })},
+    {"stops", limited, "timed_out", "2 s", at(run, [](Worker&) { std::raise(SIGSTOP); })},
     {"slow", usual, "ok", "", at(run, [](Worker&) { ::usleep(300'000); })},
 
     // They break the protocol.
@@ -402,7 +409,7 @@ const Variant table[] = {
     {"answers_twice", checked, "failed", "after its last answer", at(verify, [](Worker& w) { w.send(protocol::Verified{}); })},
     {"says_bye_twice", usual, "failed", "after its last answer", at(bye, [](Worker& w) { w.send(protocol::Bye{}); })},
     {"doubled_key", usual, "failed", "duplicate key", line(run, "{\"event\": \"ran\", \"event\": \"ran\"}\n")},
-    {"chatty", limited, "timed_out", "4 s", at(run, [](Worker& w) { for (;;) w.send(protocol::Progress{1, 2}); })},
+    {"chatty", limited, "timed_out", "2 s", at(run, [](Worker& w) { for (;;) w.send(protocol::Progress{1, 2}); })},
     {"old_protocol", usual, "failed", "protocol", at(hello, [](Worker& w) { w.hello.protocol = 0; })},
     {"impostor", usual, "failed", "somebody", at(hello, [](Worker& w) { w.hello.backend = "somebody"; })},
     {"negative_compile", usual, "failed", "compile", at(compile, [](Worker& w) { w.send(protocol::Compiled{-1}); })},
@@ -494,13 +501,15 @@ const Variant table[] = {
     {"goes_on_in_a_child_at_compile", usual, "failed", "exited with code 0", at(compile, [](Worker&) { go_on_in_a_child(); })},
     {"goes_on_in_a_child_at_run", usual, "failed", "exited with code 0", at(run, [](Worker&) { go_on_in_a_child(); })},
     {"says_no_bye", usual, "failed", "'bye'", at(bye, [](Worker&) { std::_Exit(0); })},
-    {"works_in_an_orphan", none, "failed", "may run on processor", at(run, [](Worker& w) { work_in_an_orphan(w); w.clock = slept_clock(); })},
+    {"wanders", roaming, "failed", "may run on processor", at(run, [](Worker& w) { wander(); w.clock = slept_clock(); })},
+    {"works_in_an_orphan", roaming, "failed", "may run on processor", at(run, [](Worker& w) { work_in_an_orphan(w); w.clock = slept_clock(); })},
 
     // They attack the conductor, or what other forks need.
     {"stops_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGSTOP); })},
     {"kills_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGKILL); })},
     {"interrupts_the_conductor", usual, "ok", "", at(run, [](Worker&) { attack_the_conductor(SIGINT); })},
     {"forges", usual, "ok", "", at(run, forge)},
+    {"fills", usual, "ok", "", at(run, [](Worker&) { fill(); })},
     {"litters", usual, "ok", "", at(compile, litter)},
     {"leaves_what_stays", usual, "ok", "", at(run, [](Worker&) { leave_what_stays(); })},
 };

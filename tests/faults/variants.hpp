@@ -44,8 +44,9 @@ struct Deed {
   std::function<void(Worker&)> act{};  // empty: the worker behaves
 };
 
-// How scripts/lab/campaign workers runs it: as usual, with --time-limit 4, or with the check.
-enum class Trial { usual, limited, checked, none };
+// How scripts/lab/campaign workers runs it: as usual, the same where there are two processors, with --time-limit 2, or with
+// the check.
+enum class Trial { usual, roaming, limited, checked, none };
 
 struct Variant {
   std::string_view mode;

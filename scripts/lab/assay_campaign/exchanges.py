@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from assay_campaign.bench import (
@@ -140,41 +141,44 @@ def adapter_between_two_forks(bench: Bench, case: Case) -> None:
         case.expect(cell["reason_code"] == "backend_changed", f"{cell['reason_code']}: {cell['reason']}")
 
 
-def report_by_another_name(bench: Bench, case: Case) -> None:
-    """Symbolic links to the file and to its folder, and a hard link."""
+def report_by_link(bench: Bench, case: Case) -> None:
+    report_by_another_name(bench, case, "link.json", lambda report, other: other.symlink_to(report))
+
+
+def report_by_linked_folder(bench: Bench, case: Case) -> None:
+    def link_folder(report: Path, other: Path) -> None:
+        other.parent.symlink_to(report.parent)
+
+    report_by_another_name(bench, case, "folder/report.json", link_folder)
+
+
+def report_by_hard_link(bench: Bench, case: Case) -> None:
+    """Of the file that is there before the run, which replaces it after every fork."""
+    report_by_another_name(bench, case, "hard.json", lambda report, other: other.hardlink_to(report))
+
+
+def report_by_another_name(bench: Bench, case: Case, name: str, link: Callable[[Path, Path], None]) -> None:
     place, report = fresh(bench)
+    report.touch()
+    folder = place.out / "other"
+    folder.mkdir()
+    other = folder / name
+    link(report, other)
     process = place.start(place.command(*fault_run("slow", "--out", report, forks=20)))
     wait_for_forks(process, report)
-    other = place.out / "other"
-    other.mkdir()
-    name = case.random.choice(["link", "folder", "hard"])
-    if name == "link":
-        second = other / "link.json"
-        second.symlink_to(report)
-    elif name == "folder":
-        (other / "folder").symlink_to(place.out)
-        second = other / "folder" / report.name
-    else:
-        second = link_hard(report, other / "hard.json")
-    case.counts[f"by a {name}"] += 1
-    done = place.assay(*fault_run("good", "--out", second, forks=1))
-    case.expect(done.code == REFUSED, f"by a {name}: {done.told}")
-    case.expect("is being written by another run" in done.err, f"by a {name}: {done.told}")
+    done = place.assay(*fault_run("good", "--out", other, forks=1))
+    case.expect(done.code == REFUSED, done.told)
+    case.expect("is being written by another run" in done.err, done.told)
     process.send_signal(signal.SIGINT)
     wait_for(process, 60)
     case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
 
 
-def link_hard(report: Path, name: Path) -> Path:
-    """Link the file as it is now, which the run replaces after every fork."""
-    name.hardlink_to(report)
-    return name
-
-
 def wait_for_forks(process: subprocess.Popen[bytes], report: Path) -> None:
     until = time.monotonic() + 60
     while process.poll() is None:
-        if report.exists() and any(cell["forks"] for cell in read_report(report)["cells"]):
+        is_written = report.exists() and report.stat().st_size > 0
+        if is_written and any(cell["forks"] for cell in read_report(report)["cells"]):
             return
         if time.monotonic() > until:
             raise TimeoutError("no fork after 60 s")
@@ -186,7 +190,9 @@ CASES = [
     images_between_two_forks,
     adapter_before_a_resume,
     adapter_between_two_forks,
-    report_by_another_name,
+    report_by_link,
+    report_by_linked_folder,
+    report_by_hard_link,
 ]
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from assay_campaign.bench import Bench, Case, Done, Place, fault_run, read_report, remove, run_all
 
@@ -125,6 +126,109 @@ def full_tmpdir(bench: Bench, case: Case) -> None:
         # A cell whose files have no space gets a row that reports it.
         check(place, case, done, (0, REFUSED, INCOMPLETE), "No space" if done.code == REFUSED else "")
         check_report(place, case, report)
+
+
+def row_of(case: Case, report: Path, mode: str) -> dict[str, Any]:
+    rows = (
+        [cell for cell in read_report(report)["cells"] if cell["axes"]["mode"] == mode]
+        if report.exists()
+        else []
+    )
+    case.expect(len(rows) == 1, f"{len(rows)} rows of {mode}")
+    return rows[0] if rows else {"status": "missing", "reason": "", "forks": []}
+
+
+# A mode of the fault worker that compiles, so that its code must be loaded, and one that does not.
+COMPILES, OTHER = "good", "other"
+
+
+def check_refused_mode(place: Place, case: Case, done: Done, report: Path, words: str) -> None:
+    check(place, case, done, (INCOMPLETE,))
+    check_report(place, case, report, 2)
+    refused, measured = (row_of(case, report, mode) for mode in (COMPILES, OTHER))
+    case.expect(
+        refused["status"] != "ok" and words in refused["reason"], f"{refused['status']}: {refused['reason']}"
+    )
+    case.expect(measured["status"] == "ok", f"{measured['status']}: {measured['reason']}")
+
+
+def tmpdir_without_exec(bench: Bench, case: Case) -> None:
+    """Code that is compiled there cannot be loaded."""
+    place, report = fresh(bench)
+    command = place.command(*fault_run(f"{COMPILES},{OTHER}", forks=2), "--out", report)
+    if done := mounted(bench, case, place, Mount(place.tmp, "noexec"), command):
+        check_refused_mode(place, case, done, report, "is mounted without exec")
+
+
+def tmpdir_with_blanks(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    folder = place.out / "two words"
+    folder.mkdir()
+    command = fault_run(f"{COMPILES},{OTHER}", forks=2)
+    done = place.assay(*command, "--out", report, env=place.environment(TMPDIR=str(folder)))
+    check_refused_mode(place, case, done, report, "does not quote")
+    case.expect(not [*folder.iterdir()], "files are left in TMPDIR")
+
+
+def tmpdir_that_a_worker_fills(bench: Bench, case: Case) -> None:
+    """The next cell has space."""
+    place, report = fresh(bench)
+    command = place.command(*fault_run("fills,good", forks=2), "--out", report)
+    if done := mounted(bench, case, place, Mount(place.tmp, "size=32m"), command):
+        check(place, case, done, (INCOMPLETE,))
+        filled, good = row_of(case, report, "fills"), row_of(case, report, "good")
+        case.expect(filled["status"] != "ok", "the worker had more space than there is")
+        case.expect(good["status"] == "ok" and len(good["forks"]) == 2, f"{good['status']}: {good['reason']}")
+        check_report(place, case, report, 2)
+
+
+def cpu_quota(bench: Bench, case: Case) -> None:
+    """A control group that may use a fifth of a processor: forks that it stops do not count."""
+    place, report = fresh(bench)
+    group, why = make_quota(0.2)
+    if not group:
+        case.counts["not tried: cannot make a control group"] += 1
+        bench.notes.append(f"a CPU quota was not tried: {why}")
+        return
+    try:
+        script = f'echo $$ > {shlex.quote(str(group / "cgroup.procs"))} && exec "$@"'
+        command = place.command(*fault_run("busy", forks=1), "--out", report)
+        done = place.run(["sh", "-c", script, "sh", *command])
+        check(place, case, done, (0,))
+    finally:
+        group.rmdir()
+    made = read_report(report)
+    quota = made["environment"]["control_group"]["cpu_quota"]
+    case.expect(quota == 0.2, f"the report has the quota {quota}")
+    for fork in row_of(case, report, "busy")["forks"]:
+        case.expect("cpu_quota" in fork["flags"], f"flags {fork['flags']}")
+    case.expect("quota" in done.out, f"the table does not name the quota: {done.out[-400:]}")
+    check_report(place, case, report, 1)
+
+
+def make_quota(processors: float) -> tuple[Path | None, str]:
+    """Make a control group (version 1 or 2) with that quota; without one, why not."""
+    period = 100_000
+    limit = round(processors * period)
+    why = "there is no controller for processors"
+    for parent, files in (
+        (Path("/sys/fs/cgroup/cpu"), {"cpu.cfs_period_us": f"{period}", "cpu.cfs_quota_us": f"{limit}"}),
+        (Path("/sys/fs/cgroup"), {"cpu.max": f"{limit} {period}"}),
+    ):
+        group = parent / f"assay-campaign-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            why = str(error)
+            continue
+        try:
+            for name, text in files.items():
+                (group / name).write_text(text)
+            return group, ""
+        except OSError as error:
+            why = str(error)
+            group.rmdir()
+    return None, why
 
 
 def report_whose_disk_fills(bench: Bench, case: Case) -> None:
@@ -281,8 +385,8 @@ def little_memory(bench: Bench, case: Case) -> None:
     megabytes = case.random.choice([16, 24, 32, 48, 64, 96, 128, 256, 512])
     done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_AS, megabytes << 20))
     loader = done.code == 127 and "shared libraries" in done.err
-    short = done.code == 1 and "out of memory" in done.err
-    check(place, case, done, (done.code,) if loader or short else (0, REFUSED, INCOMPLETE))
+    check(place, case, done, (127,) if loader else (0, REFUSED, INCOMPLETE))
+    case.expect(done.code != REFUSED or "ulimit -v" in done.err, done.told)
     check_report(place, case, report)
 
 
@@ -367,6 +471,10 @@ CASES = [
     file_as_tmpdir,
     read_only_tmpdir,
     full_tmpdir,
+    tmpdir_without_exec,
+    tmpdir_with_blanks,
+    tmpdir_that_a_worker_fills,
+    cpu_quota,
     report_whose_disk_fills,
     no_home,
     home_that_is_not_there,
