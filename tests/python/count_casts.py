@@ -1,4 +1,7 @@
-"""Print how often an inference of a framework's adapter casts a parameter: BACKEND CELL_FOLDER PATH..."""
+"""Print how often the adapter of a framework casts a parameter: BACKEND CELL_FOLDER PATH...
+
+Of an inference, or of the prompt and the token after it in task decode.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import numpy as np
 
 
-def torch_casts(adapter: Any, shapes: set[tuple[int, ...]]) -> int:
+def torch_casts(adapter: Any, shapes: set[tuple[int, ...]], decodes: bool) -> int:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,23 +26,37 @@ def torch_casts(adapter: Any, shapes: set[tuple[int, ...]]) -> int:
             return function(*args, **(kwargs or {}))
 
     with Counter() as counter:
-        adapter.step(0, 0.0, 1)
+        if decodes:
+            adapter.prefill(0)
+            adapter.next_token(1)
+        else:
+            adapter.step(0, 0.0, 1)
     return counter.count
 
 
-def jax_casts(adapter: Any, shapes: set[tuple[int, ...]]) -> int:
+def jax_casts(adapter: Any, shapes: set[tuple[int, ...]], decodes: bool) -> int:
     import jax
 
-    operands = adapter._operands, adapter._states, adapter._slots[0][0]
-    jaxpr = jax.make_jaxpr(adapter._infer)(*operands).jaxpr
-    given = set(jaxpr.invars[: len(adapter._operands)])
-    return sum(
-        equation.primitive.name == "convert_element_type" and equation.invars[0] in given
-        for equation in jaxpr.eqns
-    )
+    def casts(function: Any, before: Any, *after: Any) -> int:
+        jaxpr = jax.make_jaxpr(function)(*before, adapter._operands, *after).jaxpr
+        first = len(jax.tree.leaves(before))
+        given = {*jaxpr.invars[first : first + len(adapter._operands)]}
+        return sum(
+            equation.primitive.name == "convert_element_type" and equation.invars[0] in given
+            for equation in jaxpr.eqns
+        )
+
+    inputs = adapter._slots[0][0]
+    if not decodes:
+        return casts(adapter._infer, (), adapter._states, inputs)
+    decoder = adapter._decoder
+    caches = {value.name: decoder._kept[value.name] for value in decoder._decoding.caches}
+    of_prompt = casts(decoder._prefill, (caches,), inputs)
+    adapter.prefill(0)
+    return of_prompt + casts(decoder.token_function, (decoder._kept,), adapter._slots[1][0])
 
 
-def tensorflow_casts(adapter: Any, shapes: set[tuple[int, ...]]) -> int:
+def tensorflow_casts(adapter: Any, shapes: set[tuple[int, ...]], decodes: bool) -> int:
     import tensorflow as tf
 
     inputs, _ = adapter._slots[0]
@@ -65,11 +82,15 @@ def main() -> None:
     adapter_class.info(cell)
     adapter = adapter_class(program, cell)
     adapter.set_state(read_tensors(folder / "parameters.safetensors"))
-    fed = program.training.values["inputs"]
-    inputs = np.ones(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
-    adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
+    decoding = program.decoding
+    fed = [decoding.prefill, decoding.step] if decoding else [program.training]
+    for slot, graph in enumerate(fed):
+        value = graph.values["inputs"]
+        inputs = np.ones(value.shape, np.int32 if value.dtype == "i32" else np.float32)
+        adapter.stage(slot, inputs, np.zeros(program.labels, np.int32))
     count = {"torch": torch_casts, "jax": jax_casts, "tensorflow": tensorflow_casts}[backend]
-    print(count(adapter, {value.shape for value in program.parameters}))
+    shapes = {value.shape for value in program.parameters}
+    print(count(adapter, shapes, decoding is not None))
 
 
 if __name__ == "__main__":

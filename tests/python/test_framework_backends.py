@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from framework import (
     take_what_dropout_drew,
 )
 from ops import OPS
-from program import PROGRAM, assay
+from program import BUILD, PROGRAM, assay
 from worker_under_test import ROOT
 
 UNKNOWN = 255  # in a mask
@@ -185,14 +186,34 @@ def test_bf16_inference_gives_the_bits_of_casts_in_each_step(
 def test_bf16_inference_casts_no_parameter(framework: Framework, make_cell: Any, network: str) -> None:
     if "bf16" not in framework.precisions:
         pytest.skip(f"{framework.name} has no bf16 here")
-    folder = make_cell(network, task="infer", precision="bf16")
+    # The adapter of TensorFlow lets Keras cast the parameters of norms, as it does for its users.
+    assert casts_in(framework, make_cell(network, task="infer", precision="bf16")) == 0
+
+
+def casts_in(framework: Framework, folder: Path) -> int:
     script = Path(__file__).with_name("count_casts.py")
     paths = [framework.worker.parent, ROOT / "backends/python"]
     command = [framework.python, script, framework.name, folder, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    # The adapter of TensorFlow lets Keras cast the parameters of norms, as it does for its users.
-    assert int(done.stdout.split()[-1]) == 0
+    return int(done.stdout.split()[-1])
+
+
+def test_bf16_decoding_casts_no_parameter(framework: Framework, tmp_path: Path) -> None:
+    if "decode" not in json.loads((framework.worker.parent / "backend.json").read_text())["tasks"]:
+        pytest.skip(f"{framework.name} has no task decode")
+    if not (BUILD / "backends/reference/assay-worker-reference").exists():
+        pytest.skip("the backend reference, which lays out the cell, is not built")
+    network = ("--workload", "nanogpt", "--task", "decode", "--sequence-length", "12", "--batch", "2")
+    how = ("--precision", "bf16", "--dataset", "synthetic", "--steps", "1", "--forks", "1", "--check=false")
+    command = [PROGRAM, "run", *network, *how, "--backend", "reference", "--mode", "eager", "--keep-folders"]
+    laid_out = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "--out", tmp_path / "r.json"], env=laid_out, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (graph,) = tmp_path.rglob("graph.json")
+    assert casts_in(framework, graph.parent) == 0
 
 
 def test_a_device_that_is_not_there_is_a_row_and_no_crash(
