@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -82,43 +83,48 @@ std::vector<std::size_t> drawn_cells(std::size_t all, std::size_t count, Philox&
   return cells;
 }
 
+// What came out of the comparisons of one row of a table.
+struct Row {
+  static constexpr std::array effects{0.10, 0.30};
+  int comparisons = 0, green = 0, slower = 0, undecided = 0, planted = 0;
+  std::array<int, effects.size()> found{};
+
+  // Compares the cells with these indices, and again with each change planted in each of the first `plants` of them.
+  void add(const Contest& contest, const std::vector<std::size_t>& cells, std::size_t plants) {
+    const int code = cli::exit_code(compared(contest, {}, cells));
+    ++comparisons;
+    green += code == cli::fine;
+    slower += code == cli::regression;
+    undecided += code == cli::inconclusive;
+    for (std::size_t plant = 0; plant < plants; ++plant, ++planted)
+      for (std::size_t i = 0; i < effects.size(); ++i) found[i] += shows(contest, cells, plant, effects[i]);
+  }
+
+  std::string text() const {
+    return fmt::format("{} | {} | {} | {} | {} | {}", comparisons, percent(green, comparisons),
+                       percent(slower, comparisons), percent(undecided, comparisons),
+                       percent(found[0], planted), percent(found[1], planted));
+  }
+};
+
 // `name`: of the recording, and how its forks scatter.
 void print_replayed(const std::string& name, const std::vector<Report>& runs, std::size_t cells,
                     int baselines, int draws) {
-  const Design design;
   const std::size_t recorded = runs.front().cells.size();
   Philox lot(seed, fmt::format("replay/{}/{}", name, cells));
-  int all = 0, green = 0, slower = 0, undecided = 0, planted = 0;
-  std::array<int, 2> found{};
-  constexpr std::array effects{0.10, 0.30};
-  const auto found_contests = contests(runs, baselines);
+  const auto found = contests(runs, baselines);
   // Of one cell: each of them once.
   const int each = cells == 1          ? static_cast<int>(recorded)
                    : cells == recorded ? 1
-                                       : std::max(1, draws / static_cast<int>(found_contests.size() + 1));
-  for (const Contest& contest : found_contests)
-    for (int draw = 0; draw < each; ++draw) {
-      const std::vector<std::size_t> chosen =
-          cells == 1 ? std::vector{static_cast<std::size_t>(draw)} : drawn_cells(recorded, cells, lot);
-      const int code = cli::exit_code(compared(contest, design, chosen));
-      ++all;
-      green += code == cli::fine;
-      slower += code == cli::regression;
-      undecided += code == cli::inconclusive;
+                                       : std::max(1, draws / static_cast<int>(found.size() + 1));
+  Row row;
+  for (const Contest& contest : found)
+    for (int draw = 0; draw < each; ++draw)
       // There are few comparisons of all cells.
-      const std::size_t plants = cells == recorded ? std::min<std::size_t>(recorded, 20) : 1;
-      for (std::size_t plant = 0; plant < plants; ++plant, ++planted) {
-        const std::size_t place = chosen[plant];
-        for (std::size_t i = 0; i < effects.size(); ++i) {
-          const Report changed = slowed(*contest.current, effects[i], place);
-          for (const CellVerdict& cell : compared({contest.bases, &changed}, design, chosen).cells)
-            found[i] += cell.id == changed.cells[place].id && cell.verdict == Verdict::slower;
-        }
-      }
-    }
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, runs.size(), cells, baselines,
-             all, percent(green, all), percent(slower, all), percent(undecided, all),
-             percent(found[0], planted), percent(found[1], planted));
+      row.add(contest,
+              cells == 1 ? std::vector{static_cast<std::size_t>(draw)} : drawn_cells(recorded, cells, lot),
+              cells == recorded ? std::min<std::size_t>(recorded, 20) : 1);
+  fmt::print("| {} | {} | {} | {} | {} |\n", name, runs.size(), cells, baselines, row.text());
   std::fflush(stdout);
 }
 
@@ -126,9 +132,8 @@ void print_replays(const std::vector<Recording>& all, int draws) {
   fmt::print(
       "\n| recording | spread | runs | cells | baselines | comparisons | exit 0 | exit 3 | exit 6 | +10 % found | +30 % |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|\n");
-  const Design design;
   for (const Recording& recording : all) {
-    const std::vector<Report> runs = runs_of(recording, design);
+    const std::vector<Report> runs = runs_of(recording, {});
     std::set<std::size_t> counts{recording.cells()};
     for (const std::size_t cells : {1, 5, 12, 20})
       if (cells < recording.cells()) counts.insert(cells);
@@ -136,6 +141,64 @@ void print_replays(const std::vector<Recording>& all, int draws) {
       for (const std::size_t cells : counts)
         print_replayed(fmt::format("{} | {}", recording.name, spread_text(recording)), runs, cells, baselines,
                        draws);
+  }
+}
+
+// `cells` steady ones. 0: all that were recorded, with the change in a steady one.
+Row steady_row(const Recording& recording, const std::vector<Report>& runs, std::size_t cells, ChosenBy by,
+               int draws) {
+  Philox lot(seed, fmt::format("steady/{}/{}", recording.name, cells));
+  Row row;
+  for (const Contest& contest : contests(runs, usual_runs)) {
+    const std::vector<std::size_t> steady = steady_cells(choosing_runs(runs, contest, by));
+    if (cells > steady.size()) continue;
+    const std::size_t each = cells < 2 ? steady.size() : static_cast<std::size_t>(draws);
+    for (std::size_t draw = 0; draw < each; ++draw) {
+      std::vector<std::size_t> chosen;
+      if (cells < 2)
+        chosen = {steady[draw]};
+      else
+        for (const std::size_t place : drawn_cells(steady.size(), cells, lot))
+          chosen.push_back(steady[place]);
+      if (cells == 0)
+        for (std::size_t cell = 0; cell < recording.cells(); ++cell)
+          if (cell != steady[draw]) chosen.push_back(cell);
+      row.add(contest, chosen, 1);
+    }
+  }
+  return row;
+}
+
+Row mixed_row(const Recording& recording, const std::vector<Report>& runs, std::size_t cells, ChosenBy by,
+              int draws) {
+  Philox lot(seed, fmt::format("mixed/{}/{}", recording.name, cells));
+  Row row;
+  for (int draw = 0; draw < draws; ++draw) {
+    const std::vector<Report> mixed = recombined(runs, usual_runs, cells, by, lot);
+    if (!mixed.empty()) row.add(contests(mixed, usual_runs).front(), {}, 1);
+  }
+  return row;
+}
+
+void print_steady(const std::vector<Recording>& all, int draws) {
+  fmt::print(
+      "\n| recording | steady by | cells | comparisons | exit 0 | exit 3 | exit 6 | +10 % found | +30 % |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  for (const Recording& recording : all) {
+    if (recording.name != "fifty") continue;  // the others have few steady cells
+    const std::vector<Report> runs = runs_of(recording, {});
+    for (const auto& [by, name] :
+         {std::pair(ChosenBy::other_runs, "other runs"), std::pair(ChosenBy::all_runs, "all runs")}) {
+      const auto print = [&, name = name](const std::string& cells, const Row& row) {
+        fmt::print("| {} | {} | {} | {} |\n", recording.name, name, cells, row.text());
+        std::fflush(stdout);
+      };
+      for (const std::size_t cells : {1, 5, 12, 18})
+        print(std::to_string(cells), steady_row(recording, runs, cells, by, draws / 4));
+      print(fmt::format("all {}", recording.cells()), steady_row(recording, runs, 0, by, draws));
+      for (const std::size_t cells : {20, 50})
+        print(fmt::format("{}, mixed", cells), mixed_row(recording, runs, cells, by, draws / 2));
+    }
   }
 }
 
@@ -179,5 +242,6 @@ int main(int argc, char** argv) {
   const int comparisons = std::stoi(argv[2]);
   print_made(comparisons);
   print_replays(recorded, comparisons);
+  print_steady(recorded, comparisons);
   print_ab(recorded, comparisons);
 }

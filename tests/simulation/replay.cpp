@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <limits>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -111,6 +113,75 @@ Comparison compared(const Contest& contest, const Design& design, const std::vec
   for (const std::size_t cell : cells)
     settings.filter += (settings.filter.empty() ? "" : ",") + contest.current->cells[cell].id;
   return compare(contest.bases, *contest.current, settings);
+}
+
+bool shows(const Contest& contest, const std::vector<std::size_t>& cells, std::size_t place, double effect) {
+  const Report changed = slowed(*contest.current, effect, cells.empty() ? place : cells[place]);
+  const std::string& id = changed.cells[cells.empty() ? place : cells[place]].id;
+  for (const CellVerdict& cell : compared({contest.bases, &changed}, {}, cells).cells)
+    if (cell.id == id) return cell.verdict == Verdict::slower;
+  return false;
+}
+
+double fork_spread(const std::vector<const Report*>& runs, std::size_t cell) {
+  double squares = 0;
+  std::size_t degrees = 0;
+  for (const Report* run : runs) {
+    std::vector<double> times;
+    for (const Fork& fork : run->cells[cell].forks)
+      if (counts(fork)) times.push_back(std::log(time_of(fork)));
+    if (times.empty()) continue;
+    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+    for (const double time : times) squares += std::pow(time - mean, 2);
+    degrees += times.size() - 1;
+  }
+  return degrees == 0 ? std::numeric_limits<double>::infinity()
+                      : std::sqrt(squares / static_cast<double>(degrees));
+}
+
+std::vector<std::size_t> steady_cells(const std::vector<const Report*>& runs) {
+  std::vector<std::size_t> found;
+  for (std::size_t cell = 0; cell < runs.front()->cells.size(); ++cell)
+    if (fork_spread(runs, cell) <= steady_spread) found.push_back(cell);
+  return found;
+}
+
+std::vector<const Report*> choosing_runs(const std::vector<Report>& runs, const Contest& contest,
+                                         ChosenBy by) {
+  std::vector<const Report*> found;
+  for (const Report& run : runs) {
+    const bool used =
+        &run == contest.current || std::ranges::find(contest.bases, &run) != contest.bases.end();
+    if (by == ChosenBy::all_runs || !used) found.push_back(&run);
+  }
+  return found;
+}
+
+std::vector<Report> recombined(const std::vector<Report>& runs, int baselines, std::size_t cells, ChosenBy by,
+                               Philox& lot) {
+  constexpr int tries = 1000;
+  const auto used = static_cast<std::size_t>(baselines) + 1;
+  if (runs.size() <= used) return {};
+  std::vector<Report> made(used, runs.front());
+  for (Report& run : made) run.cells.clear();
+  std::vector<const Report*> order;
+  for (const Report& run : runs) order.push_back(&run);
+  const auto choosing = static_cast<std::ptrdiff_t>(by == ChosenBy::all_runs ? 0 : used);
+  for (std::size_t cell = 0; cell < cells; ++cell) {
+    std::size_t recorded = 0;
+    for (int left = tries;; --left) {
+      if (left == 0) return {};
+      recorded = lot.below(runs.front().cells.size());
+      lot.shuffle(std::span(order));
+      if (fork_spread({order.begin() + choosing, order.end()}, recorded) <= steady_spread) break;
+    }
+    for (std::size_t run = 0; run < used; ++run) {
+      CellReport& copy = made[run].cells.emplace_back(order[run]->cells[recorded]);
+      copy.axes.backend += std::to_string(cell);
+      copy.id = cell_id(copy.axes);
+    }
+  }
+  return made;
 }
 
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot) {

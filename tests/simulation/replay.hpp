@@ -43,6 +43,25 @@ Report slowed(const Report& run, double effect, std::size_t cell = std::size_t(-
 // `assay compare` of the cells with these indices; empty: of all cells. Each cell that was recorded is judged once.
 Comparison compared(const Contest& contest, const Design& design, const std::vector<std::size_t>& cells = {});
 
+// Whether a change of one of these cells, by its place in `cells` (empty: all), is found as `slower`.
+bool shows(const Contest& contest, const std::vector<std::size_t>& cells, std::size_t place, double effect);
+
+// Standard deviation of ln(time) between forks that count, within runs. Infinite if no run has two of them.
+double fork_spread(const std::vector<const Report*>& runs, std::size_t cell);
+inline constexpr double steady_spread = 0.025;  // of a steady cell, at most
+// By these runs.
+std::vector<std::size_t> steady_cells(const std::vector<const Report*>& runs);
+
+// The runs by which cells are chosen: those that a comparison does not use, so that it does not choose its own
+// cells, or all of them.
+enum class ChosenBy { other_runs, all_runs };
+std::vector<const Report*> choosing_runs(const std::vector<Report>& runs, const Contest& contest,
+                                         ChosenBy by);
+// Runs of more cells than were recorded: each has the recorded runs of one cell in an order drawn at random. The cell
+// and the order are drawn again until the cell is steady. Empty if there are too few runs, or if no cell is steady.
+std::vector<Report> recombined(const std::vector<Report>& runs, int baselines, std::size_t cells, ChosenBy by,
+                               Philox& lot);
+
 // `assay ab` of all cells of a session: a round takes two consecutive forks of each cell, and at random the
 // first or the second is B's, which is `effect` slower. It begins at a random round that leaves room for all
 // looks, if there is one, and ends early with the session, as with --max-time.
