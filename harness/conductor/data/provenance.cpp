@@ -15,6 +15,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -155,6 +156,8 @@ FileStamps::FileStamps(const DatasetFiles& files) : folder_(fs::absolute(files.f
   Sha256 all;
   all.add(folder_.string() + '\n');
   for (const fs::path& file : files.files) {
+    if (find_bad_utf8(file.native()) != std::string::npos)
+      throw IoError("dataset", file, "has a name that is not UTF-8, so a report cannot keep it; rename it");
     const struct stat seen = look_at(file);
     const std::string stamp = stamp_of(seen);
     names_.push_back(name_in(files.folder, file));

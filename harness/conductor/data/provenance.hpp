@@ -20,7 +20,7 @@ constexpr std::size_t max_named_files = 64;  // Provenance::files is empty if th
 class FileStamps {
  public:
   FileStamps() = default;  // of no files
-  // Throws IoError.
+  // Throws IoError, also for a name that is not UTF-8.
   explicit FileStamps(const DatasetFiles& files);
 
   // Of the folder, and of the names and stamps of all files.

@@ -228,6 +228,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
           dataset.format->check_sizes(dataset, files->files);
+          if (dataset.classes == 0) dataset.format->describe(place.folder);
           provenance = provenance_of(*files, FileStamps(*files), cache_folder(), {.max_bytes = max_summed});
           if (!provenance->checksum)
             out.table.notes.push_back(fmt::format("{}: the first run with it reads its {} for the checksum",

@@ -155,6 +155,15 @@ TEST(JpegFolder, RefusesWhatItWouldLeaveOutOfTheValidationImages) {
   EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("val/Z: has images of other formats"));
 }
 
+TEST(JpegFolder, RefusesNamesThatAReportCannotKeep) {
+  const Folders folders;
+  const std::filesystem::path file = folders.home() / "train" / "Z" / "\xff\xfe.jpg";
+  folders.write("train/Z/\xff\xfe.jpg", Folders::plain(0, 0));
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("has a name that is not UTF-8"));
+  std::filesystem::rename(file, folders.home() / "train" / "Z" / "a\nb.jpg");
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("has a line break in its name"));
+}
+
 TEST(JpegFolder, NamesTheSplitThatIsMissing) {
   const Folders folders;
   std::filesystem::rename(folders.home() / "val", folders.home() / "validation");
