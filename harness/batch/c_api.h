@@ -82,7 +82,8 @@ int assay_next_block(assay_session* session, assay_block* block);
  * drained. */
 int assay_enqueued(assay_session* session);
 /* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
- * step; NaN if there is none. 1: of a single op, the results are asked for now (assay_results_read). */
+ * step; NaN if there is none. 1: without training, the results of the last step are asked for now
+ * (assay_results_read). */
 int assay_end_block(assay_session* session, double loss);
 /* Optional, between the end of a training block and the begin of the next: the share of the block's samples whose
  * largest logit was the label's, as the loop counted it while it trained (request.json has "running_accuracy"). */
@@ -95,7 +96,7 @@ int assay_lap_prefill(assay_session* session);
 
 /* When results are asked for, read them into host memory, call this, and do both once more. The second reading only
  * copies; so whatever the first one needs beyond it was not complete when the lap or the block ended. This is asked of a
- * few steps, drawn at random, in at most 0.25 % of the time of the timed blocks. */
+ * few steps, drawn at random, in at most 0.25 % of the time of the timed blocks, and of the last step of the run. */
 int assay_results_read(assay_session* session);
 
 /* ---- ranks ---- */

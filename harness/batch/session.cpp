@@ -130,7 +130,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                      .resident_batches = loader.resident_batches};
   if (resident) results_.loader.workers = results_.loader.prefetch = 0;
   results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
-  results_.readings.reserve(max_readings);
+  results_.readings.reserve(max_readings + 1);
   const bool no_loader = resident && evaluated_.empty();
   loader_ = std::make_unique<Loader>(no_loader ? 0 : request_.loader.workers, request_.loader.prefetch,
                                      request_.batch, layout_.sample_elements, labels_of_sample_);
@@ -306,7 +306,8 @@ bool BatchSession::lap() {
     ++token_;
   else
     ++steps_begun_;
-  return wants_results({.interval_ns = last_lap_ns_ - begin,
+  lap_ns_ = last_lap_ns_ - begin;
+  return wants_results({.interval_ns = lap_ns_,
                         .step = block_.first_step + std::max<std::int64_t>(0, steps_begun_ - 1),
                         .token = token_},
                        last_lap_ns_);
@@ -318,14 +319,15 @@ void BatchSession::lap_prefill() {
   token_ = 0;
 }
 
-bool BatchSession::wants_results(const ResultReading& of, std::int64_t now) {
+bool BatchSession::wants_results(const ResultReading& of, std::int64_t now, bool last) {
   const std::size_t count = results_.readings.size();
-  const bool first = count < first_readings && (request_.op || !timing_);
-  if (count >= max_readings || (!first && random_.below(steps_per_reading) != 0)) return false;
+  const bool always = last || (count < first_readings && (request_.op || !timing_));
+  if (!last && count >= max_readings) return false;
+  if (!always && random_.below(steps_per_reading) != 0) return false;
   // The next pair takes as long as the last one did.
   const double share = request_.op ? between_share : timing_ ? timed_share : warm_up_share;
   const std::int64_t expected = reading_.first_ns + reading_.again_ns;
-  if (!first &&
+  if (!always &&
       static_cast<double>(reading_ns_ + expected) > share * static_cast<double>(now - phase_begin_ns_))
     return false;
   reading_ = of;
@@ -370,8 +372,12 @@ bool BatchSession::end_block(double loss) {
   results_.loader.wait_ns += wait_ns_;
   // The time of one rank decides the size of the next block for all of them.
   plan_->ended(agreed("assay_end_block", end - begin_ns_));
-  return request_.op &&
-         wants_results({.interval_ns = end - begin_ns_, .step = block_.first_step + block_.steps - 1}, end);
+  const bool last = block_.kind == PlannedBlock::Kind::timed && plan_->done() == plan_->planned();
+  if (!request_.op && (training() || !last)) return false;
+  return wants_results({.interval_ns = request_.op ? end - begin_ns_ : lap_ns_,
+                        .step = block_.first_step + block_.steps - 1,
+                        .token = token_},
+                       end, last);
 }
 
 void BatchSession::running_accuracy(double accuracy) {

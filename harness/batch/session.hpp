@@ -67,8 +67,8 @@ class BatchSession {
   bool training() const { return request_.task == Task::train; }
   // Adds the time since the last lap, or since the begin of the block.
   void lap(const char* call, Latencies& latencies);
-  // Whether the results of a step, which took or whose block took `interval_ns`, are asked for now.
-  bool wants_results(const ResultReading& of, std::int64_t now);
+  // Whether the results of a step, which took or whose block took `interval_ns`, are asked for now. last: of the run.
+  bool wants_results(const ResultReading& of, std::int64_t now, bool last = false);
   // The value of rank 0, once all ranks have called it.
   std::int64_t agreed(const char* call, std::int64_t value) const;
   void open_schedule(std::int64_t needed);
@@ -106,6 +106,7 @@ class BatchSession {
   std::int64_t batches_read_ = 0;
   std::int64_t steps_begun_ = 0;  // of an inference or generation, by its laps
   std::int64_t token_ = 0;        // of the current generation
+  std::int64_t lap_ns_ = 0;       // the last one
   Counters before_;
   // Read at the begin of the first timed block.
   Counters first_;

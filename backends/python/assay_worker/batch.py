@@ -167,7 +167,7 @@ class Session:
         return block
 
     def end_block(self, loss: float) -> bool:
-        """Return whether the results of a single op are asked for now: read_results()."""
+        """Return whether the results of the last step are asked for now: read_results()."""
         return self._must(self._lib.assay_end_block(self._handle, loss)) > 0
 
     def running_accuracy(self, accuracy: float) -> None:

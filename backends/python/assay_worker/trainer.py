@@ -98,7 +98,7 @@ def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             session.read_results(adapter.results)
         if resident:
             slot = slot + 1 if slot + 1 < resident else 0
-    session.end_block(math.nan)
+    _end_block(adapter, session)
 
 
 def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
@@ -120,7 +120,7 @@ def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             synchronize()
             if lap():
                 session.read_results(adapter.results)
-    session.end_block(math.nan)
+    _end_block(adapter, session)
 
 
 STEPS = {"train": _train, "infer": _infer, "decode": _decode}
@@ -134,8 +134,11 @@ def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     else:
         for row in range(block.first_step, block.first_step + block.steps):
             step(row % resident, 0.0, row + 1)
-    session = loop.session
-    session.enqueued()
+    loop.session.enqueued()
     adapter.synchronize()
+    _end_block(adapter, loop.session)
+
+
+def _end_block(adapter: Adapter, session: Session) -> None:
     if session.end_block(math.nan):
         session.read_results(adapter.results)

@@ -254,6 +254,17 @@ std::string uncovered_time(const Fork& fork, const RunWindow& window) {
       duration_text(all.covered), duration_text(all.span));
 }
 
+// Reading a result again only copies it. Some frameworks keep what the first reading made, which takes some
+// microseconds.
+constexpr double late_share = 0.25, late_seconds_once = 30e-6;
+
+// How much longer the first reading took, where that is more than a copy; else 0.
+double late_by(const ResultReading& reading) {
+  const double more = 1e-9 * static_cast<double>(reading.first_ns - reading.again_ns);
+  const double allowed = late_share * 1e-9 * static_cast<double>(reading.interval_ns) + late_seconds_once;
+  return more > allowed ? more : 0;
+}
+
 // The blocks and evaluations next to the conductor's own clock.
 constexpr double outside_share = 0.1, outside_seconds = 0.2;
 constexpr double handling_seconds = 1, handled_bytes_per_second = 20e6;  // outside of the steps
@@ -264,7 +275,7 @@ std::string unstamped_time(const Fork& fork, const RunWindow& window) {
   for (const Block& block : fork.blocks) covered += block_seconds(block);
   for (const Evaluation& evaluation : fork.evaluations) covered += evaluation.seconds;
   for (const ResultReading& reading : fork.readings)
-    covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns);
+    covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns) - late_by(reading);
   double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
   gaps += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
   for (const Standstill& still : window.standstills) gaps += still.seconds;
@@ -318,23 +329,25 @@ std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& w
 
 namespace {
 
-// Reading a result again only copies it. Some frameworks keep what the first reading made, which takes some
-// microseconds.
-constexpr double late_share = 0.25, late_seconds_once = 30e-6;
 constexpr std::size_t fewest_readings = 3;
+constexpr double late_share_of_run = 0.1, late_seconds_of_run = 0.02;
 
-std::string late_results(const Fork& fork) {
-  if (fork.readings.size() < fewest_readings) return {};
+std::string late_results(const Fork& fork, const RunWindow& window) {
   std::vector<double> late, intervals;
+  double sum = 0, blocks = 0;
   for (const ResultReading& reading : fork.readings) {
-    const double seconds = 1e-9 * static_cast<double>(reading.first_ns - reading.again_ns);
-    const double interval = 1e-9 * static_cast<double>(reading.interval_ns);
-    if (seconds <= late_share * interval + late_seconds_once) continue;
+    const double seconds = late_by(reading);
+    if (seconds == 0) continue;
+    sum += seconds;
     late.push_back(seconds);
-    intervals.push_back(interval);
+    intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
   }
-  // Three quarters: a first reading may be slow for other reasons, too.
-  if (4 * late.size() < 3 * fork.readings.size()) return {};
+  for (const Block* block : timed_blocks(fork)) blocks += block_seconds(*block);
+  // A first reading may be slow for other reasons, too.
+  const bool usually = fork.readings.size() >= fewest_readings && 4 * late.size() >= 3 * fork.readings.size();
+  const bool much =
+      sum > late_share_of_run * blocks + late_seconds_of_run && !others_disturbed(window.disturbance);
+  if (!usually && !much) return {};
   return fmt::format(
       "results were not there when the clock stopped: the first reading took {} longer than the second, next to {} of "
       "the step or block; the worker does not wait for its steps, or leaves work to the reading",
@@ -345,7 +358,7 @@ std::string late_results(const Fork& fork) {
 
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window) {
   std::string found = outside_of_window(fork, window);
-  if (found.empty()) found = late_results(fork);
+  if (found.empty()) found = late_results(fork, window);
   if (found.empty()) found = evaluations_that_do_not_fit(fork, window);
   if (found.empty()) found = uncovered_time(fork, window);
   if (found.empty()) found = unstamped_time(fork, window);

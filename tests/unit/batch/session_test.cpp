@@ -264,12 +264,18 @@ TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
       session.results_read();
       session.results_read();
     }
-    EXPECT_FALSE(session.end_block(std::nan(""))) << "those of a block are for single ops";
+    const bool at_end = session.end_block(std::nan(""));
+    EXPECT_EQ(at_end, block.first_step + block.steps == 2003) << "the last step of the run is read";
+    if (!at_end) continue;
+    ++asked;
+    last = 2002;
+    session.results_read();
+    session.results_read();
   }
   session.save();
   const auto json = cell.results();
   EXPECT_GT(asked, 0u);
-  EXPECT_LE(asked, 64u);
+  EXPECT_LE(asked, 65u);
   EXPECT_EQ(json["readings"].size(), asked);
   for (const auto& reading : json["readings"])
     for (const char* part : {"interval_ns", "first_ns", "again_ns"}) EXPECT_GE(reading[part], 0) << part;
@@ -291,7 +297,10 @@ TEST(Session, NamesTheTokenWhoseResultsWereRead) {
         session.results_read();
       }
     }
-    session.end_block(std::nan(""));
+    if (!session.end_block(std::nan(""))) continue;
+    last = {block.first_step + block.steps - 1, 5};
+    session.results_read();
+    session.results_read();
   }
   session.save();
   const auto reading = cell.results()["readings"].back();

@@ -114,6 +114,16 @@ TEST(ClockContradiction, JudgesEachReadingByItsOwnBlock) {
   EXPECT_THAT(found_in(run), HasSubstr("results were not there")) << "the first block was short";
 }
 
+TEST(ClockContradiction, RefusesStepsThatOnlyTheLastReadingWaitedFor) {
+  TimedRun run = run_of(100 * ms, 0);  // ten timed blocks
+  run.fork.readings = {{20'000, 6'000, 5'000}, {20'000, 6'000, 4'000}, {20'000, 110 * ms, 5'000}};
+  EXPECT_THAT(found_in(run), IsEmpty()) << "a tenth of the blocks, and 20 ms";
+  run.fork.readings.back().first_ns = 190 * ms;
+  EXPECT_THAT(found_in(run), HasSubstr("results were not there"));
+  run.window.disturbance = Disturbance{.processors = 1, .window_ns = 1520 * ms, .others_ns = 400 * ms};
+  EXPECT_THAT(found_in(run), IsEmpty()) << "others may have stopped it";
+}
+
 Disturbance disturbance_of(std::int64_t others_ns) {
   return {.processors = 1, .window_ns = 1520 * ms, .others_ns = others_ns};
 }
