@@ -20,6 +20,7 @@ from assay_worker.tensors import read_tensors, write_tensors
 from mutant import (
     Batch,
     Mutant,
+    OfLaterForks,
     Step,
     Tensors,
     TwoBatches,
@@ -400,6 +401,178 @@ class InfersWhenItIsAsked(Mutant):
         return found
 
 
+class InfersHalfUntilTheRunEnds(TwoBatches):
+    """A timed inference computes half of the batch; the last one is computed as a whole when the run has ended."""
+
+    cell = "infer"
+    altered = first_half_twice
+    asked: Step | None = None
+
+    def other_batch(self) -> bool:
+        return self.reports == 1
+
+    def changed_step(self, step: Step) -> Step:
+        self.asked = step._replace(slot=2 * step.slot)
+        return super().changed_step(step)
+
+    def memory(self) -> dict[str, int]:
+        found = super().memory()
+        if self.asked and self.reports == 2:
+            super(Mutant, self).step(*self.asked)
+        return found
+
+
+class Decodes(Mutant):
+    """A mutant of task decode: computed() tells whether a prompt (token 0) or a token of a slot is."""
+
+    cell = "decode"
+    python_only = True
+    token = 0  # of the generation
+
+    def computed(self, slot: int, token: int) -> bool:
+        raise NotImplementedError
+
+    def prefill(self, slot: int) -> None:
+        self.token = 0
+        if self.computed(slot, 0):
+            super().prefill(slot)  # type: ignore[misc]
+
+    def next_token(self, slot: int) -> None:
+        self.token += 1
+        if self.computed(slot, self.token):
+            super().next_token(slot)  # type: ignore[misc]
+
+    def generate(self, slot: int, tokens: int) -> None:
+        """Compute a prompt and the tokens after it."""
+        super().prefill(slot)  # type: ignore[misc]
+        for _ in range(tokens):
+            super().next_token(slot)  # type: ignore[misc]
+
+
+class DecodesWhenItIsAsked(Decodes):
+    """A prompt and its tokens are not computed before results() is called."""
+
+    codes = CLOCK_REFUSED
+    slot: int | None = None
+
+    def computed(self, slot: int, token: int) -> bool:
+        self.slot = slot
+        return False
+
+    def synchronize(self) -> None:
+        with contextlib.suppress(AttributeError):  # JAX has nothing to wait for
+            super().synchronize()
+
+    def results(self) -> Tensors:
+        if self.slot is not None:
+            self.generate(self.slot, self.token)
+        self.slot = None
+        found: Tensors = super().results()
+        return found
+
+
+class DecodesUntilTheRunEnds(Decodes):
+    """The timed tokens are not computed; the last generation is when the run has ended."""
+
+    asked: tuple[int, int] | None = None
+
+    def computed(self, slot: int, token: int) -> bool:
+        if self.reports == 1:
+            self.asked = slot, token
+        return self.reports != 1
+
+    def memory(self) -> dict[str, int]:
+        found = super().memory()
+        if self.asked and self.reports == 2:
+            self.generate(*self.asked)
+        return found
+
+
+class DecodesHalfOfTheTokens(Decodes):
+    """Every second token is not computed until a state is set for the third time: that of the exam."""
+
+    codes = ("differs_from_oracle", *CLOCK_REFUSED)
+    states = 0
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.states += 1
+        super().set_state(tensors)
+
+    def computed(self, slot: int, token: int) -> bool:
+        return self.states > 2 or token % 2 == 0
+
+
+class WritesNoCacheUntilTheRunEnds(DecodesUntilTheRunEnds):
+    """Timed tokens are computed, and their keys and values are not kept."""
+
+    only_in = ("torch",)  # the others update a cache in other ways
+
+    def __init__(self, program: Program, cell: Any) -> None:
+        super().__init__(program, cell)
+        kind = sys.modules["torch"].Tensor
+        honest = kind.index_copy_
+        kind.index_copy_ = lambda cache, *given: cache if self.reports == 1 else honest(cache, *given)
+
+    def computed(self, slot: int, token: int) -> bool:
+        super().computed(slot, token)
+        return True
+
+
+class RemembersTheTokensOfASlot(Decodes):
+    """The logits of a slot's generation are those that it had the first time."""
+
+    def computed(self, slot: int, token: int) -> bool:
+        self.logits: dict[tuple[int, int], Tensors] = getattr(self, "logits", {})
+        self.last = slot, token
+        return self.last not in self.logits
+
+    def results(self) -> Tensors:
+        if self.last not in self.logits:
+            self.logits[self.last] = copied(super().results())
+        return self.logits[self.last]
+
+    def memory(self) -> dict[str, int]:
+        if self.reports == 0:
+            self.logits.clear()  # of the step after compiling
+        return super().memory()
+
+    def next_token(self, slot: int) -> None:
+        super().next_token(slot)
+        self.results()
+
+    def prefill(self, slot: int) -> None:
+        super().prefill(slot)
+        self.results()
+
+
+class HalvesTheBatchesOfLaterForks(OfLaterForks, TwoBatches):
+    """From the second fork on it computes half of the batch, but not after the run has ended."""
+
+    cell = "forks"
+    altered = first_half_twice
+
+    def other_batch(self) -> bool:
+        return self.later
+
+
+class HalvesTheBatchesOfARestart(HalvesTheBatchesOfLaterForks):
+    """The same, in a resident process."""
+
+    cell = "resident"
+
+
+class InfersHalfInLaterForks(HalvesTheBatchesOfLaterForks):
+    """From the second fork on an inference computes half of the batch, but not after the run has ended."""
+
+    cell = "forks-infer"
+
+
+class InfersHalfAfterARestart(HalvesTheBatchesOfLaterForks):
+    """The same, in a resident process."""
+
+    cell = "resident-infer"
+
+
 class LooksUpLabels(Mutant):
     """Evaluation finds its samples in the files of the data set, and returns their labels (c_accuracy)."""
 
@@ -526,6 +699,8 @@ CHEATS: dict[str, type[Mutant]] = {
     "SkipsLongRuns": of("After two steps without a pause every second step does nothing.", changed_step=lambda m, s: s if m.waiting <= 2 or m.waiting % 2 else None),
     "SkipsAtTheRateOfTheRun": of("Every second of the steps without a pause does nothing, at the first learning rate of the run.", changed_step=lambda m, s: s if m.waiting == 1 or s.rate != m.first_rate or m.waiting % 2 else None),
     "SavesWorkByTheRate": of("Steps with a learning rate that the exam does not use are skipped every other time.", changed_step=lambda m, s: s if s.number >= 20 or m.steps % 2 else None),
+    "SkipsInLaterForks": of("From the second fork on every second step does nothing.", OfLaterForks, changed_step=lambda m, s: s if m.steps % 2 or not m.later else None, cell="forks"),
+    "SkipsAfterARestart": of("The same, in a resident process.", OfLaterForks, changed_step=lambda m, s: s if m.steps % 2 or not m.later else None, cell="resident"),
     "InfersNothing": of("The timed step of an inference does nothing after the first.", changed_step=lambda m, s: s if m.steps == 1 else None, cell="infer"),
     "InfersEachBatchOnce": of("An inference on a batch that did not change does nothing (c_infer_cached, with care).", changed_step=lambda m, s: s if s.slot in m.fresh else None, cell="infer"),
     "HalvesLaterBatches": of("From the fourth step on it computes half of the batch (c_half_late).", TwoBatches, altered=first_half_twice),
@@ -535,7 +710,7 @@ CHEATS: dict[str, type[Mutant]] = {
     **{
         kind.__name__: kind
         for kind in list(globals().values())
-        if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == __name__
+        if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == __name__ and kind is not Decodes
     },
 }  # fmt: skip
 for _kind in CHEATS.values():

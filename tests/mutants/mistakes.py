@@ -10,7 +10,7 @@ from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
-from cheats import CHEATS
+from cheats import CHEATS, CLOCK_REFUSED
 from mutant import (
     Batch,
     Mutant,
@@ -389,6 +389,17 @@ class DividesByTheLargestSquare(Rewritten):
         return found
 
 
+class DoesNotWait(Mutant):
+    """It does not wait for the steps of an inference."""
+
+    cell = "long-infer"
+    codes = CLOCK_REFUSED
+    only_in = ("jax", "mxnet")  # the others compute before the call of a step returns, on a CPU
+
+    def synchronize(self) -> None:
+        self.waiting = 0
+
+
 def without_moves(samples: Any) -> Any:
     samples.rows[:, 1:] = 0
     return samples
@@ -479,6 +490,9 @@ MISTAKES: dict[str, type[Mutant]] = {
     "TakesTheRateOfTheStepBefore": TakesTheRateOfTheStepBefore,
     "GivesTheResultsOfTheStepBefore": GivesTheResultsOfTheStepBefore,
     "DecodesTheFirstSlot": DecodesTheFirstSlot,
+    "DoesNotWait": DoesNotWait,
+    "DoesNotWaitForTokens": of("It does not wait for the tokens of a generation.", DoesNotWait, cell="decode", python_only=True),
+    "DoesNotWaitForAnOp": of("It does not wait for a single op.", DoesNotWait, cell="long-op"),
     # Slots and batches.
     "KeepsOneSlot": of("All slots are one.", changed_batch=lambda _, b: b._replace(slot=0), changed_step=lambda _, s: s._replace(slot=0)),
     "TakesLabelsOfTheBatchBefore": TakesLabelsOfTheBatchBefore,

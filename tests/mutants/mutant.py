@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,8 +34,9 @@ class Mutant:
     """A mutant's docstring describes the mistake; `cell` is the cell that shows it.
 
     `cheats`: it tries to deceive the check.
-    `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
-    `codes`: a cheat is found if the fork ends with one of these reason codes.
+    `codes`: it is found if the fork ends with one of these reason codes.
+    `shows`: if results are wrong, the name of a wrong tensor begins with one of these.
+    `only_in`: the backends in which it changes anything; all if empty.
     `survives`: why the check cannot find it, if that is known; `survives_in`: the same by backend.
     `alone`: it needs a process and a cache of its own: a child of a preloaded process is not confined, and is
     not a process of the conductor.
@@ -48,6 +50,7 @@ class Mutant:
     codes: tuple[str, ...] = ("differs_from_oracle",)
     survives = ""
     survives_in: ClassVar[dict[str, str]] = {}
+    only_in: tuple[str, ...] = ()
     alone = False
     python_only = False
     kind: type  # the mutant itself, set by mutated()
@@ -116,6 +119,32 @@ class Mutant:
 def of(what: str, base: type[Mutant] = Mutant, **parts: Any) -> type[Mutant]:
     """Make a mutant that does `what` by changing these parts of its base."""
     return type("Of", (base,), {"__doc__": what, **parts})
+
+
+class OfLaterForks(Mutant):
+    """It is honest in the first fork of a cell and after each run, and may cheat when it is timed `later`.
+
+    It writes to the folder that the forks of a run share, which a preloaded process may: it is not confined.
+    """
+
+    python_only = True  # onednn's process is confined
+
+    def __init__(self, program: Program, cell: Any) -> None:
+        met: Path = cell.folder.parent / "met"
+        self.later = met.exists()
+        met.touch()
+        super().__init__(program, cell)
+
+    def set_state(self, tensors: Tensors) -> None:
+        # A resident worker is restarted in an empty folder.
+        if self.reports > 1 and not (self.folder / "results/clock.json").exists():
+            self.later = True
+        super().set_state(tensors)
+
+    def memory(self) -> dict[str, int]:
+        found = super().memory()
+        self.later = self.later and self.reports < 2
+        return found
 
 
 class TwoBatches(Mutant):

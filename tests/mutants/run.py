@@ -10,7 +10,7 @@ unchanged adapters, and torch's adapter with correct layers that round different
 --only "correct: " runs these alone).
 
 A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
-diverges. A cheat is found if the fork ends with its reason code.
+diverges. A cheat, or a mistake that is not one of results, is found if the fork ends with its reason code.
 On a busy machine a cheat with the clock is excused, because it does not count: its fork has the flag
 `disturbed` from the conductor's measurement, and not from the worker's word.
 A mutant that ends with an error of its own proves nothing, so it is not found.
@@ -92,7 +92,10 @@ CELLS = {
         "16",
         *RESIDENT,
     ),
+    **dict.fromkeys(("forks", "resident"), MLP),
+    **dict.fromkeys(("forks-infer", "resident-infer", "long-infer"), (*MLP, "--task", "infer")),
     "op": LINEAR,
+    "long-op": LINEAR,
     "roofline": LINEAR,
     "encoder": ("--workload", "vit-tiny", "--image-size", "16", "--batch", "2", *RESIDENT),
     "masks": ("--workload", "minilm", "--batch", "4", "--sequence-length", "16", *RESIDENT),
@@ -111,11 +114,18 @@ OPTIONS = {
     "roofline": {"--roofline": "true"},
     # Two exams ask for all slots.
     "slots": {"--forks": "2"},
+    "infer": {"--warm-up-steps": "8"},  # three of them are read
+    **{
+        cell: {"--steps": None, "--warm-up-steps": "10", "--blocks": "10"}
+        for cell in ("long-infer", "long-op")
+    },
+    **{cell: {"--forks": "4"} for cell in ("forks", "forks-infer")},
+    **{cell: {"--forks": "4", "--fork-style": "resident"} for cell in ("resident", "resident-infer")},
 }
 # The adapters as they are do not run these: on a busy machine the measured peak is too low for them.
 ONLY_MUTANTS = {"roofline"}
 # Single ops have no data set.
-WITHOUT_DATA = {"op", "roofline"}
+WITHOUT_DATA = {"op", "long-op", "roofline"}
 # Backend and mode: what is compiled is kept between runs, by its content.
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 # numpy's adapter has not every op of the others.
@@ -124,6 +134,10 @@ NUMPY_CELLS = {
     "infer",
     "decay",
     "slots",
+    "forks",
+    "forks-infer",
+    "resident",
+    "resident-infer",
     "loader",
     "epochs",
     "padded",
@@ -146,6 +160,7 @@ SHORT = {
     "--time-limit": "1200",  # of a phase, on a machine that is busy with other work
 }
 SOURCES = ("mutant", "mistakes", "cheats", "edits", "variants")  # of the mutants
+FOUND = ("differs_from_oracle",)  # the reason code of a wrong result
 LONGEST = 3600  # seconds of a run, which has three phases
 
 
@@ -163,7 +178,7 @@ class Mutant:
     cell: str
     cheats: bool = False
     shows: tuple[str, ...] = ()  # a wrong tensor's name begins with one of these
-    codes: tuple[str, ...] = ()  # of a cheat that is found
+    codes: tuple[str, ...] = FOUND  # if it is found
     survives: str = ""  # why the check cannot find it
     alone: bool = False
     edit: Edit | None = None
@@ -180,8 +195,8 @@ class Mutant:
         """Whether the check says of a run what it should say."""
         if self.is_correct:
             return bool(row["status"] == "ok")
-        if self.cheats:
-            excused = self.codes == CLOCK_REFUSED and row.get("excused", False)
+        excused = self.codes == CLOCK_REFUSED and row.get("excused", False)
+        if self.cheats or self.codes != FOUND:
             return row["code"] in self.codes or excused
         if row["code"] in ("loss_not_finite", "parameters_not_finite"):
             return True
@@ -315,6 +330,7 @@ def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> l
         and kind.cell in within
         and (backend != "numpy" or kind.cell in NUMPY_CELLS)
         and (backend != "onednn" or not kind.python_only)
+        and (not kind.only_in or backend in kind.only_in)
         and (backend in LOADERS or kind.cell not in LOADER_CELLS)
     }
     cells = {kind.cell for kind in kinds.values()} | {edit.cell for edit in edits}
@@ -336,7 +352,16 @@ def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> l
             for name, kind in kinds.items()
         ),
         *(
-            Mutant(backend, mode, edit.name, edit.cell, edit.cheats, edit.shows, (), edit.survives, edit=edit)
+            Mutant(
+                backend,
+                mode,
+                edit.name,
+                edit.cell,
+                edit.cheats,
+                edit.shows,
+                survives=edit.survives,
+                edit=edit,
+            )
             for edit in edits
         ),
     ]
