@@ -100,6 +100,7 @@ Outcome assay(const Invocation& invocation, const fs::path& folder) {
       const rlimit data{invocation.data_bytes, invocation.data_bytes};
       if (setrlimit(RLIMIT_DATA, &data) != 0) _exit(126);
     }
+    umask(invocation.mask);
     if (invocation.ignores_children) signal(SIGCHLD, SIG_IGN);
     execve(ASSAY_PROGRAM, argv.data(), envp.data());
     _exit(127);

@@ -30,6 +30,7 @@ struct Invocation {
   rlim_t stack_bytes = 0;         // the limit of its stack, if not 0
   bool stack_is_final = false;    // it cannot raise that limit
   rlim_t data_bytes = 0;          // the limit of its memory, if not 0
+  mode_t mask = 022;              // of the permissions of new files
   bool ignores_children = false;  // its parent ignores SIGCHLD, as some supervisors do
 };
 

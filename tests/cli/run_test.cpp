@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -266,6 +268,16 @@ TEST(CliRun, RunsWithASmallStack) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   expect_refused({.arguments = with({"run"}, small), .stack_bytes = 64 << 10, .stack_is_final = true},
                  "the stack is limited to 64 KiB");
+}
+
+TEST(CliRun, KeepsItsFilesForItselfWhateverTheMask) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::assay({.arguments = with({"run", "--out", "r.json"}, small), .mask = 0777}, folder.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  struct stat found{};
+  ASSERT_EQ(::stat((folder.path() / "r.json").c_str(), &found), 0) << outcome.out;
+  EXPECT_EQ(found.st_mode & 0777, 0600U);
 }
 
 TEST(CliRun, NamesTheLimitOfMemory) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,6 +126,12 @@ void require_stack() {
   ::pthread_attr_destroy(&attributes);
 }
 
+// The files that this program makes are its own to read and write, whatever the mask.
+void keep_own_permissions() {
+  const mode_t mask = ::umask(S_IRWXG | S_IRWXO);
+  ::umask(mask & ~static_cast<mode_t>(S_IRWXU));
+}
+
 }  // namespace
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -152,6 +159,7 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
+  keep_own_permissions();
   require_stack();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file size limit (ulimit -f)
