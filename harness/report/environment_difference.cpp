@@ -122,6 +122,20 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// The value for a reader who sees that it differs from the other one: of a list, only what the other does not have.
+std::string shown_next_to(const Json& value, const Json& other) {
+  if (!value.is_array() || !other.is_array()) return shown(value);
+  const auto missing = [](const Json& list, const Json& from) {
+    std::vector<std::string> texts;
+    for (const Json& entry : list)
+      if (std::ranges::find(from, entry) == from.end()) texts.push_back(shown(entry));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  const std::string own = missing(value, other), others = missing(other, value);
+  if (own.empty() && others.empty()) return shown(value);  // the same entries in other numbers
+  return own.empty() ? "without " + others : own;
+}
+
 // Whether the machine names its processor. On Arm the kernel gives its number and no name.
 bool is_known(const Json& environment) {
   return field_at(environment, processor_model).is_string() ||
@@ -277,7 +291,8 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
     const bool nobody_knows =
         std::string_view(field.pointer) == processor_model && !is_known(base) && !is_known(current);
     if (was != is || nobody_knows)
-      found.push_back({field.what, shown(was), shown(is), field.hard && !lacks, field.kind});
+      found.push_back(
+          {field.what, shown_next_to(was, is), shown_next_to(is, was), field.hard && !lacks, field.kind});
   }
   if (auto speed = speed_difference(base, current)) found.push_back(std::move(*speed));
   return found;

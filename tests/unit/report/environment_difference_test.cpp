@@ -107,6 +107,22 @@ TEST_P(OtherMachine, IsKnownFromWhatAFileKeeps) {
   EXPECT_TRUE(!hard || hard->kind == GetParam().kind);
 }
 
+TEST(MachineDifferences, ShowOnlyWhatDiffersInAList) {
+  Json other = machine();
+  other["cpu"]["instruction_sets"].push_back("avx_vnni");
+  other["cpu"]["caches"][0]["bytes"] = 49152;
+  const auto found = machine_differences(machine(), other);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].base, "without avx_vnni");
+  EXPECT_EQ(found[0].current, "avx_vnni");
+  EXPECT_EQ(found[1].base, R"([1,"Data",32768,1])");
+  EXPECT_EQ(found[1].current, R"([1,"Data",49152,1])");
+  Json one = machine(), two = machine();
+  one["gpus"] = {{{"model", "A Card"}}};
+  two["gpus"] = {{{"model", "A Card"}}, {{"model", "A Card"}}};
+  EXPECT_EQ(machine_differences(one, two).at(0).current, R"(["A Card","A Card"])");
+}
+
 TEST(MachineIdentity, KeepsOnlyWhatIsCompared) {
   Json full = machine();
   full["host"] = "elsewhere";
