@@ -78,6 +78,18 @@ TEST(CliCompare, finds_the_baseline_of_the_machine_in_a_folder) {
   std::ofstream(folder / "baselines" / machine / "notes.txt") << "not a report";
   const Outcome many = test::assay({.arguments = {"compare", folder / "baselines", now, "--format=json"}});
   EXPECT_EQ(json::parse(many.out)["baselines"], 10) << many.err;
+  // Newer ones of another speed do not displace an older one.
+  const auto at_speed = [](const std::filesystem::path& file, double loop_seconds) {
+    auto changed = json::parse(read_text(file));
+    changed["environment"]["cpu"]["loop_seconds"] = loop_seconds;
+    std::ofstream(file) << changed;
+  };
+  at_speed(now, 300e-6);
+  at_speed(folder / "baselines" / (machine + ".json"), 300e-6);
+  for (int day = 10; day < 20; ++day)
+    at_speed(folder / "baselines" / machine / fmt::format("{}.json", day), 350e-6);
+  EXPECT_EQ(compare().code, 0) << compare().err;
+  EXPECT_THAT(compare().out, HasSubstr("left out 9 of 10 baselines: the time of a fixed loop"));
 }
 
 TEST(CliCompare, TakesSeveralBaselinesInAnyOrder) {

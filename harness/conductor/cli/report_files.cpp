@@ -59,6 +59,10 @@ void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const st
     return;
   }
   std::ranges::stable_sort(found, {}, start_of);
+  // Those that are not comparable, such as at another speed, are the first to be left out.
+  std::ranges::stable_partition(found, [&](const Report& base) {
+    return other_machine(base.environment, reports.current.environment).has_value();
+  });
   if (found.size() > max_baselines_of_folder)
     found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(max_baselines_of_folder));
   for (Report& report : found) reports.bases.push_back(std::move(report));
