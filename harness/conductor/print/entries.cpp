@@ -10,6 +10,7 @@
 
 #include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/run_record.hpp"
 
@@ -160,9 +161,17 @@ std::optional<HowEnded> how_ended(const Analysis& all, const AnalyzedGroup& grou
   return std::nullopt;
 }
 
-// What would make the order clear, for a run with --until clear.
-std::string after_until_clear(HowEnded how) {
-  switch (how) {
+bool had_until_clear(const Analysis& all, const AnalyzedGroup& group) {
+  return how_ended(all, group) || std::ranges::any_of(group.cells, [&](std::size_t i) {
+           return all.report_cell(i).status == Status::ok &&
+                  field_at(all.reports[all.cells[i].report]->run, "/settings/until") == "clear";
+         });
+}
+
+// What would make the order clear, for a run with --until clear. Nothing: no two cells could be ranked.
+std::string after_until_clear(std::optional<HowEnded> how) {
+  if (!how) return " --until clear: fewer than two cells can be ranked.";
+  switch (*how) {
     case HowEnded::clear:
       return " --until clear: the order is clear.";
     case HowEnded::equal:
@@ -183,7 +192,7 @@ std::string after_until_clear(HowEnded how) {
 
 // How to make the answer more certain; empty if it is clear.
 std::string next_step(const Analysis& all, const AnalyzedGroup& group) {
-  if (const auto how = how_ended(all, group)) return after_until_clear(*how);
+  if (const auto how = how_ended(all, group)) return after_until_clear(how);
   const bool tied = std::ranges::any_of(group.cells, [&](std::size_t i) { return all.cells[i].tied(); });
   return tied ? " More rounds may separate those with several places: use --until clear, or more --forks."
               : "";
@@ -223,8 +232,9 @@ std::string ranking_of(const Analysis& all, const AnalyzedGroup& group) {
     for (const std::size_t i : group.in_rank)
       if (all.cells[i].time) timed.push_back(i);
     if (timed.size() > 1 && !group.provisional) return unranked_order(all, group, timed);
-    const auto how = how_ended(all, group);
-    return why_not_ranked(all, group) + (how ? after_until_clear(*how) : "");
+    const std::string why = why_not_ranked(all, group);
+    const std::string end = had_until_clear(all, group) ? after_until_clear(how_ended(all, group)) : "";
+    return why.empty() && !end.empty() ? end.substr(1) : why + end;
   }
   const AnalyzedCell& best = all.cells[ranked.front()];
   if (ranked.size() == 1)

@@ -139,6 +139,9 @@ TEST(Summary, SaysHowUntilClearEndedAndDoesNotAdviseIt) {
     for (Fork& fork : cell.forks) fork.flags = {"disturbed"};
   }
   EXPECT_THAT(text("disturbed"), HasSubstr("run again. --until clear: the machine was too disturbed"));
+  report.run.erase("ended");
+  report.run["settings"] = {{"until", "clear"}};
+  EXPECT_THAT(text_of(report), HasSubstr("run again. --until clear: fewer than two cells can be ranked."));
   report = test::sample_report(6);
   EXPECT_THAT(text("clear"), HasSubstr("--until clear: the order is clear."));
   EXPECT_THAT(text("equal"), HasSubstr("within 2 % of each other"));
