@@ -33,14 +33,19 @@ void reject_divergence(Fork& fork) {
   }
 }
 
+std::int64_t bytes_of_results(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Graph::Output& output : graph.outputs()) bytes += graph.value(output.value).type.bytes();
+  return bytes;
+}
+
 // Of the batches that a worker stages before its first block, and of what it reads after the last.
 std::int64_t bytes_around_run(const Cell& cell, const Program& program) {
   const Graph& graph = program.graph(cell.axes.task);
   const std::int64_t batches =
       cell.measure.epochs > 0 ? 1 : std::max<std::int64_t>(1, cell.measure.resident_batches);
-  std::int64_t bytes = batches * input_elements(graph) * std::int64_t{sizeof(float)} + state_bytes(program);
-  for (const Graph::Output& output : graph.outputs()) bytes += graph.value(output.value).type.bytes();
-  return bytes;
+  return batches * input_elements(graph) * std::int64_t{sizeof(float)} + state_bytes(program) +
+         bytes_of_results(graph);
 }
 
 // cores: those of the worker; empty: all that may be used.
@@ -59,6 +64,7 @@ RunWindow window_of(const Cell& cell, const Program& program, const Conversation
                    .standstills = result.standstills};
   if (!cell.profile)
     window.handled_bytes = bytes_around_run(cell, program);  // a profile runs each operator after the steps
+  window.result_bytes = bytes_of_results(program.graph(cell.axes.task));
   if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};

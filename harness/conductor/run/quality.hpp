@@ -42,6 +42,7 @@ struct RunWindow {
   // Of the batches that it stages before its first block, and of the state that it reads after the last. Absent: the time
   // for that is not limited.
   std::optional<std::int64_t> handled_bytes{};
+  std::int64_t result_bytes = 0;  // of what a step computes, without training
 };
 // Adds the flag `frozen` and a warning if it stood still between the begin of the first timed block and the end of the last.
 void note_standstills(Fork& fork, const RunWindow& window);
@@ -50,6 +51,8 @@ void note_standstills(Fork& fork, const RunWindow& window);
 // worker measures its own steps, but:
 //
 //   - its blocks must lie within the time in which it ran, one after the other, with at most one step per nanosecond;
+//   - results must be there when a step has ended, so that reading them takes no longer than reading them again, and only
+//     copies them;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
 //     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, the time for which a CPU quota

@@ -124,6 +124,17 @@ TEST(ClockContradiction, RefusesStepsThatOnlyTheLastReadingWaitedFor) {
   EXPECT_THAT(found_in(run), IsEmpty()) << "others may have stopped it";
 }
 
+TEST(ClockContradiction, RefusesResultsThatAreComputedWhenTheyAreRead) {
+  TimedRun run = run_of(100 * ms, 0);
+  run.fork.readings.assign(3, {1'000'000, 1'000'000, 1'000'000});
+  EXPECT_THAT(found_in(run), HasSubstr("computed when they are read"));
+  run.window.result_bytes = 100'000;  // a copy of as many may take 1 ms
+  EXPECT_THAT(found_in(run), IsEmpty());
+  run.window.result_bytes = 0;
+  run.fork.readings.assign(3, {1'000'000, 300'000, 300'000});
+  EXPECT_THAT(found_in(run), IsEmpty()) << "a framework's call";
+}
+
 Disturbance disturbance_of(std::int64_t others_ns) {
   return {.processors = 1, .window_ns = 1520 * ms, .others_ns = others_ns};
 }
