@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from mutant import (
     Batch,
     Mutant,
     OfLaterForks,
+    Rewritten,
     Step,
     Tensors,
     TwoBatches,
@@ -29,6 +31,7 @@ from mutant import (
     has_moments,
     in_bf16,
     of,
+    rounded,
     without_half_of_the_op,
 )
 
@@ -571,6 +574,92 @@ class InfersHalfAfterARestart(HalvesTheBatchesOfLaterForks):
     """The same, in a resident process."""
 
     cell = "resident-infer"
+
+
+class InfersHalfUntilItIsRead(TwoBatches):
+    """The timed step of an inference has half of the rows; each call of results() computes all of them."""
+
+    cell = "read"
+    codes = (*CLOCK_REFUSED, "differs_from_oracle")
+    altered = first_half_twice
+
+    def changed_step(self, step: Step) -> Step:
+        self.asked = step._replace(slot=2 * step.slot)
+        return step._replace(slot=2 * step.slot + 1)
+
+    def results(self) -> Tensors:
+        super(Mutant, self).step(*self.asked)
+        self.synchronize()
+        found: Tensors = super().results()
+        return found
+
+
+class RoundsGradientsWhileTimed(Rewritten):
+    """Gradients are rounded to bf16 until a state with moments is set."""
+
+    survives = "the losses differ by no more than roundings explain"
+    serious = False
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.serious = self.serious or has_moments(tensors)
+        super().set_state(tensors)
+
+    def rewritten(self) -> Tensors:
+        found: Tensors = {}
+        for name in () if self.serious else self.shapes:
+            found |= self.adam(name, np.float64(rounded(self.gradient(name), 7)))
+        return found
+
+
+class TrainsAgainAfterTheClock(TwoBatches):
+    """It times half of each batch; after the clock it trains on all, and writes these losses into its blocks."""
+
+    python_only = True
+    alone = True
+    survives = "a worker may work for a second after its last block"
+    altered = first_half_twice
+
+    def set_state(self, tensors: Tensors) -> None:
+        if self.reports <= 1:
+            self.started, self.made = copied(tensors), list[Step]()
+        super().set_state(tensors)
+
+    def other_batch(self) -> bool:
+        return self.reports == 1
+
+    def changed_step(self, step: Step) -> Step:
+        if self.reports == 1:
+            self.made.append(step._replace(slot=2 * step.slot))
+        return super().changed_step(step)
+
+    def memory(self) -> dict[str, int]:
+        clock: Path = self.folder / "results/clock.json"
+        if self.reports == 1 and clock.exists():
+            document = json.loads(clock.read_text())
+            left = copied(super().state())
+            super(Mutant, self).set_state(self.started)  # type: ignore[misc]
+            steps = iter(self.made)
+            for block in document["blocks"]:
+                for _ in range(block["steps"]):
+                    super(Mutant, self).step(*next(steps))  # type: ignore[misc]
+                block["loss"] = float(super().loss())
+            super(Mutant, self).set_state(left)  # type: ignore[misc]
+            clock.write_text(json.dumps(document))
+        return super().memory()
+
+
+class LoadsOneBatch(Mutant):
+    """The own loader gives one batch again and again, but not of the exam's samples."""
+
+    cell = "native"
+    survives = "the loader chooses its order, and the exam has other samples than the run"
+    python_only = True
+
+    def loader(self, samples: Any) -> Any:
+        batches = super().loader(samples)  # type: ignore[misc]
+        if type(samples).__name__ != "Samples":
+            return batches
+        return itertools.repeat(next(iter(batches)), len(samples) // self.network.batch)
 
 
 class LooksUpLabels(Mutant):

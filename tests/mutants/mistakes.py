@@ -152,6 +152,7 @@ class EvaluatesWhatItStartedFrom(Mutant):
     """Evaluation sees the parameters from before the steps."""
 
     shows = ("last/logits",)
+    only_statistics = False
 
     def set_state(self, tensors: Tensors) -> None:
         self.started = copied(tensors)
@@ -159,10 +160,20 @@ class EvaluatesWhatItStartedFrom(Mutant):
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         now = copied(super().state())
-        super().set_state(self.started)
+        states = {value.name for value in self.network.states}
+        kept = {name for name in self.started if name in states or not self.only_statistics}
+        super(Mutant, self).set_state(now | {name: self.started[name] for name in kept})  # type: ignore[misc]
         logits = np.array(super().evaluate(inputs))
-        super().set_state(now)
+        super(Mutant, self).set_state(now)  # type: ignore[misc]
         return logits
+
+
+class EvaluatesTheStepBefore(EvaluatesWhatItStartedFrom):
+    """Evaluation sees the parameters from before the last step."""
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        self.started = copied(super().state())
+        super().step(slot, rate, number)
 
 
 class ForgetsMoments(Mutant):
@@ -290,6 +301,56 @@ class KeepsAView(Mutant):
         super().prefill(slot)  # type: ignore[misc]
 
 
+class RunsOneStepLate(KeepsAView):
+    """A queue holds a step until the next one, and reads the caller's batch when it runs it."""
+
+    cell = "loader"
+    shows = ("first/", "replay/")
+    queued: Step | None = None
+
+    def flush(self) -> None:
+        queued, self.queued = self.queued, None
+        if queued:
+            self.read_again(queued.slot)
+            super(Mutant, self).step(*queued)  # type: ignore[misc]
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        self.flush()
+        self.queued = Step(slot, rate, number)
+
+    def synchronize(self) -> None:
+        self.flush()
+        super().synchronize()
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.flush()
+        super().set_state(tensors)
+
+
+class ClearsMomentsAfterAWait(Mutant):
+    """The first step after a wait has moments of zero, as if each block were a training of its own."""
+
+    shows = ("continuation/", "replay/")
+    waited = False
+
+    def synchronize(self) -> None:
+        self.waited = True
+        super().synchronize()
+
+    def set_state(self, tensors: Tensors) -> None:
+        self.waited = False
+        super().set_state(tensors)
+
+    def changed_step(self, step: Step) -> Step:
+        if self.waited:
+            now = copied(super().state())
+            super(Mutant, self).set_state(
+                {n: 0 * t if n.endswith((".m", ".v")) else t for n, t in now.items()}
+            )  # type: ignore[misc]
+        self.waited = False
+        return step
+
+
 class OwnLoader(Mutant):
     """loaded() changes what the framework's own loader gives."""
 
@@ -310,6 +371,47 @@ class OwnLoader(Mutant):
 
 def first_pass(m: OwnLoader, batches: Iterator[Any], samples: Any) -> list[Any]:
     return m.kept.setdefault(id(samples), m.kept.get(id(samples)) or list(batches))
+
+
+class StepsOnTheBatchTakenBefore(Mutant):
+    """A step reads the batch that the own loader gave before the last one, as of two buffers the wrong one."""
+
+    cell = "native"
+    shows = ("loader/losses",)
+    python_only = True
+    taken_batches: tuple[Any, ...] = ()  # the last two
+
+    def take(self, batch: Any) -> None:
+        self.taken_batches = (*self.taken_batches[-1:], batch)
+        super().take(batch)  # type: ignore[misc]
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self.taken_batches = ()
+        super().stage(slot, inputs, labels)
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        for batch in self.taken_batches[:1]:
+            super(Mutant, self).take(batch)  # type: ignore[misc]
+        super().step(slot, rate, number)
+        for batch in self.taken_batches[1:]:
+            super(Mutant, self).take(batch)  # type: ignore[misc]
+
+
+class LosesAStepOfTheLoader(Mutant):
+    """Every fifth step on a batch of the own loader is lost."""
+
+    cell = "native"
+    shows = ("loader/losses",)
+    python_only = True
+    took = False
+
+    def take(self, batch: Any) -> None:
+        self.took = True
+        super().take(batch)  # type: ignore[misc]
+
+    def changed_step(self, step: Step) -> Step | None:
+        lost, self.took = self.took and self.steps % 5 == 0, False
+        return None if lost else step
 
 
 class TakesLabelsOfTheBatchBefore(Mutant):
@@ -358,6 +460,19 @@ class DecodesTheFirstSlot(Mutant):
 
     def next_token(self, slot: int) -> None:
         super().next_token(0)  # type: ignore[misc]
+
+
+class DecodesThePromptBefore(Mutant):
+    """The caches are filled from the prompts of the slot before."""
+
+    cell = "decode"
+    python_only = True
+    shows = LOGITS
+    before: int | None = None
+
+    def prefill(self, slot: int) -> None:
+        before, self.before = self.before, slot
+        super().prefill(slot if before is None else before)  # type: ignore[misc]
 
 
 class KeepsARateThatIsNear(Mutant):
@@ -487,12 +602,15 @@ MISTAKES: dict[str, type[Mutant]] = {
     "CountsInBytes": of("The number of the step is counted in eight bits.", changed_step=lambda _, s: s._replace(number=max(1, s.number % 256)), shows=(*PARAMETERS, "last/")),
     "StopsCountingAt2048": of("The number of the step is counted in fp16, in which one more than 2048 is 2048.", changed_step=lambda _, s: s._replace(number=min(s.number, 2048)), shows=(*PARAMETERS, "last/")),
     "CountsInSixteenBits": of("The number of the step is counted in sixteen bits.", changed_step=lambda _, s: s._replace(number=max(1, s.number % 65536)), shows=(*PARAMETERS, "last/")),
+    "CountsSinceItWaited": of("The number of the step is counted from the last wait.", changed_step=lambda m, s: s._replace(number=m.waiting), shows=(*PARAMETERS, "last/")),
+    "ClearsMomentsAfterAWait": ClearsMomentsAfterAWait,
     "TakesTheRateOfTheStepBefore": TakesTheRateOfTheStepBefore,
     "GivesTheResultsOfTheStepBefore": GivesTheResultsOfTheStepBefore,
     "DecodesTheFirstSlot": DecodesTheFirstSlot,
     "DoesNotWait": DoesNotWait,
     "DoesNotWaitForTokens": of("It does not wait for the tokens of a generation.", DoesNotWait, cell="decode", python_only=True),
     "DoesNotWaitForAnOp": of("It does not wait for a single op.", DoesNotWait, cell="long-op"),
+    "DecodesThePromptBefore": DecodesThePromptBefore,
     # Slots and batches.
     "KeepsOneSlot": of("All slots are one.", changed_batch=lambda _, b: b._replace(slot=0), changed_step=lambda _, s: s._replace(slot=0)),
     "TakesLabelsOfTheBatchBefore": TakesLabelsOfTheBatchBefore,
@@ -511,11 +629,14 @@ MISTAKES: dict[str, type[Mutant]] = {
     "InfersAView": of("A slot keeps the caller's arrays, in inference.", KeepsAView, cell="infer", shows=LOGITS),
     "DecodesAView": of("A slot keeps the caller's prompts.", KeepsAView, cell="decode", shows=LOGITS, python_only=True),
     "ReadsAViewOfItsTexts": of("A slot keeps the caller's texts.", KeepsAView, cell="text"),
+    "RunsOneStepLate": RunsOneStepLate,
     "LosesTheThirteenthSlot": of("Of 16 slots, number 13 holds zeros.", changed_batch=lambda _, b: b._replace(inputs=0 * b.inputs) if b.slot == 13 else b, cell="slots"),
     "SharesTheMemoryOfSlots": of("16 slots share the memory of 8.", changed_batch=lambda _, b: b._replace(slot=b.slot % 8), changed_step=lambda _, s: s._replace(slot=s.slot % 8), cell="slots"),
     "ReadsTheFirstSlotLater": of("From step 601 on every step reads the first slot.", changed_step=lambda _, s: s._replace(slot=s.slot if s.number <= 600 else 0)),
     "MistakesTheLastClass": of("The last class is taken for the one before it.", changed_batch=lambda _, b: b._replace(labels=np.minimum(b.labels, 8)), shows=MOMENTS),
     # The framework's own loader.
+    "StepsOnTheBatchTakenBefore": StepsOnTheBatchTakenBefore,
+    "LosesAStepOfTheLoader": LosesAStepOfTheLoader,
     "LoadsTenBatchesForEver": of("The own loader gives its first ten batches for ever.", OwnLoader, loaded=lambda m, b, s: cycle(first_pass(m, b, s)[:10])),
     "LoadsEachBatchTwice": of("The own loader gives each batch twice.", OwnLoader, loaded=lambda _, b, __: (batch for batch in b for _ in range(2))),
     "LoadsHalfOfTheSamples": of("A pass of the own loader ends after half of its batches.", OwnLoader, loaded=lambda m, b, s: islice(b, len(s) // m.network.batch // 2)),
@@ -526,6 +647,8 @@ MISTAKES: dict[str, type[Mutant]] = {
     "ForgetsMoments": ForgetsMoments,
     "EvaluatesWhatItStartedFrom": EvaluatesWhatItStartedFrom,
     "EvaluatesTheFirstWeights": of("Evaluation sees the parameters from before the steps, in a run that counts epochs.", EvaluatesWhatItStartedFrom, cell="epochs"),
+    "EvaluatesTheStepBefore": EvaluatesTheStepBefore,
+    "EvaluatesTheFirstStatistics": of("Evaluation has the running statistics from before the steps.", EvaluatesWhatItStartedFrom, only_statistics=True, cell="norm"),
     "EvaluatesTheBatchBefore": EvaluatesTheBatchBefore,
     "EvaluatesThePaddedBatchARowOff": of("The last batch of a split, which is padded, is evaluated a row off.", SpoilsLaterEvaluations, spoilt=lambda _, inputs, logits: np.roll(logits, 1, 0) if is_padded(inputs) else logits),
     "EvaluatesStaleRows": of("The last batch of a split, which is padded, has the logits of the batch before.", SpoilsLaterEvaluations, spoilt=lambda m, inputs, logits: m.before if is_padded(inputs) else logits),

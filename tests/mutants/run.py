@@ -66,6 +66,7 @@ LINEAR = ("--workload", "op/linear", "--size", "m256", "--task", "train")
 CELLS = {
     "train": MLP,
     "infer": (*MLP, "--task", "infer"),
+    "read": (*MLP, "--task", "infer", "--batch", "2048", *RESIDENT),
     "decay": (*MLP, "--weight-decay", "0.01", "--schedule", "every:1x0.5", "--samples", "320"),
     "slots": (*MLP, "--resident-batches", "16"),
     "faint": (*MLP, "--optimizer", "adamw", "--weight-decay", "0.001"),
@@ -112,6 +113,8 @@ OPTIONS = {
     **dict.fromkeys(("norm", "encoder", "masks", "causal", "decode", "text", "dropout"), FEW),
     **dict.fromkeys(("epochs", "padded"), EPOCHS),
     "roofline": {"--roofline": "true"},
+    # A tenth of the steps is read.
+    "read": {"--steps": "200", "--warm-up-seconds": "0.5"},
     # Two exams ask for all slots.
     "slots": {"--forks": "2"},
     "infer": {"--warm-up-steps": "8"},  # three of them are read
@@ -132,6 +135,7 @@ WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 NUMPY_CELLS = {
     "train",
     "infer",
+    "read",
     "decay",
     "slots",
     "forks",
