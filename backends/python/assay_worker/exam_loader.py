@@ -41,6 +41,7 @@ class NumberedSamples(Samples):
 
     _moves: tuple[int, bool] | None = None  # the largest offset, and whether samples are mirrored
     _max_batches = MAX_BATCHES
+    _found_by_content = True  # numbers_of(); it takes as long as reading all samples in each pass
 
     def __init__(self, cell_folder: Path, batch: int, classes: int, left_over: int) -> None:
         super().__init__(cell_folder)
@@ -75,7 +76,7 @@ class NumberedSamples(Samples):
     def start(self, epoch: int) -> None:
         super().start(epoch)
         self._numbers = {}
-        for number in range(len(self)):
+        for number in range(len(self) if self._found_by_content else 0):
             self._numbers.setdefault(self._key(self[number][0]), []).append(number)
 
     def batch(self, rows: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +109,13 @@ class NumberedSamples(Samples):
         return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
 
 
-class AlikeSamples(NumberedSamples):
+class UnnumberedSamples(NumberedSamples):
+    """The same data set for a caller that does not ask for the numbers."""
+
+    _found_by_content = False
+
+
+class AlikeSamples(UnnumberedSamples):
     """A data set of one sample again and again, so that every batch is the same one in any order."""
 
     _max_batches = MIN_BATCHES
@@ -180,7 +187,7 @@ def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tens
     Both begin with the parameters of the cell folder. Nothing if the program drops elements, and its
     generator cannot begin again.
     """
-    samples = NumberedSamples(cell_folder, program.batch, _classes(program), program.batch // 2)
+    samples = UnnumberedSamples(cell_folder, program.batch, _classes(program), program.batch // 2)
     largest = _largest_rate(cell_folder)
     parameters = read_tensors(cell_folder / "parameters.safetensors")
     drops = any(node.op == "dropout" for node in program.training.nodes)
@@ -237,7 +244,7 @@ def fit_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors
         adapter.train(Loop(adapter, session, lambda *_: None), samples)
         adapter.close()
 
-    samples = NumberedSamples(cell_folder, program.batch, _classes(program), 0)
+    samples = UnnumberedSamples(cell_folder, program.batch, _classes(program), 0)
     adapter.set_state(parameters)
     own = np.arange(len(samples)).reshape(samples.batches, program.batch)
     expected = [_loss(adapter, samples, rows.tolist()) for rows in own]
