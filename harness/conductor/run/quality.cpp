@@ -334,7 +334,7 @@ constexpr double late_share_of_run = 0.1, late_seconds_of_run = 0.02;
 
 // A worker that computes in both readings has no difference between them. Frameworks need 1 to 6 us to hand over a
 // small result on a CPU.
-constexpr double copy_seconds_once = 100e-6, copied_bytes_per_second = 1e8;
+constexpr double copy_seconds_once = 100e-6, copied_bytes_per_second = 2e8;
 
 bool is_recomputed(const ResultReading& reading, std::int64_t result_bytes) {
   const double may_copy = static_cast<double>(result_bytes) / copied_bytes_per_second + copy_seconds_once;

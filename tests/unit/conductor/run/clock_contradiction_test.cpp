@@ -128,7 +128,7 @@ TEST(ClockContradiction, RefusesResultsThatAreComputedWhenTheyAreRead) {
   TimedRun run = run_of(100 * ms, 0);
   run.fork.readings.assign(3, {1'000'000, 1'000'000, 1'000'000});
   EXPECT_THAT(found_in(run), HasSubstr("computed when they are read"));
-  run.window.result_bytes = 100'000;  // a copy of as many may take 1 ms
+  run.window.result_bytes = 200'000;  // a copy of as many may take 1 ms
   EXPECT_THAT(found_in(run), IsEmpty());
   run.window.result_bytes = 0;
   run.fork.readings.assign(3, {1'000'000, 300'000, 300'000});
