@@ -34,21 +34,18 @@ def test_reports_of_every_age_are_read(report: Path) -> None:
         assert done.stdout
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "tests/data/flags/op-dot",
-        "results/samples/paltenghi-c/report",
-        "results/samples/smartia-table-5/cifar10",
-    ],
-)
-def test_flags_of_the_samples_follow_no_program(file: str) -> None:
+OP_DOT = ROOT / "tests/data/flags/op-dot.json.gz"
+SAMPLES = sorted((ROOT / "results/samples").rglob("*.json*"))
+
+
+@pytest.mark.parametrize("file", [OP_DOT, *SAMPLES], ids=lambda file: f"{file.parent.name}-{file.name}")
+def test_flags_of_the_samples_follow_no_program(file: Path) -> None:
     """By earlier rules 66 of 80 forks of MXNet's op/dot were flagged, and 1 of TensorFlow's."""
-    document = told("show", ROOT / f"{file}.json.gz", "--format", "json")
+    document = told("show", file, "--format", "json")
     rates = document["reports"][0]["flag_rates"]
     assert not [rate for rate in rates if rate["differs"]]
     disturbed = {rate["backend"]: rate["flagged"] for rate in rates if rate["flag"] == "disturbed"}
-    if "op-dot" in file:
+    if file == OP_DOT:
         assert disturbed == {"mxnet": 1, "tensorflow": 1}
     for cell in document["cells"]:
         assert all(fork["clean"] for fork in cell["forks"] if not fork["flags"])
