@@ -30,6 +30,7 @@
 #include "harness/conductor/run/resume.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
+#include "harness/core/io/npy.hpp"
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -845,6 +846,49 @@ TEST_F(RunTest, ImagesThatVanishWhileTheWorkerRunsAreTheReasonOfItsFailure) {
   const Report report = measurement.finish(false);
   EXPECT_EQ(report.cells.at(0).reason_code, ReasonCode::data_changed) << report.cells.at(0).reason;
   EXPECT_THAT(report.cells.at(0).reason, HasSubstr("cannot be examined any more"));
+}
+
+// The samples are in the cache before the first fork.
+TEST_F(RunTest, ArraysAndTextsThatChangeDuringTheRunAreReadOnce) {
+  const fs::path npy = folder_ / "data/npy", text = folder_ / "data/text";
+  for (const fs::path& folder : {npy, text}) fs::create_directories(folder);
+  const auto write = [&](std::uint8_t pixel, char letter) {
+    const std::vector<std::uint8_t> inputs(40 * 784, pixel);
+    write_npy<std::uint8_t>(npy / "inputs.npy", {DType::u8, {40, 1, 28, 28}}, inputs);
+    std::ofstream(text / "input.txt") << std::string(2000, letter) << "cd\n";
+  };
+  write(1, 'a');
+  std::vector<std::int32_t> labels(40, 0);
+  labels.front() = 1;
+  write_npy<std::int32_t>(npy / "labels.npy", {DType::i32, {40}}, labels);
+  const auto asked = [&](const char* workload, const char* dataset, int forks) {
+    RunRequest made = request(fmt::format(R"("forks": {}, "batch": 4, "mode": "good")", forks));
+    made.config.values["workload"] = {workload};
+    made.config.values["dataset"] = {dataset};
+    made.config.values["data"] = {(folder_ / "data").string()};
+    return made;
+  };
+  const auto measured = [&](const RunRequest& request) {
+    write(1, 'a');
+    Progress progress = Progress::quiet();
+    const Interrupts interrupts;
+    Measurement measurement(request, registry_, progress, interrupts);
+    measurement.prepare();
+    measurement.time({0, 0});
+    write(2, 'b');
+    measurement.time({0, 1});
+    return measurement.finish(false);
+  };
+  for (const auto& [workload, dataset] : {std::pair{"mlp", "npy"}, {"nanogpt", "text"}}) {
+    const Report report = measured(asked(workload, dataset, 2));
+    EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+    ASSERT_EQ(report.cells[0].forks.size(), 2U);
+    EXPECT_EQ(report.cells[0].forks[1].data_digest, report.run["datasets"][0]["checksum"]);
+    RunRequest more = asked(workload, dataset, 3);
+    more.resume = report;
+    Progress progress = Progress::quiet();
+    EXPECT_THROW(run(more, registry_, progress), ConfigError) << dataset;
+  }
 }
 
 TEST_F(RunTest, ResumeRefusesOtherImagesOfTheSameNamesAndLengths) {
