@@ -162,7 +162,9 @@ def test_tokens_are_checked_and_timed_one_by_one(
     how = ["--backend", backend, "--mode", mode, "--precision", precision, "--steps", 20]
     cell = run(tmp_path / "r.json", *network, *how, backends=at_once(tmp_path, backend, mode))
     names = {tensor["name"] for tensor in rows(cell["equivalence"]["tensors"])}
-    assert names == {"logits", "run/last/logits", "run/logits"}, "of the exam and of the run"
+    assert names == {"logits", "run/last/logits", "run/read/logits", "run/logits"}, (
+        "of the exam and of the run"
+    )
     (fork,) = cell["forks"]
     assert len(fork["prefills_ns"]) == 20
     assert len(fork["latencies_ns"]) == 20 * 6, "a prompt of 6 tokens, and 6 tokens after it"
