@@ -11,7 +11,7 @@ import altair as alt
 from assay_plots.analysis import of_at_most
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import plural, shown
-from assay_plots.theme import PUBLISHED, colour_of, dash_of, shape_of
+from assay_plots.theme import DISTINCT, PUBLISHED, colour_of, dash_of, shape_of
 
 MAX_PANELS = 12
 MAX_ROWS = 40  # bars, tensors or tracks in one panel
@@ -22,7 +22,7 @@ LEGEND = alt.Legend(
     orient="bottom",
     columns=2,
     title=None,
-    symbolLimit=24,
+    symbolLimit=DISTINCT,
     symbolOpacity=1,
     symbolDash=[1, 0],
     symbolStrokeWidth=0,

@@ -393,6 +393,23 @@ def test_eleven_series_differ_in_the_picture_and_in_its_legend(
     assert len(set(zip(codes[0], dashes, strict=False))) == 11
 
 
+def test_the_legend_names_every_series_that_has_a_code_of_its_own(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.cell(f"backend{i}", "eager", "framework", m.steps_forks(1e-3, 6, 5), batch=batch)
+        for i in range(DISTINCT)
+        for batch in (32, 64)
+    ]
+    (panel,) = drawn(study_of(made_report.report(cells)), "batch").panels
+    legends = [
+        layer["encoding"]["color"]["legend"]
+        for layer in spec_of(panel)["layer"]
+        if layer["encoding"].get("color", {}).get("legend")
+    ]
+    assert legends
+    assert all(legend["symbolLimit"] >= DISTINCT for legend in legends)
+
+
 def test_bars_of_more_series_than_colours_become_points(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
     cells = [
