@@ -56,7 +56,8 @@ void take_earlier(CellReport& row, const Report& earlier) {
   row.work.peak_flops = found->work.peak_flops;
   row.work.copy_bandwidth = found->work.copy_bandwidth;
   for (const Fork& fork : found->forks) {
-    if (fork.status != Status::interrupted) row.forks.push_back(fork);
+    const bool again = fork.status == Status::interrupted || fork.reason_code == ReasonCode::data_changed;
+    if (!again) row.forks.push_back(fork);
   }
 }
 

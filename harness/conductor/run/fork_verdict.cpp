@@ -54,8 +54,8 @@ bool reject_changed_data(Fork& fork, const PreparedDataset& data) {
   if (change.empty()) return false;
   end_with(fork, ReasonCode::data_changed,
            fmt::format(
-               "{} during the run: forks on other data must not be mixed; restore the data, or measure into "
-               "a new report",
+               "{} during the run: forks on other data must not be mixed; restore the data and continue with "
+               "--resume, or measure into a new report",
                change));
   return true;
 }
