@@ -270,6 +270,16 @@ TEST(CliRun, RunsWithASmallStack) {
                  "the stack is limited to 64 KiB");
 }
 
+TEST(CliRun, DescribesTheMachineThatItRunsOn) {
+  const auto processor = [](std::map<std::string, std::string> variables) {
+    const Outcome outcome =
+        test::assay({.arguments = {"env", "--json"}, .environment = std::move(variables)});
+    return json::parse(outcome.out).at("cpu");
+  };
+  const json found = processor({}), other = processor({{"HWLOC_SYNTHETIC", "l3:1(size=1000) core:64 pu:2"}});
+  for (const char* fact : {"logical", "cores", "caches"}) EXPECT_EQ(other.at(fact), found.at(fact)) << fact;
+}
+
 TEST(CliRun, KeepsItsFilesForItselfWhateverTheMask) {
   const TemporaryFolder folder;
   const Outcome outcome =

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -126,6 +128,15 @@ void require_stack() {
   ::pthread_attr_destroy(&attributes);
 }
 
+// hwloc would describe another machine, and the sizes of its caches would decide what is cold.
+void describe_this_machine() {
+  std::vector<std::string> names;
+  for (char** entry = ::environ; *entry != nullptr; ++entry)
+    if (const std::string_view text = *entry; text.starts_with("HWLOC_"))
+      names.emplace_back(text.substr(0, text.find('=')));
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 // The files that this program makes are its own to read and write, whatever the mask.
 void keep_own_permissions() {
   const mode_t mask = ::umask(S_IRWXG | S_IRWXO);
@@ -160,6 +171,7 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
   keep_own_permissions();
+  describe_this_machine();
   require_stack();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file size limit (ulimit -f)

@@ -120,6 +120,7 @@ CASES = [
         {"LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "LC_NUMERIC": "fr_FR"},
     ),
     Surroundings("language C", {"LC_ALL": "C", "LANG": None}),
+    Surroundings("another machine", {"HWLOC_SYNTHETIC": "l3:1(size=1000) core:64 pu:2"}),
     Surroundings("time zones", {"TZ": ":/etc/passwd"}),
     Surroundings("terminals", {"COLUMNS": "1", "LINES": "x", "TERM": "dumb", "NO_COLOR": "1"}),
     Surroundings("no PATH", {"PATH": None}),
@@ -212,7 +213,7 @@ def starts(command: Sequence[str], first: Callable[[], Any] | None) -> bool:
 
 def numbers_of(report: dict[str, Any]) -> list[Any]:
     """Return what no surroundings may change in silence."""
-    return [
+    return [report["environment"]["cpu"]["cores"]] + [
         (fork["blocks"]["loss"], fork["variables"], {**fork["settings"], "affinity": ""})
         for cell in report["cells"]
         for fork in cell["forks"]
