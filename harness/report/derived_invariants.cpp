@@ -99,6 +99,10 @@ void judge_metrics(Violations& violations, const CellReport& cell, bool older) {
     if (const auto again = derived.find(name); again != derived.end())
       judge_numbers(violations, name, metric, again->second, older);
   }
+  if (older) return;  // without the metrics that are newer
+  for (const auto& [name, metric] : derived)
+    if (metric.value && !cell.metrics.contains(name))
+      violations.add(fmt::format("metric {} is missing: its forks give {}", name, text_of(metric.value)));
 }
 
 void judge_flags(Violations& violations, const CellReport& cell) {

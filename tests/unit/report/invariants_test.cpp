@@ -184,6 +184,8 @@ INSTANTIATE_TEST_SUITE_P(
                  step_time(r).upper = *step_time(r).value * 1.0001;
                },
                "metric step_time: lower is"},
+        Spoilt{"metric_left_out", [](Report& r) { r.cells[0].metrics.erase("samples_per_second"); },
+               "metric samples_per_second is missing"},
         Spoilt{"surer_interval", [](Report& r) { step_time(r).confidence = 0.9999; }, "metric step_time: confidence is 0.9999"},
         Spoilt{"another_unit", [](Report& r) { step_time(r).unit = "ms"; }, "the unit is ms, but should be s"},
         Spoilt{"another_hint", [](Report& r) { step_time(r).hint = Hint::rate; }, "the hint is rate, but should be duration"},

@@ -11,6 +11,7 @@
 #include "harness/report/analysis.hpp"
 #include "harness/report/environment_difference.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/run_record.hpp"
 #include "tests/unit/report/sample_report.hpp"
@@ -30,6 +31,7 @@ std::vector<CellReport> all_cells() {
     for (CellReport cell : {test::sample_cell("onednn", "graph", 0.002 * threads, rounds_each),
                             test::sample_cell("torch", "compile", 0.008 * threads, rounds_each)}) {
       cell.axes.threads = threads;
+      cell.metrics = metrics_of(cell);
       cell.id = cell_id(cell.axes);
       cells.push_back(cell);
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/report/metrics.hpp"
+
 namespace assay::test {
 namespace {
 
@@ -97,6 +99,7 @@ CellReport sample_cell(const std::string& backend, const std::string& mode, doub
   cell.metrics["host_peak_rss"] = metric(rss, "B", Hint::bytes);
   cell.metrics["gpu_utilisation"] = {
       .unit = "1", .hint = Hint::percentage, .reason = "no GPU on this machine"};
+  cell.metrics.merge(metrics_of(cell));  // the others
   return cell;
 }
 
