@@ -156,6 +156,16 @@ int wanted_rounds(const RunSettings& settings) {
   return settings.until == Until::clear ? enough : std::min(enough, settings.forks);
 }
 
+// Workers inherit it.
+void note_scheduling(Progress& progress) {
+  const std::string found = unusual_scheduling();
+  if (!found.empty())
+    progress.note(
+        fmt::format("this process has {}, and so have its workers: their times are not the usual ones; "
+                    "start it without nice, chrt and numactl",
+                    found));
+}
+
 RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
                      const Interrupts& interrupts, Pace::Clock::time_point begin) {
   Measurement measurement(request, registry, progress, interrupts);
@@ -182,7 +192,10 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
     said_busy = said_busy || !busy.empty();
     if (ends_round) progress.learnt(learnt(measurement.report(), cell));
   };
-  if (!request.check_only) plan();
+  if (!request.check_only) {
+    note_scheduling(progress);
+    plan();
+  }
   // A quick run may end early: then some cells are complete, instead of all being only checked.
   const bool checks_first = !settings.quick || request.check_only;
   if (checks_first) measurement.check_all();
@@ -242,22 +255,11 @@ void prepare_for_cpu_limit(Progress& progress) {
   ::setrlimit(RLIMIT_CPU, &limit);
 }
 
-// Workers inherit it.
-void note_scheduling(Progress& progress) {
-  const std::string found = unusual_scheduling();
-  if (!found.empty())
-    progress.note(
-        fmt::format("this process has {}, and so have its workers: their times are not the usual ones; "
-                    "start it without nice, chrt and numactl",
-                    found));
-}
-
 }  // namespace
 
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
   require_descriptors();
   prepare_for_cpu_limit(progress);
-  if (!request.check_only) note_scheduling(progress);
   if (const std::string why = why_nothing_is_cached(); !why.empty())
     progress.note("nothing is cached: " + why);
   const SurvivorGuard guard;

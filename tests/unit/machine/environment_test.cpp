@@ -125,8 +125,8 @@ TEST_F(Machine, NamesAnUnusualScheduling) {
                         ::sched_setscheduler(0, SCHED_BATCH, &none) == 0 &&
                         ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
     const bool is_bound = ::syscall(SYS_set_mempolicy, MPOL_BIND, &first_node, 8 * sizeof first_node) == 0;
-    const std::string wanted =
-        std::string("policy batch, nice 19, ") + (is_bound ? "memory bound to nodes, " : "") + "no huge pages";
+    const std::string wanted = std::string("policy batch, nice 19, ") +
+                               (is_bound ? "memory bound to nodes, " : "") + "no huge pages";
     const json told = environment(root_);
     const bool is_named = told["scheduling"] == wanted && told["unsteady"].dump().find(wanted) != wanted.npos;
     ::_exit(!is_set ? 2 : is_named ? 0 : 1);
