@@ -30,7 +30,7 @@ class Sha256 {
 
 std::string sha256(std::span<const std::byte> bytes);
 std::string sha256(std::string_view text);
-// Throws IoError.
+// Reads it part by part, so a file of any size may change meanwhile. Throws IoError.
 std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace assay

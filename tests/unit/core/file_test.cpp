@@ -230,6 +230,16 @@ TEST(Sha256, gives_the_known_answers) {
   EXPECT_EQ(digest.finish(), sha256("abc"));
 }
 
+TEST(Sha256, ReadsLongFilesAndNoPipes) {
+  const TemporaryFolder folder;
+  const std::string text(600'000, 'x');
+  write_atomically(folder.path() / "long", text);
+  EXPECT_EQ(sha256_of_file(folder.path() / "long"), sha256(text));
+  const std::filesystem::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(sha256_of_file(pipe), IoError);
+}
+
 TEST(Bf16, rounds_to_nearest_even_and_keeps_nan) {
   EXPECT_EQ(from_bf16(to_bf16(1.0f)), 1.0f);
   EXPECT_EQ(to_bf16(1.0f + 0x1p-8f), to_bf16(1.0f)) << "a tie goes to the even neighbour";
