@@ -6,6 +6,7 @@ holds the same forks without the history of the run. The difference between the 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -35,21 +36,26 @@ class Sample:
     folders: int
 
 
+def memory_of(process: int, field: str) -> int | None:
+    """Return VmRSS or VmHWM of a process in bytes; None: it has ended."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    return int(found[1]) << 10 if found else None
+
+
 def sample(place: Place, process: int, log: Path) -> Sample | None:
     """Look at the program between two of its forks or within one; None: it has ended."""
     try:
-        status = Path(f"/proc/{process}/status").read_text()
-        memory = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        memory = memory_of(process, "VmRSS")
         descriptors = len([*Path(f"/proc/{process}/fd").iterdir()])
         tasks = [*Path(f"/proc/{process}/task").glob("*/children")]
         processes = sum(len(task.read_text().split()) for task in tasks)
     except OSError:
         return None
-    if not memory:
+    if memory is None:
         return None
     done = COUNT.findall(log.read_bytes())
     folders = sum(1 for _ in place.tmp.glob("*/*"))
-    return Sample(int(done[-1]) if done else 0, int(memory[1]) << 10, descriptors, processes, folders)
+    return Sample(int(done[-1]) if done else 0, memory, descriptors, processes, folders)
 
 
 def watch(
@@ -89,12 +95,18 @@ class Held:
 
 def hold_report(place: Place, report: Path) -> Held:
     forks = len(forks_of(report))
-    again = place.out / "again.json"
+    again, log = place.out / "again.json", place.folder / "again.log"
     shutil.copy(report, again)
-    done = place.assay(*run_of(forks), "--out", again, "--resume", again)
-    if done.code != 0 or len(forks_of(again)) != forks:
-        raise CampaignError(f"a report of {forks} forks cannot be resumed: {done.told}")
-    return Held(forks, done.max_rss, report.stat().st_size)
+    peak = 0
+    with log.open("wb") as file:
+        process = place.start(place.command(*run_of(forks), "--out", again, "--resume", again), stderr=file)
+        while process.poll() is None:  # what wait4() says includes its workers
+            with contextlib.suppress(OSError):
+                peak = max(peak, memory_of(process.pid, "VmHWM") or 0)
+            time.sleep(0.001)
+    if process.returncode != 0 or len(forks_of(again)) != forks:
+        raise CampaignError(f"a report of {forks} forks cannot be resumed: {log.read_text()[-400:]}")
+    return Held(forks, peak, report.stat().st_size)
 
 
 def judge(case: Case, samples: list[Sample], settled: int, held: tuple[Held, Held]) -> list[str]:
