@@ -27,6 +27,15 @@ Descriptor open_to_read(const std::filesystem::path& path, struct stat& status, 
   return file;
 }
 
+// The number of bytes that were read; 0 at the end.
+std::size_t read_some(const Descriptor& file, const std::filesystem::path& path, void* to, std::size_t size) {
+  for (;;) {
+    const ssize_t got = ::read(file.get(), to, size);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) throw IoError("read", path, "cannot be read", errno);
+  }
+}
+
 // Reads to the end and ignores the size from stat: pipes and /proc have no size.
 template <typename Bytes>
 Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool foreign = false) {
@@ -40,11 +49,9 @@ Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool fo
   std::size_t size = 0;
   while (true) {
     if (size == bytes.size()) bytes.resize(bytes.size() * 2 + 4096);
-    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError("read", path, "cannot be read", errno);
+    const std::size_t got = read_some(file, path, bytes.data() + size, bytes.size() - size);
     if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+    size += got;
     if (size > limit) throw too_large();
   }
   bytes.resize(size);
@@ -52,6 +59,16 @@ Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool fo
 }
 
 }  // namespace
+
+void read_parts(const std::filesystem::path& path,
+                const std::function<void(std::span<const std::byte>)>& visit) {
+  struct stat status = {};
+  const Descriptor file = open_to_read(path, status, O_NONBLOCK);  // a pipe would wait for a writer
+  if (!S_ISREG(status.st_mode)) throw IoError("read", path, "is not a regular file");
+  std::vector<std::byte> part(std::size_t{1} << 18);
+  while (const std::size_t got = read_some(file, path, part.data(), part.size()))
+    visit(std::span(part).first(got));
+}
 
 bool is_still_at(int file, const std::filesystem::path& path) {
   struct stat opened{}, there{};

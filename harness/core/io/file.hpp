@@ -57,6 +57,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Gives a regular file to `visit` part by part: it may have any size, and change meanwhile. Throws IoError.
+void read_parts(const std::filesystem::path& path,
+                const std::function<void(std::span<const std::byte>)>& visit);
+
 // Reads a file that another program wrote and may still change. It must be a regular file (no link, pipe or
 // device) of at most `limit` bytes; it is copied, not mapped. Never blocks. Throws IoError.
 std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit);

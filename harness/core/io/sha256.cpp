@@ -1,18 +1,12 @@
 #include "harness/core/io/sha256.hpp"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <stdexcept>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {
@@ -60,21 +54,9 @@ std::string sha256(std::span<const std::byte> bytes) {
 std::string sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
-  if (!file) throw IoError("read", path, "cannot be opened", errno);
-  struct stat status = {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    throw IoError("read", path, "is not a regular file");
   Sha256 digest;
-  std::vector<std::byte> part(std::size_t{1} << 18);
-  for (;;) {
-    const ssize_t got = ::read(file.get(), part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError("read", path, "cannot be read", errno);
-    if (got == 0) return digest.finish();
-    digest.add(std::span(part).first(static_cast<std::size_t>(got)));
-  }
+  read_parts(path, [&](std::span<const std::byte> part) { digest.add(part); });
+  return digest.finish();
 }
 
 }  // namespace assay
