@@ -281,6 +281,25 @@ pid_t number_in(const fs::path& file) {
   return number;
 }
 
+// Starts a worker that leaves a session behind, and is killed.
+void die_after_starting(const WorkerStart& start) {
+  WorkerProcess worker(start);
+  while (number_in(start.cell_folder / "left") == 0) ::usleep(1000);
+  std::raise(SIGKILL);
+}
+
+void expect_nothing_of_a_killed_program(const WorkerStart& start) {
+  const pid_t program = ::fork();
+  if (program == 0) {
+    const SurvivorGuard guard;
+    die_after_starting(start);
+  }
+  ::waitpid(program, nullptr, 0);
+  const pid_t left = number_in(start.cell_folder / "left");
+  ASSERT_GT(left, 0);
+  EXPECT_TRUE(dead_soon(left));
+}
+
 TEST_F(WorkerProcessTest, leaves_no_session_while_a_guard_lives) {
   const SurvivorGuard guard;
   {
@@ -293,17 +312,7 @@ TEST_F(WorkerProcessTest, leaves_no_session_while_a_guard_lives) {
 }
 
 TEST_F(WorkerProcessTest, is_gone_with_its_children_when_this_program_is_killed) {
-  const pid_t program = ::fork();
-  if (program == 0) {
-    const SurvivorGuard guard;
-    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
-    while (number_in(folder_ / "left") == 0) ::usleep(1000);
-    std::raise(SIGKILL);
-  }
-  ::waitpid(program, nullptr, 0);
-  const pid_t left = number_in(folder_ / "left");
-  ASSERT_GT(left, 0);
-  EXPECT_TRUE(dead_soon(left));
+  expect_nothing_of_a_killed_program(script(std::string(leaves_a_session) + "; sleep 1000"));
 }
 
 // The first process of a container gets the watchdog as a child, like a subreaper.
@@ -316,9 +325,7 @@ TEST_F(WorkerProcessTest, WatchesWhereTheWatchdogIsItsChild) {
       WorkerProcess worker(script("read line <&3"));
       if (!orphans_of(worker.pid()).empty()) ::_exit(1);
     }
-    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
-    while (number_in(folder_ / "left") == 0) ::usleep(1000);
-    std::raise(SIGKILL);
+    die_after_starting(script(std::string(leaves_a_session) + "; sleep 1000"));
   }
   int status = 0;
   ::waitpid(program, &status, 0);
@@ -331,17 +338,7 @@ TEST_F(WorkerProcessTest, WatchesWhereTheWatchdogIsItsChild) {
 TEST_F(WorkerProcessTest, WatchesAFolderWithALineFeedInItsName) {
   folder_ /= "a\nb";
   fs::create_directories(folder_);
-  const pid_t program = ::fork();
-  if (program == 0) {
-    const SurvivorGuard guard;
-    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
-    while (number_in(folder_ / "left") == 0) ::usleep(1000);
-    std::raise(SIGKILL);
-  }
-  ::waitpid(program, nullptr, 0);
-  const pid_t left = number_in(folder_ / "left");
-  ASSERT_GT(left, 0);
-  EXPECT_TRUE(dead_soon(left));
+  expect_nothing_of_a_killed_program(script(std::string(leaves_a_session) + "; sleep 1000"));
   folder_ = folder_.parent_path();
 }
 
