@@ -330,6 +330,11 @@ std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& w
 namespace {
 
 constexpr std::size_t fewest_readings = 3;
+// Three quarters of the readings: single ones may be slow for other reasons.
+bool is_usual(std::size_t found, const Fork& fork) {
+  return fork.readings.size() >= fewest_readings && 4 * found >= 3 * fork.readings.size();
+}
+
 constexpr double late_share_of_run = 0.1, late_seconds_of_run = 0.02;
 
 // A worker that computes in both readings has no difference between them. Frameworks need 1 to 6 us to hand over a
@@ -349,8 +354,7 @@ std::string recomputed_results(const Fork& fork, const RunWindow& window) {
     again.push_back(1e-9 * static_cast<double>(reading.again_ns));
     intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
   }
-  // A copy may be slow for other reasons, too.
-  if (fork.readings.size() < fewest_readings || 4 * again.size() < 3 * fork.readings.size()) return {};
+  if (!is_usual(again.size(), fork)) return {};
   return fmt::format(
       "results are computed when they are read: reading one again took {}, next to {} of the step or block; the worker "
       "leaves work to the reading",
@@ -368,11 +372,9 @@ std::string late_results(const Fork& fork, const RunWindow& window) {
     intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
   }
   for (const Block* block : timed_blocks(fork)) blocks += block_seconds(*block);
-  // A first reading may be slow for other reasons, too.
-  const bool usually = fork.readings.size() >= fewest_readings && 4 * late.size() >= 3 * fork.readings.size();
   const bool much =
       sum > late_share_of_run * blocks + late_seconds_of_run && !others_disturbed(window.disturbance);
-  if (!usually && !much) return {};
+  if (!is_usual(late.size(), fork) && !much) return {};
   return fmt::format(
       "results were not there when the clock stopped: the first reading took {} longer than the second, next to {} of "
       "the step or block; the worker does not wait for its steps, or leaves work to the reading",
