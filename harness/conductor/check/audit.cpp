@@ -96,6 +96,10 @@ double strange_rows(std::span<const double> pass, double count) {
   return strange;
 }
 
+// Of an own loader, and of an own loop.
+constexpr std::int64_t passes = 2, min_batches = 12;
+constexpr double allowed_share = 0.5;  // of places at which an order may be another one's
+
 // The share of places at which two passes have the same loss.
 double share_alike(std::span<const double> one, std::span<const double> other) {
   constexpr double rounding = 2e-6;
@@ -106,8 +110,7 @@ double share_alike(std::span<const double> one, std::span<const double> other) {
 
 // (1 + passes, batches): the losses of a data set's batches, and those of the passes of a framework's own loop.
 std::vector<TensorVerdict> judge_fit(const HostTensor& found, const Precision& precision) {
-  constexpr std::int64_t passes = 2, min_batches = 12;
-  constexpr double allowed_share = 0.5, min_spread = 1e-3;
+  constexpr double min_spread = 1e-3;
   if (found.type.shape.size() != 2 || found.type.shape[0] != 1 + passes || found.type.shape[1] < min_batches)
     return {beyond_all_measure(found.name)};
   const std::vector<double> losses = to_doubles(found);
@@ -168,9 +171,8 @@ TensorVerdict judge_losses(const TensorFile& worker, const Precision& precision)
 
 std::vector<TensorVerdict> judge_loader(const TensorFile& worker, const Precision& precision,
                                         bool draws_masks) {
-  constexpr std::int64_t passes = 2, min_batches = 12;
   constexpr double near = 0.05;  // of all samples
-  constexpr double allowed_share = 0.5, allowed_rows = 0.5;
+  constexpr double allowed_rows = 0.5;
   const std::string name = "loader/samples";
   const HostTensor* found = worker.find(name);
   if (found == nullptr || found->type.shape.size() != 3 || found->type.shape[0] != passes ||
