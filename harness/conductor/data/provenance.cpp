@@ -48,8 +48,8 @@ std::string name_in(const fs::path& folder, const fs::path& file) {
   return inside ? whole.substr(start.size() + 1) : file.lexically_relative(folder).string();
 }
 
-// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder; "*" stands for all of many files. It may be damaged or deleted at any
-// time.
+// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder; the path "*" is all of many files. It may be damaged
+// or deleted at any time.
 class KnownDigests {
  public:
   KnownDigests(const fs::path& cache, const fs::path& folder)

@@ -124,7 +124,8 @@ std::string time_spent_text(const Report& report) {
 }
 
 // "torch: compile channels_last was chosen for lenet5 train fp32 b32 in a search of 9 forks; eager native takes 1.41
-// [1.32, 1.51] times as long". A ratio that an interval does not show is called that. Reports of older versions have one unchecked fork of each.
+// [1.32, 1.51] times as long". A ratio that an interval does not show is called that. Reports of older versions have one
+// unchecked fork of each.
 std::string best_text(const BestRecord& best) {
   const auto name = [&](const TriedRecord& tried) {
     const bool layouts = std::any_of(best.tried.begin(), best.tried.end(), [&](const TriedRecord& other) {
