@@ -1,10 +1,8 @@
-#include <fmt/format.h>
+#include "workloads/registry.hpp"
 
 #include <array>
 
-#include "harness/core/error.hpp"
-#include "harness/core/text.hpp"
-#include "workloads/registry.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay {
 
@@ -16,12 +14,8 @@ std::span<const Workload> all_workloads() {
 }
 
 const Workload& find_workload(std::string_view name) {
-  std::vector<std::string> known;
-  for (const Workload& workload : all_workloads()) {
-    if (workload.name == name) return workload;
-    known.push_back(workload.name);
-  }
-  throw GraphError(fmt::format("'{}' is not a workload{}", name.substr(0, 80), suggestion(name, known)));
+  static const WorkloadRegistry built_in;
+  return built_in.network(name);
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/graph/passes/recompute.hpp"
 
 namespace assay {
 
@@ -20,37 +21,50 @@ Graph Workload::decoding_graph(const Shape& inputs, std::int64_t prompt, std::in
   return graph;
 }
 
+NetworkForm Workload::form(std::int64_t batch_size, Task task) const {
+  return {
+      .batch = batch_size, .sample = sample_shape, .classes = classes, .task = task, .optimizer = optimizer};
+}
+
 Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count,
                         Task task) const {
-  if (batch_size < 1)
-    throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, batch_size));
-  if (class_count < 2)
-    throw GraphError(fmt::format("[{}] got {} classes: there must be two", name, class_count));
-  Shape shape{batch_size};
-  shape.insert(shape.end(), sample.begin(), sample.end());
+  NetworkForm made = form(batch_size, task);
+  made.sample = sample;
+  made.classes = class_count;
+  return build(made);
+}
 
-  Program program{Graph(name), Graph(name), optimizer};
+Program Workload::build(const NetworkForm& form) const {
+  if (form.batch < 1)
+    throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, form.batch));
+  if (form.classes < 2)
+    throw GraphError(fmt::format("[{}] got {} classes: there must be two", name, form.classes));
+  Shape shape{form.batch};
+  shape.insert(shape.end(), form.sample.begin(), form.sample.end());
+
+  Program program{Graph(name), Graph(name), form.optimizer};
   GraphBuilder training(program.training, true);
-  training.sparse_embedding_gradients(sparse_embedding_gradients);
-  training.norm_momentum(norm_momentum);
+  training.sparse_embedding_gradients(form.sparse_embedding_gradients);
+  training.norm_momentum(form.norm_momentum);
   const auto inputs = [&](GraphBuilder& builder) {
     return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
   };
-  const ValueId logits = network(training, inputs(training), class_count);
-  const ValueId labels = training.label("labels", next_token ? shape : Shape{batch_size});
+  const ValueId logits = network(training, inputs(training), form.classes);
+  const ValueId labels = training.label("labels", next_token ? shape : Shape{form.batch});
   program.training.add_output("logits", logits);
   program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
 
   GraphBuilder inference(program.inference, false);
-  inference.norm_momentum(norm_momentum);
-  program.inference.add_output("logits", network(inference, inputs(inference), class_count));
-  if (task != Task::decode || !decodes) return program;
+  inference.norm_momentum(form.norm_momentum);
+  program.inference.add_output("logits", network(inference, inputs(inference), form.classes));
+  program.segments = recompute_segments(program.training, form.recompute);
+  if (form.task != Task::decode || !decodes) return program;
   const std::int64_t length = shape.back(), prompt = (length + 1) / 2;
   if (length < 2)
     throw GraphError(fmt::format("[{}] got sequences of {}: task decode needs a prompt and a token after it",
                                  name, length));
-  program.decoding = {prompt, decoding_graph(shape, prompt, class_count, false),
-                      decoding_graph(shape, prompt, class_count, true)};
+  program.decoding = {prompt, decoding_graph(shape, prompt, form.classes, false),
+                      decoding_graph(shape, prompt, form.classes, true)};
   return program;
 }
 

@@ -1,6 +1,7 @@
 // A named network with its data and hyper-parameters. It names no backend.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -38,6 +39,19 @@ struct PublishedTensors {
   bool any() const { return !without.empty(); }
 };
 
+// What a network is built for.
+struct NetworkForm {
+  std::int64_t batch = 0;
+  Shape sample = {};  // without the batch
+  std::int64_t classes = 0;
+  Task task = Task::train;
+  OptimizerSpec optimizer = {};
+  bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
+  double norm_momentum = 0;                 // of all batch norms; 0: that of each layer
+  std::string recompute = "none";           // harness/graph/passes/recompute.hpp has the policies
+  auto operator<=>(const NetworkForm&) const = default;
+};
+
 struct Workload {
   std::string name;              // "lenet5"
   std::string description = {};  // one line
@@ -52,8 +66,6 @@ struct Workload {
   std::int64_t parameters = 0;  // expected, with the default samples and classes; checked by tests
   std::int64_t batch = 0;       // the default
   SmallForm small = {};         // for a network that is too deep or too large to check quickly
-  bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
-  double norm_momentum = 0;                 // of all batch norms; 0: that of each layer
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
   std::string schedule = "constant";  // harness/conductor/config/rate_schedule.hpp has the forms
@@ -62,10 +74,12 @@ struct Workload {
   NetworkFunction network;
   PublishedTensors published = {};
 
-  // The program for a batch, with the default samples and classes or with others (another data set). Throws
-  // GraphError if the batch or the shape does not fit. For task decode also the graphs of decoding, if it
+  // With the default samples, classes and optimizer.
+  NetworkForm form(std::int64_t batch_size, Task task = Task::train) const;
+  // Throws GraphError if the batch or the shape does not fit. For task decode also the graphs of decoding, if it
   // generates tokens: the prompt is the first half of a sample.
-  Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
+  Program build(const NetworkForm& form) const;
+  Program build(std::int64_t batch_size) const { return build(form(batch_size)); }
   Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count,
                 Task task = Task::train) const;
   Program build_small(Task task = Task::train) const;
@@ -77,9 +91,9 @@ struct Workload {
   Graph decoding_graph(const Shape& inputs, std::int64_t prompt, std::int64_t class_count, bool step) const;
 };
 
-// In the order of registry.cpp; valid until the program ends.
+// The networks of this build, in the order of registry.cpp; valid until the program ends.
 std::span<const Workload> all_workloads();
-// Throws GraphError with the nearest known name.
+// One of them. Throws GraphError with the nearest known name. What a run can name is in a WorkloadRegistry.
 const Workload& find_workload(std::string_view name);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 // The input of a backend's compiler: the forward graph, its loss and its optimizer. This is graph.json.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double weight_decay = 0;
   double clip_norm = 0;  // 0: gradients are not clipped
+  auto operator<=>(const OptimizerSpec&) const = default;
 
   // weight_decay for kernels (parameters of two dimensions or more), 0 for biases and for the scale and shift
   // of a norm, as with Keras's kernel_regularizer. It is the coupled L2 form, except for adamw. Keras's l2(x)

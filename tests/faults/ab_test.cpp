@@ -27,7 +27,7 @@ class Ab : public ::testing::Test {
 
   AbArm arm(const std::string& mode, const char* out) {
     AbArm made;
-    made.registry = find_backends_in({FAULT_BACKENDS}, {});
+    made.registries.backends = find_backends_in({FAULT_BACKENDS}, {});
     made.request.config = config_from_json(
         nlohmann::json::parse(R"({"workload": "mlp", "dataset": "synthetic", "backend": "fault", "threads": 1,
       "samples": 512, "check": false, "blocks": 3, "mode": ")" +
@@ -35,6 +35,7 @@ class Ab : public ::testing::Test {
         "test.json");
     made.request.environment = machine;
     made.request.out = folder_ / out;
+    made.cells = cells_of(made.request, made.registries);
     return made;
   }
   AbOutcome run(const std::string& a, const std::string& b, const nlohmann::json& later = machine) {

@@ -40,19 +40,20 @@ class ExamTest : public ::testing::Test {
         nlohmann::json::parse(R"({"backend": "fault", "threads": 1, "blocks": 3, )" + settings + "}"),
         "test.json");
     settings_ = settings_of(config);
-    return expand(config, registry_).cells.at(0);
+    return expand(config, registries_).cells.at(0);
   }
   Cell inference(const std::string& mode) {
     return cell(R"("workload": "mlp", "dataset": "synthetic", "task": "infer", "mode": ")" + mode + '"');
   }
   ForkContext context() {
-    ForkContext made{folder_ / "scratch", registry_, settings_, data_, exams_};
+    ForkContext made{folder_ / "scratch", registries_, settings_, data_, exams_};
     made.cores = &cores_;
     return made;
   }
 
   TemporaryFolder folder_;
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
   RunSettings settings_;
   DatasetShelf data_{std::vector<fs::path>{}};
   Exams exams_{folder_ / "exams"};
@@ -88,8 +89,7 @@ TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
   ForkContext changing = context();
   changing.watch.phase = [&](protocol::Verb verb) {
     if (verb != protocol::Verb::run) return;
-    const auto& file =
-        exams_.of(asked, asked.program(), settings_.exam_seed_of(0), true, context()).exam.answers;
+    const auto& file = exams_.of(asked, settings_.exam_seed_of(0), true, context()).exam.answers;
     std::vector<HostTensor> answers = read_safetensors(file);
     for (HostTensor& tensor : answers)
       if (tensor.name.starts_with("bound/")) std::ranges::fill(tensor.as<double>(), 1e9);
@@ -102,7 +102,7 @@ TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
 
 TEST_F(ExamTest, DrawsABluntExamAgain) {
   const Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
-  const CheckSettings found = exams_.of(asked, asked.program(), 1, true, context()).settings;
+  const CheckSettings found = exams_.of(asked, 1, true, context()).settings;
   EXPECT_EQ(found.seed, 1'000'004U) << "the second draw";
   EXPECT_LT(found.loosest, loose_bound);
   EXPECT_FALSE(fs::exists(folder_ / "exams/0/0")) << "files of the first draw";
@@ -112,7 +112,7 @@ TEST_F(ExamTest, DrawsABluntExamAgain) {
 TEST_F(ExamTest, DrawsOnceWhereStorageIsNarrow) {
   Cell asked = cell(R"("workload": "mlp", "dataset": "synthetic", "mode": "zeros")");
   asked.axes.precision = PrecisionKind::bf16;
-  const CheckSettings found = exams_.of(asked, asked.program(), 1, true, context()).settings;
+  const CheckSettings found = exams_.of(asked, 1, true, context()).settings;
   EXPECT_EQ(found.seed, 1U);
   EXPECT_GT(found.loosest, loose_bound);
 }

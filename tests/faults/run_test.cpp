@@ -72,7 +72,7 @@ class RunTest : public ::testing::Test {
   }
   Report run_to_end(const RunRequest& request) {
     Progress progress = Progress::quiet();
-    Report report = run(request, registry_, progress).report;
+    Report report = run(request, cells_of(request, registries_), registries_, progress).report;
     EXPECT_THAT(invariant_violations(report), IsEmpty());
     return report;
   }
@@ -82,7 +82,7 @@ class RunTest : public ::testing::Test {
     if (conductor == 0) {
       std::signal(SIGINT, SIG_DFL);  // a command in the background of a script ignores it
       Progress progress = Progress::quiet();
-      run(request, registry_, progress);
+      run(request, cells_of(request, registries_), registries_, progress);
       ::_exit(0);
     }
     after(conductor);
@@ -140,7 +140,8 @@ class RunTest : public ::testing::Test {
 
   TemporaryFolder own_folder_;
   const fs::path folder_ = own_folder_.path();
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
@@ -327,7 +328,7 @@ TEST_F(RunTest, a_resumed_report_is_valid_before_anything_is_run) {
   asked.resume = read_report(asked.out);
   Progress progress = Progress::quiet();
   const Interrupts interrupts;
-  Measurement measurement(asked, registry_, progress, interrupts);
+  Measurement measurement(asked, cells_of(asked, registries_), registries_, progress, interrupts);
   measurement.prepare();
   EXPECT_THAT(invariant_violations(read_report(asked.out)), IsEmpty());
 }
@@ -338,7 +339,7 @@ TEST_F(RunTest, a_report_that_another_run_writes_is_refused) {
     wait_for_forks(1);
     Progress progress = Progress::quiet();
     try {
-      run(asked, registry_, progress);
+      run(asked, cells_of(asked, registries_), registries_, progress);
       ADD_FAILURE() << "two runs write one report";
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(), HasSubstr("is being written by another run"));
@@ -363,7 +364,7 @@ TEST_F(RunTest, ASecondRunOnAnotherNameOfTheReportIsRefused) {
       second.out = folder_ / name;
       Progress progress = Progress::quiet();
       try {
-        run(second, registry_, progress);
+        run(second, cells_of(second, registries_), registries_, progress);
         ADD_FAILURE() << "two runs write one report: " << name;
       } catch (const IoError& error) {
         EXPECT_THAT(error.what(), HasSubstr("is being written by another run"));
@@ -504,8 +505,7 @@ TEST_F(RunTest, AWorkerCannotSignalTheConductor) {
     const pid_t conductor = ::fork();
     if (conductor == 0) {
       Progress progress = Progress::quiet();
-      const Report report =
-          run(request(R"("forks": 1, "mode": ")" + std::string(mode) + '"'), registry_, progress).report;
+      const Report report = run_to_end(request(R"("forks": 1, "mode": ")" + std::string(mode) + '"'));
       ::_exit(report.cells.at(0).status == Status::ok ? 0 : 1);
     }
     for (int i = 0; i < 6000 && ::waitpid(conductor, &status, WNOHANG) == 0; ++i) ::usleep(10'000);
@@ -713,7 +713,7 @@ TEST_F(RunTest, resume_refuses_a_report_of_another_config) {
   RunRequest other = request(R"("forks": 1, "mode": "good", "batch": 64)");
   other.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
   Progress progress = Progress::quiet();
-  EXPECT_THROW(run(other, registry_, progress), ConfigError);
+  EXPECT_THROW(run(other, cells_of(other, registries_), registries_, progress), ConfigError);
 }
 
 TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
@@ -724,7 +724,7 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     change(more);
     Progress progress = Progress::quiet();
     try {
-      run(more, registry_, progress);
+      run(more, cells_of(more, registries_), registries_, progress);
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -755,7 +755,7 @@ TEST_F(RunTest, ABackendThatChangesDuringTheRunHasFailed) {
   const RunRequest asked = request(R"("forks": 3, "mode": "good")");
   Progress progress = Progress::quiet();
   const Interrupts interrupts;
-  Measurement measurement(asked, registry_, progress, interrupts);
+  Measurement measurement(asked, cells_of(asked, registries_), registries_, progress, interrupts);
   measurement.prepare();
   measurement.time({0, 0});
   fs::create_directories(own / "__pycache__");
@@ -780,7 +780,7 @@ TEST_F(RunTest, ResumeRefusesAnotherBackend) {
   std::ofstream(own / "worker.py") << "two = 2\n";
   Progress progress = Progress::quiet();
   try {
-    run(more, registry_, progress);
+    run(more, cells_of(more, registries_), registries_, progress);
     ADD_FAILURE() << "forks of two adapters in one cell";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the scripts of the backend fault changed"));
@@ -796,7 +796,7 @@ TEST_F(RunTest, ResumeRefusesOtherData) {
   more.resume->run["datasets"][0]["checksum"] = "of other data";
   Progress progress = Progress::quiet();
   try {
-    run(more, registry_, progress);
+    run(more, cells_of(more, registries_), registries_, progress);
     ADD_FAILURE() << "forks on two data sets in one cell";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the checksum of the data set \"synthetic\" was \"of other data\""));
@@ -813,7 +813,7 @@ TEST_F(RunTest, ImagesThatChangeDuringTheRunEndItsForks) {
   const auto measured = [&] {
     Progress progress = Progress::quiet();
     const Interrupts interrupts;
-    Measurement measurement(asked, registry_, progress, interrupts);
+    Measurement measurement(asked, cells_of(asked, registries_), registries_, progress, interrupts);
     measurement.prepare();
     measurement.time({0, 0});
     std::string text = earlier;
@@ -847,7 +847,7 @@ TEST_F(RunTest, ImagesThatVanishWhileTheWorkerRunsAreTheReasonOfItsFailure) {
   std::optional<std::jthread> other;
   Progress progress = Progress::quiet();
   const Interrupts interrupts;
-  Measurement measurement(asked, registry_, progress, interrupts);
+  Measurement measurement(asked, cells_of(asked, registries_), registries_, progress, interrupts);
   measurement.prepare();
   other.emplace([&] {
     ::usleep(50'000);  // a slow fork takes 0.2 s or more
@@ -884,7 +884,7 @@ TEST_F(RunTest, ArraysAndTextsThatChangeDuringTheRunAreReadOnce) {
     write(1, 'a');
     Progress progress = Progress::quiet();
     const Interrupts interrupts;
-    Measurement measurement(request, registry_, progress, interrupts);
+    Measurement measurement(request, cells_of(request, registries_), registries_, progress, interrupts);
     measurement.prepare();
     measurement.time({0, 0});
     write(2, 'b');
@@ -899,7 +899,7 @@ TEST_F(RunTest, ArraysAndTextsThatChangeDuringTheRunAreReadOnce) {
     RunRequest more = asked(workload, dataset, 3);
     more.resume = report;
     Progress progress = Progress::quiet();
-    EXPECT_THROW(run(more, registry_, progress), ConfigError) << dataset;
+    EXPECT_THROW(run(more, cells_of(more, registries_), registries_, progress), ConfigError) << dataset;
   }
 }
 
@@ -913,7 +913,7 @@ TEST_F(RunTest, ResumeRefusesOtherImagesOfTheSameNamesAndLengths) {
   std::ofstream(image) << text;
   Progress progress = Progress::quiet();
   try {
-    run(more, registry_, progress);
+    run(more, cells_of(more, registries_), registries_, progress);
     ADD_FAILURE() << "forks on two data sets in one cell";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the checksum of the data set \"images\" was"));
@@ -929,7 +929,7 @@ TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {
   ::setenv("CUDA_MPS_LOG_DIRECTORY", "/another", 1);
   Progress progress = Progress::quiet();
   try {
-    run(more, registry_, progress);
+    run(more, cells_of(more, registries_), registries_, progress);
     ADD_FAILURE() << "forks with two folders of logs in one cell";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("CUDA_MPS_LOG_DIRECTORY was not set and is '/another' now"));
@@ -939,7 +939,8 @@ TEST_F(RunTest, ResumeRefusesOtherEnvironmentVariables) {
   ::unsetenv("OMP_SCHEDULE");
   RunRequest named = request(R"("forks": 3, "mode": "good", "environment": "OMP_SCHEDULE=static")");
   named.resume = read_report(more.out);
-  EXPECT_THROW(run(named, registry_, progress), ConfigError) << "the other forks did not have it";
+  EXPECT_THROW(run(named, cells_of(named, registries_), registries_, progress), ConfigError)
+      << "the other forks did not have it";
 }
 
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
@@ -955,7 +956,7 @@ TEST_F(RunTest, WithoutForksItOnlyPlans) {
   RunRequest asked = request(R"("forks": 0, "mode": ["crash", "good"])");
   asked.config.values["check"] = {"true"};
   Progress progress = Progress::quiet();
-  const RunOutcome outcome = run(asked, registry_, progress);
+  const RunOutcome outcome = run(asked, cells_of(asked, registries_), registries_, progress);
   EXPECT_TRUE(outcome.complete());
   EXPECT_THAT(invariant_violations(outcome.report), IsEmpty());
   for (const CellReport& cell : outcome.report.cells) {
@@ -973,25 +974,25 @@ TEST_F(RunTest, WithoutForksItOnlyPlans) {
 }
 
 TEST_F(RunTest, CannotChooseAModeWithoutForks) {
-  EXPECT_THROW(cells_of(request(R"("forks": 0, "mode": "best")"), registry_), ConfigError);
-  EXPECT_NO_THROW(cells_of(request(R"("forks": 1, "mode": "best")"), registry_));
+  EXPECT_THROW(cells_of(request(R"("forks": 0, "mode": "best")"), registries_), ConfigError);
+  EXPECT_NO_THROW(cells_of(request(R"("forks": 1, "mode": "best")"), registries_));
 }
 
 TEST_F(RunTest, refuses_an_unwritable_report_before_it_runs) {
   RunRequest asked = request(R"("forks": 1, "mode": "good")");
   asked.out = folder_ / "absent/report.json";
   Progress progress = Progress::quiet();
-  EXPECT_THROW(run(asked, registry_, progress), std::exception);
+  EXPECT_THROW(run(asked, cells_of(asked, registries_), registries_, progress), std::exception);
 }
 
 TEST_F(RunTest, a_filter_keeps_the_cells_that_hold_one_of_its_texts) {
   RunRequest asked = request(R"("mode": ["good", "slow"])");
-  const std::size_t all = cells_of(asked, registry_).cells.size();
+  const std::size_t all = cells_of(asked, registries_).cells.size();
   ASSERT_EQ(all, 2u);
   for (const auto& [filter, left] :
        std::map<std::string, std::size_t>{{"/good/", 1}, {"/good/,/slow/", 2}, {"/good/,", 1}}) {
     asked.filter = filter;
-    EXPECT_EQ(cells_of(asked, registry_).cells.size(), left) << filter;
+    EXPECT_EQ(cells_of(asked, registries_).cells.size(), left) << filter;
   }
 }
 
@@ -999,7 +1000,7 @@ TEST_F(RunTest, AFilterOfWhichATextLeavesNothingIsRefused) {
   RunRequest asked = request(R"("mode": "good")");
   for (const char* filter : {"lenet5", "/good/,lenet5", ","}) {
     asked.filter = filter;
-    EXPECT_THROW(cells_of(asked, registry_), ConfigError) << filter;
+    EXPECT_THROW(cells_of(asked, registries_), ConfigError) << filter;
   }
 }
 
@@ -1019,7 +1020,7 @@ TEST_F(RunTest, ACheckWithoutAnOracleIsNotComplete) {
   asked.config.values["check"] = {"true"};
   asked.check_only = true;
   Progress progress = Progress::quiet();
-  const RunOutcome outcome = run(asked, registry_, progress);
+  const RunOutcome outcome = run(asked, cells_of(asked, registries_), registries_, progress);
   EXPECT_FALSE(outcome.complete());
   EXPECT_EQ(outcome.report.cells.at(0).reason_code, ReasonCode::not_checked);
 }

@@ -49,7 +49,7 @@ class GpuRun : public ::testing::Test {
         "test.json");
     request.out = folder_ / "report.json";
     Progress progress = Progress::quiet();
-    const Report report = run(request, registry_, progress).report;
+    const Report report = run(request, cells_of(request, registries_), registries_, progress).report;
     EXPECT_THAT(invariant_violations(report), IsEmpty());
     std::vector<std::string> violations;
     report_from(read_strict_json(request.out), request.out.string(), true, violations);
@@ -60,7 +60,8 @@ class GpuRun : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 double value_of(const CellReport& cell, const char* metric) {

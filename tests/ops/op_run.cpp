@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t seed = 1;
 
-const BackendRegistry& registry(const std::string& name) {
-  static const BackendRegistry only = [&name] {
+const Registries& registries(const std::string& name) {
+  static const Registries only = [&name] {
     BackendDescription here;
     here.name = name;
     here.kind = BackendKind::engine;
@@ -27,8 +27,8 @@ const BackendRegistry& registry(const std::string& name) {
     here.precisions = {PrecisionKind::fp32};
     here.layouts = {"native"};
     here.loaders = {LoaderKind::resident};
-    BackendRegistry all;
-    all.backends = {here};
+    Registries all;
+    all.backends.backends = {here};
     return all;
   }();
   return only;
@@ -39,7 +39,7 @@ std::unique_ptr<Executable> compiled(const Cell& cell) {
   options.task = cell.axes.task;
   options.mode = cell.axes.mode;
   options.threads = cell.compute_threads();
-  const Program program = cell.program();
+  const Program& program = *cell.program;
   auto library = under_test::make_kernel_library(options);
   if (std::string reason = first_unsupported(program, options, *library); !reason.empty())
     throw Unsupported(reason);
@@ -49,7 +49,7 @@ std::unique_ptr<Executable> compiled(const Cell& cell) {
 std::filesystem::path written(const std::filesystem::path& folder, Cell cell) {
   cell.check = false;
   DatasetShelf none_needed({});
-  write_cell_folder(folder, cell, cell.program(), FolderPurpose::run, seed, "", none_needed);
+  write_cell_folder(folder, cell, FolderPurpose::run, seed, "", none_needed);
   return folder;
 }
 
@@ -58,7 +58,7 @@ std::filesystem::path written(const std::filesystem::path& folder, Cell cell) {
 std::vector<Cell> op_suite(const std::string& backend) {
   const nlohmann::json whole{
       {"workload", "op/*"}, {"backend", backend}, {"mode", "graph"}, {"cache", {"warm", "cold"}}};
-  std::vector<Cell> cells = expand(config_from_json(whole, "the operator suite"), registry(backend)).cells;
+  std::vector<Cell> cells = expand(config_from_json(whole, "the operator suite"), registries(backend)).cells;
   std::erase_if(cells, [](const Cell& cell) { return !cell.runnable(); });
   return cells;
 }

@@ -38,6 +38,7 @@ struct Options {
 Cell make_cell(const Options& wanted) {
   const Workload& workload = find_workload(wanted.workload);
   Cell cell;
+  cell.network().workload = &workload;
   cell.axes.workload = workload.name;
   cell.axes.backend = under_test::backend;
   cell.axes.mode = "graph";
@@ -51,6 +52,7 @@ Cell make_cell(const Options& wanted) {
   cell.measure.warm_up_seconds = wanted.warm_up_seconds;
   cell.network().learning_rate = workload.learning_rate;
   cell.check = false;
+  cell.program = std::make_shared<const Program>(cell.build());
   return cell;
 }
 
@@ -105,11 +107,11 @@ std::vector<Steps> train_interleaved(Executable& executable, const Cell& cell,
 
 nlohmann::json measure(const Options& wanted) {
   const Cell cell = make_cell(wanted);
-  const Program program = cell.program();
+  const Program& program = *cell.program;
   const TemporaryFolder temporary;
   const std::filesystem::path folder = temporary / "cell";
   DatasetShelf data({});
-  write_cell_folder(folder, cell, program, FolderPurpose::run, seed, "", data);
+  write_cell_folder(folder, cell, FolderPurpose::run, seed, "", data);
 
   CompileOptions options;
   options.mode = cell.axes.mode;

@@ -44,13 +44,15 @@ class BitsTest : public ::testing::TestWithParam<const char*> {
     RunRequest request;
     request.config = config_from_json(config, "bits");
     Progress progress = Progress::quiet();
-    const CellReport cell = run(request, registry_, progress).report.cells.at(0);
+    const CellReport cell =
+        run(request, cells_of(request, registries_), registries_, progress).report.cells.at(0);
     EXPECT_EQ(cell.status, Status::ok) << cell.reason;
     return cell.forks.at(0).parameters_digest;
   }
 
   std::filesystem::path folder_;
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 TEST_P(BitsTest, two_forks_of_a_seed_end_in_the_same_bits) {

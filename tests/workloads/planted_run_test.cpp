@@ -32,13 +32,14 @@ class PlantedRun : public ::testing::Test {
         "test.json");
     request.out = folder_.path() / "report.json";
     Progress progress = Progress::quiet();
-    Report report = run(request, registry_, progress).report;
+    Report report = run(request, cells_of(request, registries_), registries_, progress).report;
     EXPECT_THAT(invariant_violations(report), IsEmpty());
     return report;
   }
 
   TemporaryFolder folder_;
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 bool has_a_time(const CellReport& cell) {

@@ -17,8 +17,9 @@ namespace {
 
 TEST(ShippedConfigs, AskOurBackendsForNothingThatTheyRefuse) {
   const std::filesystem::path source(ASSAY_SOURCE_DIR);
-  BackendRegistry here = find_backends_in({source / "backends"}, {});
-  for (BackendDescription& backend : here.backends) backend.unavailable.clear();
+  Registries here;
+  here.backends = find_backends_in({source / "backends"}, {});
+  for (BackendDescription& backend : here.backends.backends) backend.unavailable.clear();
   std::map<std::string, std::unique_ptr<Backend>> ours;
   for (const std::string& name : our_backends()) ours[name] = make_backend(name);
   std::set<std::string> asked;
@@ -31,7 +32,7 @@ TEST(ShippedConfigs, AskOurBackendsForNothingThatTheyRefuse) {
                                    .device = cell.axes.device,
                                    .layout = cell.axes.layout,
                                    .precision = precision_of(cell.axes.precision)};
-      const std::string reason = backend->second->unsupported(cell.program(), options);
+      const std::string reason = backend->second->unsupported(*cell.program, options);
       // A processor without bf16 refuses it for every network.
       if (options.precision.kind == PrecisionKind::bf16 &&
           reason == backend->second->unsupported(find_workload("mlp").build(32), options))

@@ -228,10 +228,12 @@ TEST_P(CheckedOptimizers, agree_with_the_oracle) {
 }
 
 Program sparse_lstm(const char* optimizer) {
-  Workload workload = find_workload("lstm");
-  workload.sparse_embedding_gradients = true;
-  workload.optimizer.kind = optimizer;
-  return workload.build(8, {40}, 2);
+  const Workload& workload = find_workload("lstm");
+  NetworkForm form = workload.form(8);
+  form.sample = {40};
+  form.sparse_embedding_gradients = true;
+  form.optimizer.kind = optimizer;
+  return workload.build(form);
 }
 
 TEST_P(CheckedOptimizers, agree_with_the_oracle_on_row_sparse_gradients) {

@@ -12,8 +12,7 @@
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/core/text.hpp"
-#include "workloads/ops/op_workload.hpp"
-#include "workloads/workload.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay::cli {
 namespace {
@@ -22,8 +21,9 @@ using Candidates = std::vector<std::string>;
 
 Candidates workload_names() {
   Candidates found;
-  for (const Workload& workload : all_workloads()) found.push_back(workload.name);
-  for (const OpWorkload& op : all_op_workloads()) found.push_back(op.name);
+  const WorkloadRegistry workloads;
+  for (const Workload& workload : workloads.networks()) found.push_back(workload.name);
+  for (const OpWorkload& op : workloads.ops()) found.push_back(op.name);
   return found;
 }
 

@@ -87,21 +87,21 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   return request;
 }
 
-BackendRegistry RunOptions::registry(const RunConfig& config,
-                                     const std::vector<std::filesystem::path>& folders) const {
+Registries RunOptions::registries(const RunConfig& config,
+                                  const std::vector<std::filesystem::path>& folders) const {
   const Interpreters interpreters = parse_interpreters(list_of(config.values, "interpreter"));
-  BackendRegistry found =
-      folders.empty() ? find_backends(interpreters) : find_backends_in(folders, interpreters);
-  for (const std::string& fault : found.faults) warn(fault);
+  Registries found;
+  found.backends = folders.empty() ? find_backends(interpreters) : find_backends_in(folders, interpreters);
+  for (const std::string& fault : found.backends.faults) warn(fault);
   std::vector<std::string> frameworks;
-  for (const BackendDescription& backend : found.backends)
+  for (const BackendDescription& backend : found.backends.backends)
     if (!backend.framework.empty() && !contains(frameworks, backend.framework))
       frameworks.push_back(backend.framework);
   for (const auto& [framework, path] : interpreters)
     if (!contains(frameworks, framework))
       throw UsageError(fmt::format("[interpreter] got '{}': no backend uses a framework of that name{}",
                                    framework, suggestion(framework, frameworks)));
-  for (const auto& [name, modes] : config.awaits) add_awaited_backend(found, name, modes);
+  for (const auto& [name, modes] : config.awaits) add_awaited_backend(found.backends, name, modes);
   return found;
 }
 
@@ -140,7 +140,7 @@ std::vector<std::string> doubts_about(const std::vector<Cell>& cells, const RunS
   return doubts;
 }
 
-int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
+int print_plan(const Expansion& expansion, const BackendRegistry& backends, const RunSettings& settings,
                bool check_only) {
   const std::vector<Cell>& cells = expansion.cells;
   Table table{.title = {}, .columns = {{"cell"}, {"status"}}, .rows = {}, .notes = {}};
@@ -154,7 +154,7 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
     table.rows.push_back({{cell.id}, {cell.runnable() ? "to run" : std::string(to_string(cell.status))}});
     if (!cell.runnable()) table.notes.push_back(fmt::format("{}: {}", cell.id, cell.reason));
   }
-  for (const std::string& program : programs_of(cells, registry)) table.notes.push_back("starts " + program);
+  for (const std::string& program : programs_of(cells, backends)) table.notes.push_back("starts " + program);
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   for (std::string& doubt : doubts_about(cells, settings)) table.notes.push_back(std::move(doubt));
   if (others > 0)

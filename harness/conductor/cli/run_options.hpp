@@ -19,8 +19,8 @@ class RunOptions {
   // UsageError, ConfigError, JsonError.
   RunRequest request(const std::vector<std::string>& command_line) const;
   // `folders`: where to look for backends instead of this program's folders; empty: this program's folders.
-  BackendRegistry registry(const RunConfig& config,
-                           const std::vector<std::filesystem::path>& folders = {}) const;
+  Registries registries(const RunConfig& config,
+                        const std::vector<std::filesystem::path>& folders = {}) const;
 
   std::string out;     // --out
   std::string resume;  // --resume
@@ -33,7 +33,7 @@ class RunOptions {
 
 // Prints the cells without running them (--dry-run). Returns the exit code: `incomplete` if no cell can be
 // run.
-int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
+int print_plan(const Expansion& expansion, const BackendRegistry& backends, const RunSettings& settings,
                bool check_only);
 
 // One sentence for each setting that is allowed but probably a mistake, and for each exam that is too large for this

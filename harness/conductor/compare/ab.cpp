@@ -78,8 +78,8 @@ class AbRun {
       : settings_(settings),
         progress_(progress),
         names_interpreters_(free.contains("interpreter")),
-        a_(a.request, a.registry, progress, interrupts_),
-        b_(b.request, b.registry, progress, interrupts_) {
+        a_(a.request, a.cells, a.registries, progress, interrupts_),
+        b_(b.request, b.cells, b.registries, progress, interrupts_) {
     const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
     plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks, settings.rounds);
     for (const CellPair& pair : pairs)

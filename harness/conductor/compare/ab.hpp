@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/compare/ab_sides.hpp"
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
@@ -27,11 +26,12 @@ struct AbSettings {
   BreakageSettings breakage;
 };
 
-// One side: a request (its config with the overrides of the side, and the path of its report) and the
-// backends of its build.
+// One side: a request (its config with the overrides of the side, and the path of its report), the backends of its
+// build, and its cells.
 struct AbArm {
   RunRequest request;
-  BackendRegistry registry;
+  Registries registries;
+  Expansion cells;
 };
 
 struct AbOutcome {

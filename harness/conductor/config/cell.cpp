@@ -9,10 +9,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/passes/recompute.hpp"
 #include "harness/graph/program.hpp"
-#include "workloads/ops/op_workload.hpp"
-#include "workloads/workload.hpp"
 
 namespace assay {
 
@@ -30,52 +27,46 @@ std::string Cell::group() const {
 
 int Cell::compute_threads() const { return std::max(1, axes.all_threads() - axes.loader_threads()); }
 
-Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workload).program(axes.size); }
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
 
-Program NetworkCell::program(const Axes& axes) const {
-  Program program = network_program(axes);
-  program.segments = recompute_segments(program.training, axes.text("recompute"));
-  return program;
-}
-
-Program NetworkCell::network_program(const Axes& axes) const {
-  Workload workload = find_workload(axes.workload);
-  workload.sparse_embedding_gradients = sparse_embedding;
-  if (axes.task == Task::train && workload.optimizer.kind != axes.optimizer) {
-    OptimizerSpec other;
-    other.kind = axes.optimizer;
-    workload.optimizer = other;
-  }
-  workload.optimizer.weight_decay = weight_decay;
-  workload.optimizer.clip_norm = clip_norm;
-  if (epsilon > 0) workload.optimizer.epsilon = epsilon;
-  workload.norm_momentum = norm_momentum;
+NetworkForm NetworkCell::form(const Axes& axes) const {
+  NetworkForm form = workload->form(axes.batch, axes.task);
+  form.sparse_embedding_gradients = sparse_embedding;
+  if (axes.task == Task::train && form.optimizer.kind != axes.optimizer)
+    form.optimizer = {.kind = axes.optimizer};
+  form.optimizer.weight_decay = weight_decay;
+  form.optimizer.clip_norm = clip_norm;
+  if (epsilon > 0) form.optimizer.epsilon = epsilon;
+  form.norm_momentum = norm_momentum;
+  form.recompute = axes.text("recompute");
   const Dataset& dataset = find_dataset(axes.dataset);
-  if (!dataset.made_here() && dataset.next_token != workload.next_token) {
+  if (!dataset.made_here() && dataset.next_token != workload->next_token) {
     const auto kind = [](bool next) {
       return next ? "the next token at every position" : "one label a sample";
     };
     throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}", axes.workload,
-                                 axes.dataset, kind(dataset.next_token), kind(workload.next_token)));
+                                 axes.dataset, kind(dataset.next_token), kind(workload->next_token)));
   }
   if (dataset.made_here() || dataset.classes == 0) {
     // Use the sample shape of the workload if nothing else is known (the files of the data set are missing,
     // so the cell will not run).
-    Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
-    if (image_size > 0) sample = {sample.front(), image_size, image_size};
-    if (sequence_length > 0) sample = {sequence_length};
+    if (!own_sample_shape.empty()) form.sample = own_sample_shape;
+    if (image_size > 0) form.sample = {form.sample.front(), image_size, image_size};
+    if (sequence_length > 0) form.sample = {sequence_length};
     const std::int64_t said = dataset.made_here() ? classes : own_classes;
-    return workload.build(axes.batch, sample, said > 0 ? said : workload.classes, axes.task);
+    if (said > 0) form.classes = said;
+    return form;
   }
-  if (dataset.vocabulary != workload.vocabulary) {
+  if (dataset.vocabulary != workload->vocabulary) {
     const auto kind = [](std::int64_t vocabulary) {
       return vocabulary > 0 ? fmt::format("texts of {} words", vocabulary) : std::string("images");
     };
     throw GraphError(fmt::format("[{}] got the data set {} of {}; use a data set of {}", axes.workload,
-                                 axes.dataset, kind(dataset.vocabulary), kind(workload.vocabulary)));
+                                 axes.dataset, kind(dataset.vocabulary), kind(workload->vocabulary)));
   }
-  return workload.build(axes.batch, dataset.sample_shape, dataset.classes, axes.task);
+  form.sample = dataset.sample_shape;
+  form.classes = dataset.classes;
+  return form;
 }
 
 nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
@@ -84,15 +75,16 @@ nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
   found["augmentation"] = augmentation.text();
-  const OptimizerSpec optimizer = program(axes).optimizer;
+  const OptimizerSpec optimizer = form(axes).optimizer;
   const nlohmann::json all = to_json(optimizer);
   found["optimizer"] = {{"kind", axes.optimizer}};
   for (const std::string& name : optimizer.constants()) found["optimizer"][name] = all.at(name);
   return found;
 }
 
-Program Cell::program() const {
-  return std::visit([&](const auto& one) { return one.program(axes); }, subject);
+Program Cell::build() const {
+  if (const auto* one = std::get_if<NetworkCell>(&subject)) return one->workload->build(one->form(axes));
+  return std::get<OpCell>(subject).op->program(axes.size);
 }
 std::optional<InitialScheme> Cell::initial_scheme() const {
   const auto* network = std::get_if<NetworkCell>(&subject);
@@ -150,17 +142,17 @@ bool decodes_images(const Axes& axes) {
 
 }  // namespace
 
-const Refusal* Cell::refusal(const Program& program) const {
-  const Graph& graph = program.training;
+const Refusal* Cell::refusal() const {
+  const Graph& graph = program->training;
   const auto holds = [&](const Refusal& rule) {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
            is_among(axes.layout, rule.layouts) && is_among(axes.loader, rule.loaders) &&
            is_among(axes.text("recompute"), rule.recompute) &&
-           is_among(program.optimizer.kind, rule.optimizers) && has_op(graph, rule.ops) &&
-           is_as_asked(rule.single_ops, program.is_op()) &&
+           is_among(program->optimizer.kind, rule.optimizers) && has_op(graph, rule.ops) &&
+           is_as_asked(rule.single_ops, program->is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
-           is_as_asked(rule.weight_decay, program.optimizer.weight_decay > 0) &&
+           is_as_asked(rule.weight_decay, program->optimizer.weight_decay > 0) &&
            is_as_asked(rule.encoded_images, decodes_images(axes)) &&
            is_as_asked(rule.several_ranks, axes.ranks() > 1);
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -16,6 +17,8 @@
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
 
 namespace assay {
 
@@ -35,6 +38,7 @@ void set_fields(Axes& axes, const OptionValues& point);
 
 // The fields that only the cell of a network has: how it is trained, and on which samples.
 struct NetworkCell {
+  const Workload* workload = nullptr;  // of the registry that the matrix was made with
   double weight_decay = 0;
   double clip_norm = 0;
   double epsilon = 0;        // of the optimizer; 0: the default
@@ -56,21 +60,20 @@ struct NetworkCell {
   static constexpr bool has_roofline = false;
   // Whether each step computes a loss.
   static bool has_loss(const Axes& axes) { return axes.task == Task::train; }
-  // The graph with the batch, the data set and the optimizer. Throws GraphError.
-  Program program(const Axes& axes) const;
+  // What the network is built for: the batch, the data set and the optimizer. Throws GraphError if the network does not
+  // take samples of the data set.
+  NetworkForm form(const Axes& axes) const;
   // Empty for task infer.
   nlohmann::json hyper_parameters(const Axes& axes) const;
-
- private:
-  Program network_program(const Axes& axes) const;  // without recomputation
 };
 
 // The cell of a single op at one size: it has operands instead of a data set, and no training settings.
 struct OpCell {
+  const OpWorkload* op = nullptr;  // of the registry that the matrix was made with
+
   static constexpr bool reads_dataset = false;
   static constexpr bool has_roofline = true;
   static bool has_loss(const Axes&) { return false; }
-  static Program program(const Axes& axes);
   static nlohmann::json hyper_parameters(const Axes& axes);
 };
 
@@ -78,6 +81,7 @@ struct Cell {
   Axes axes;
   std::variant<NetworkCell, OpCell> subject;
   std::string id;
+  std::shared_ptr<const Program> program;  // made with the matrix; cells that differ in the backend share it
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
   bool check = true;
@@ -105,8 +109,8 @@ struct Cell {
   std::string group() const;
   // The number of threads that compute: the budget without the loader's threads, at least one.
   int compute_threads() const;
-  // The network's graph, or the single op at the cell's size. Throws GraphError.
-  Program program() const;
+  // The network's graph, or the single op at the cell's size, as the axes are now. Throws GraphError.
+  Program build() const;
   // Whose initial values it starts from; nullopt: those of the workload.
   std::optional<InitialScheme> initial_scheme() const;
   // Whether it reads samples of a data set; a single op has operands instead.
@@ -117,9 +121,8 @@ struct Cell {
   // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
   // empty for task infer.
   nlohmann::json hyper_parameters() const;
-  // The rule in backend.json by which the backend rejects the cell; nullptr without one. `program`:
-  // program().
-  const Refusal* refusal(const Program& program) const;
+  // The rule in backend.json by which the backend rejects the cell; nullptr without one.
+  const Refusal* refusal() const;
   // A command line that measures only this cell, with the parameters and the sample order of that seed. Paths are those
   // that the run was given.
   std::string reproduce(const RunSettings& settings, std::uint64_t seed) const;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,8 +23,7 @@
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/memory.hpp"
-#include "workloads/ops/op_workload.hpp"
-#include "workloads/workload.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay {
 namespace {
@@ -50,8 +51,11 @@ void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
 
 class Expander {
  public:
-  Expander(const RunConfig& config, const BackendRegistry& registry)
-      : config_(config), registry_(registry), settings_(settings_of(config)) {}
+  Expander(const RunConfig& config, const Registries& registries)
+      : config_(config),
+        workloads_(registries.workloads),
+        registry_(registries.backends),
+        settings_(settings_of(config)) {}
 
   Expansion run() {
     for (row_ = 0; row_ < config_.rows.size(); ++row_) expand_row(config_.rows[row_]);
@@ -92,11 +96,11 @@ class Expander {
     const Names modes = list_of(values, "mode");
     reject_unknown_modes(modes, backends, row.where);
     note_left_out(values, modes, backends);
-    for (const std::string& workload : named_workloads(workloads)) {
-      const bool op = is_op_workload(workload);
-      AxisLists lists =
-          op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
-      const Workload* network = op ? nullptr : &find_workload(workload);
+    for (const std::string& name : named_workloads(workloads, workloads_)) {
+      const Subject subject = subject_of(name, row);
+      const Workload* network = subject.network;
+      AxisLists lists = subject.op ? op_axes(*subject.op, values, settings_.quick, row.where)
+                                   : network_axes(name, values, row);
       reject_too_many(lists, backends.size(), row);
       multiply_out(lists, [&](OptionValues point) {
         const Axes axes = axes_of(point, values);
@@ -106,12 +110,12 @@ class Expander {
         for (const BackendDescription* backend : backends) {
           for (const Execution& execution : executions_of(*backend, modes, backends.size() > 1, any_layout)) {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
-            Cell cell = make(workload, *backend, execution.mode, point, values, row);
+            Cell cell = make(subject, *backend, execution.mode, point, values, row);
             if (takes_every_mode(modes) && cell.refused_for_mode) continue;
             if (!execution.layout.empty() && cell.refused_for_layout) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
-                  resolved(published, workload, *backend, execution.mode, point, values, row));
+                  resolved(published, subject, *backend, execution.mode, point, values, row));
             cell.candidate = execution.candidate;
             cell.row = row_;
             add(std::move(cell), row);
@@ -172,14 +176,25 @@ class Expander {
     return measure.epochs > 0 ? LoaderKind::harness : LoaderKind::resident;
   }
 
+  // The workload of a cell: a network or a single op.
+  struct Subject {
+    const Workload* network = nullptr;
+    const OpWorkload* op = nullptr;
+    const std::string& name() const { return op ? op->name : network->name; }
+  };
+
+  Subject subject_of(const std::string& name, const ConfigRow& row) const {
+    try {
+      if (is_op_workload(name)) return {.op = &workloads_.op(name)};
+      return {.network = &workloads_.network(name)};
+    } catch (const GraphError& error) {
+      reject(row, error);
+    }
+  }
+
   static AxisLists network_axes(const std::string& workload, const OptionValues& values,
                                 const ConfigRow& row) {
     reject_op_axes(workload, values, row.where);
-    try {
-      find_workload(workload);
-    } catch (const GraphError& error) {
-      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
-    }
     return axis_lists(CellKind::network, values);
   }
 
@@ -201,9 +216,8 @@ class Expander {
   }
 
   // The base of a ratio is this cell with the axes of `to` changed.
-  Published resolved(const ConfigPublished& given, const std::string& workload,
-                     const BackendDescription& backend, const std::string& mode, OptionValues point,
-                     OptionValues values, const ConfigRow& row) const {
+  Published resolved(const ConfigPublished& given, const Subject& subject, const BackendDescription& backend,
+                     const std::string& mode, OptionValues point, OptionValues values, const ConfigRow& row) {
     Published published = given.published;
     if (given.to.empty()) return published;
     const auto other = [&](const char* axis, const std::string& own) {
@@ -216,8 +230,8 @@ class Expander {
     if (given.to.contains("epochs")) values.erase("steps");
     if (given.to.contains("steps")) values.erase("epochs");
     for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
-    published.to =
-        make(other("workload", workload), *other_backend, other("mode", mode), point, values, row).id;
+    const Subject other_subject = subject_of(other("workload", subject.name()), row);
+    published.to = make(other_subject, *other_backend, other("mode", mode), point, values, row).id;
     return published;
   }
 
@@ -230,8 +244,8 @@ class Expander {
     throw ConfigError(fmt::format("{}: [backend] got '{}': unknown backend{}", row.where, name, hint));
   }
 
-  Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
-            const OptionValues& point, const OptionValues& values, const ConfigRow& row) const {
+  Cell make(const Subject& subject, const BackendDescription& backend, const std::string& mode,
+            const OptionValues& point, const OptionValues& values, const ConfigRow& row) {
     try {
       Cell cell;
       cell.backend = &backend;
@@ -239,13 +253,16 @@ class Expander {
       cell.check = flag_of(values, "check");
       cell.distinct = integer_of(values, "distinct");
       cell.profile = settings_.profile && backend.times_operators;
-      cell.axes.workload = workload_name;
+      cell.axes.workload = subject.name();
       cell.axes.backend = backend.name;
       cell.axes.mode = mode;
-      if (is_op_workload(workload_name)) {
-        resolve_op(cell, point);
+      if (subject.op) {
+        resolve_op(cell, *subject.op, point);
+        cell.program = program_of(*subject.op, cell.axes.size);
+        rotate_operands(cell);
       } else {
-        resolve_network(cell, point, text_of(values, "scaling") == "weak");
+        resolve_network(cell, *subject.network, point, text_of(values, "scaling") == "weak");
+        cell.program = program_of(*subject.network, cell.network().form(cell.axes));
       }
       const std::string launcher = text_of(values, "launcher");
       cell.launcher = launcher.empty() ? backend.launcher : from_word<Launcher>(launcher).value();
@@ -255,8 +272,7 @@ class Expander {
         throw ConfigError(fmt::format("{}: [rendezvous] got '{}': must be an IPv4 address, such as 10.0.0.1",
                                       row.where, cell.rendezvous));
       cell.id = cell_id(cell.axes);
-      const Program program = cell.program();  // reports a graph that cannot be built before the run
-      mark_if_not_runnable(cell, program, available_memory_);
+      mark_if_not_runnable(cell, workloads_, available_memory_);
       return cell;
     } catch (const ConfigError&) {
       throw;
@@ -272,9 +288,21 @@ class Expander {
     throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
   }
 
+  // Made once for all cells that compute it. Throws GraphError if it cannot be built.
+  std::shared_ptr<const Program> program_of(const Workload& workload, const NetworkForm& form) {
+    auto& program = networks_[{&workload, form}];
+    if (!program) program = std::make_shared<const Program>(workload.build(form));
+    return program;
+  }
+  std::shared_ptr<const Program> program_of(const OpWorkload& op, const std::string& size) {
+    auto& program = ops_[{&op, size}];
+    if (!program) program = std::make_shared<const Program>(op.program(size));
+    return program;
+  }
+
   // weak: each rank has the batch.
-  void resolve_network(Cell& cell, const OptionValues& point, bool weak) const {
-    const Workload& workload = find_workload(cell.axes.workload);
+  void resolve_network(Cell& cell, const Workload& workload, const OptionValues& point, bool weak) const {
+    cell.network().workload = &workload;
     Axes& axes = cell.axes;
     axes.batch = workload.batch;
     axes.dataset = workload.dataset;
@@ -293,7 +321,7 @@ class Expander {
     if (axes.loader == LoaderKind::resident) axes.loader_workers = 0;
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
-    resolve_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
+    resolve_variant(cell, settings_.quick ? shrunk(point, cell) : point);
     if (weak) axes.batch *= axes.ranks();
     if (axes.batch % axes.ranks() != 0)
       throw ConfigError(
@@ -359,11 +387,14 @@ class Expander {
   }
 
   const RunConfig& config_;
+  const WorkloadRegistry& workloads_;
   const BackendRegistry& registry_;
   RunSettings settings_;
   const std::optional<std::int64_t> available_memory_ = available_memory();
   mutable std::map<std::string, SampleKind>
       sample_kinds_;  // of the own data sets, which may have a million files
+  std::map<std::pair<const Workload*, NetworkForm>, std::shared_ptr<const Program>> networks_;
+  std::map<std::pair<const OpWorkload*, std::string>, std::shared_ptr<const Program>> ops_;
   Expansion expansion_;
   std::map<std::string, std::size_t> rows_;  // of each cell, by its id
   std::size_t row_ = 0;                      // the one that is being expanded
@@ -377,8 +408,8 @@ bool seeks_best(const RunConfig& config) {
   });
 }
 
-Expansion expand(const RunConfig& config, const BackendRegistry& registry) {
-  return Expander(config, registry).run();
+Expansion expand(const RunConfig& config, const Registries& registries) {
+  return Expander(config, registries).run();
 }
 
 }  // namespace assay

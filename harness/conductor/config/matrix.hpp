@@ -6,6 +6,7 @@
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/config.hpp"
+#include "harness/conductor/config/registries.hpp"
 
 namespace assay {
 
@@ -26,6 +27,6 @@ struct Expansion {
 // an unknown workload, backend, mode or data set (with the nearest known name), a graph that cannot be built,
 // and two rows that make the same cell, except with --quick or options of the command line that the rows lose
 // their difference to: then the first row makes it.
-Expansion expand(const RunConfig& config, const BackendRegistry& registry);
+Expansion expand(const RunConfig& config, const Registries& registries);
 
 }  // namespace assay

@@ -11,7 +11,6 @@
 #include "harness/graph/passes/training_step.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
-#include "workloads/ops/op_workload.hpp"
 
 namespace assay {
 namespace {
@@ -54,26 +53,6 @@ std::vector<std::string> cheapest(const OpWorkload& op, const std::vector<std::s
   return kept;
 }
 
-// Warm: one set of operands. Cold: as many sets as are together twice the size of the last-level cache.
-void rotate_operands(Cell& cell) {
-  const Program program = cell.program();
-  cell.measure.resident_batches = 1;
-  if (cell.axes.cache == CacheState::warm) return;
-  static const nlohmann::json machine = environment();
-  const std::int64_t cache =
-      cell.axes.device == DeviceKind::cuda ? gpu_cache(machine) : last_level_cache(machine);
-  const std::int64_t bytes =
-      input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
-  cell.measure.resident_batches = 2 * cache / bytes + 2;
-  if (cell.measure.resident_batches <= max_sets || !cell.runnable()) return;
-  end_with(
-      cell, ReasonCode::operands_stay_in_cache,
-      fmt::format(
-          "a cold cell is not possible: {} bytes of operands fit in the last-level cache of {} bytes even "
-          "with {} sets; use a size with at least {} bytes of operands",
-          bytes, cache, max_sets, 2 * cache / max_sets + 1));
-}
-
 }  // namespace
 
 AxisLists axis_lists(CellKind kind, const OptionValues& values) {
@@ -94,23 +73,22 @@ AxisLists axis_lists(CellKind kind, const OptionValues& values) {
   return lists;
 }
 
-std::vector<std::string> named_workloads(const std::vector<std::string>& names) {
+std::vector<std::string> named_workloads(const std::vector<std::string>& names,
+                                         const WorkloadRegistry& workloads) {
   std::vector<std::string> all;
   for (const std::string& name : names) {
     if (name != "op/*") {
       all.push_back(name);
       continue;
     }
-    for (const OpWorkload& op : all_op_workloads()) all.push_back(op.name);
+    for (const OpWorkload& op : workloads.ops()) all.push_back(op.name);
   }
   return all;
 }
 
-AxisLists op_axes(const std::string& workload, const OptionValues& values, bool quick,
-                  std::string_view where) {
-  reject_network_axes(workload, values, where);
+AxisLists op_axes(const OpWorkload& op, const OptionValues& values, bool quick, std::string_view where) {
+  reject_network_axes(op.name, values, where);
   try {
-    const OpWorkload& op = find_op_workload(workload);
     AxisLists lists = axis_lists(CellKind::op, values);
     for (auto& [axis, list] : lists) {
       if (axis == "task" && !values.contains("task")) {
@@ -137,9 +115,8 @@ void reject_op_axes(const std::string& workload, const OptionValues& values, std
       where);
 }
 
-void resolve_op(Cell& cell, const OptionValues& point) {
-  const OpWorkload& op = find_op_workload(cell.axes.workload);
-  cell.subject = OpCell{};
+void resolve_op(Cell& cell, const OpWorkload& op, const OptionValues& point) {
+  cell.subject = OpCell{&op};
   Axes& axes = cell.axes;
   axes.task = Task::infer;
   axes.batch = 1;
@@ -149,7 +126,7 @@ void resolve_op(Cell& cell, const OptionValues& point) {
   axes.threads = usable_threads();
   set_fields(axes, point);
   axes.size = op.canonical(axes.size);
-  resolve_variant(cell, nullptr, point);
+  resolve_variant(cell, point);
   if (axes.task == Task::train && !op.differentiable) {
     end_with(cell, ReasonCode::no_gradient,
              fmt::format("[{}] does not support task train: it has no gradient", op.name));
@@ -157,7 +134,24 @@ void resolve_op(Cell& cell, const OptionValues& point) {
   if (axes.task == Task::decode)
     end_with(cell, ReasonCode::no_tokens,
              fmt::format("[{}] does not support task decode: it is a single op", op.name));
-  rotate_operands(cell);
+}
+
+void rotate_operands(Cell& cell) {
+  cell.measure.resident_batches = 1;
+  if (cell.axes.cache == CacheState::warm) return;
+  static const nlohmann::json machine = environment();
+  const std::int64_t cache =
+      cell.axes.device == DeviceKind::cuda ? gpu_cache(machine) : last_level_cache(machine);
+  const std::int64_t bytes =
+      input_elements(cell.program->graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
+  cell.measure.resident_batches = 2 * cache / bytes + 2;
+  if (cell.measure.resident_batches <= max_sets || !cell.runnable()) return;
+  end_with(
+      cell, ReasonCode::operands_stay_in_cache,
+      fmt::format(
+          "a cold cell is not possible: {} bytes of operands fit in the last-level cache of {} bytes even "
+          "with {} sets; use a size with at least {} bytes of operands",
+          bytes, cache, max_sets, 2 * cache / max_sets + 1));
 }
 
 }  // namespace assay

@@ -32,8 +32,9 @@ bool ignores_labels(const Graph& graph) {
 
 }  // namespace
 
-std::string ranks_refusal(const Cell& cell, const Program& program) {
+std::string ranks_refusal(const Cell& cell) {
   if (cell.axes.ranks() == 1) return {};
+  const Program& program = *cell.program;
   const Graph& graph = program.training;
   const auto refused = [&](const char* what) { return fmt::format("[ranks] {}; use --ranks 1", what); };
   if (cell.backend->collectives.empty())
@@ -81,7 +82,9 @@ std::string gpus_refusal(const Cell& cell, const std::vector<std::string>& gpus)
 
 Cell cell_of_rank(const Cell& cell) {
   Cell own = cell;
+  if (cell.axes.ranks() == 1) return own;
   own.axes.batch /= cell.axes.ranks();
+  own.program = std::make_shared<const Program>(own.build());
   return own;
 }
 

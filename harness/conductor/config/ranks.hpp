@@ -17,15 +17,16 @@ struct RankPlace {
 };
 
 // Why ranks cannot train this cell together, with what to use instead; empty if they can, or if it has one rank.
-// `program`: that of the cell.
-std::string ranks_refusal(const Cell& cell, const Program& program);
+// Needs its program.
+std::string ranks_refusal(const Cell& cell);
 
 // Why the ranks of a cell on GPUs have not one each; empty if they have, or if NVML cannot be asked.
 std::string gpus_refusal(const Cell& cell);
 // The same with `gpus` that can be used (visible_gpus()).
 std::string gpus_refusal(const Cell& cell, const std::vector<std::string>& gpus);
 
-// The cell as one rank sees it: with its share of the batch. The cell itself if it has one rank.
+// The cell as one rank sees it: with its share of the batch, and the program for that. The cell itself if it has one
+// rank. Throws GraphError.
 Cell cell_of_rank(const Cell& cell);
 
 }  // namespace assay

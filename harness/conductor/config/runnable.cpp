@@ -12,7 +12,6 @@
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/text.hpp"
 #include "harness/core/words.hpp"
-#include "workloads/workload.hpp"
 
 namespace assay {
 namespace {
@@ -20,17 +19,16 @@ namespace {
 const std::vector<std::string>& texts_of(const std::vector<std::string>& names) { return names; }
 
 // The networks that generate tokens.
-std::vector<std::string> generators() {
+std::vector<std::string> generators(const WorkloadRegistry& workloads) {
   std::vector<std::string> names;
-  for (const Workload& workload : all_workloads())
+  for (const Workload& workload : workloads.networks())
     if (workload.decodes) names.push_back(workload.name);
   return names;
 }
 
 // A number in a file of samples, a config or an option may make a network that no machine holds.
-void reject_larger_than_memory(Cell& cell, const Program& program,
-                               const std::optional<std::int64_t>& available) {
-  const std::int64_t needed = least_memory(program, cell.axes.task);
+void reject_larger_than_memory(Cell& cell, const std::optional<std::int64_t>& available) {
+  const std::int64_t needed = least_memory(*cell.program, cell.axes.task);
   if (cell.axes.device != DeviceKind::cpu || !available || needed <= *available) return;
   end_with(cell, ReasonCode::not_enough_memory,
            fmt::format(
@@ -40,8 +38,9 @@ void reject_larger_than_memory(Cell& cell, const Program& program,
 }
 
 // The first reason in this order stays.
-void reject_what_is_not_offered(Cell& cell, const Program& program) {
+void reject_what_is_not_offered(Cell& cell, const WorkloadRegistry& workloads) {
   const BackendDescription& backend = *cell.backend;
+  const Program& program = *cell.program;
   const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
     if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
     end_with(cell, ReasonCode::axis_value_not_offered,
@@ -56,7 +55,7 @@ void reject_what_is_not_offered(Cell& cell, const Program& program) {
   if (cell.runnable() && cell.axes.task == Task::decode && !program.decoding) {
     end_with(cell, ReasonCode::no_tokens,
              fmt::format("[{}] does not support task decode: it generates no tokens; use {}",
-                         cell.axes.workload, fmt::join(generators(), ", ")));
+                         cell.axes.workload, fmt::join(generators(workloads), ", ")));
   }
   if (cell.runnable() && !backend.awaited && cell.axes.text("initial") == "own" && !backend.initial)
     end_with(cell, ReasonCode::axis_value_not_offered,
@@ -64,7 +63,7 @@ void reject_what_is_not_offered(Cell& cell, const Program& program) {
                          "keras, gluon or torch",
                          backend.name));
   if (const auto scheme = cell.initial_scheme()) scheme_initializers(program.training, *scheme);
-  if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
+  if (const Refusal* rule = cell.runnable() ? cell.refusal() : nullptr) {
     end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
     cell.refused_for_mode = !rule->modes.empty();
     cell.refused_for_layout = !rule->layouts.empty();
@@ -106,8 +105,7 @@ void reject_what_is_not_offered(Cell& cell, const Program& program) {
              fmt::format("[{}] does not support --memory-fraction and --memory-cap on {}", backend.name,
                          to_string(cell.axes.device)));
   }
-  if (std::string refusal = ranks_refusal(cell, program);
-      cell.runnable() && !backend.awaited && !refusal.empty())
+  if (std::string refusal = ranks_refusal(cell); cell.runnable() && !backend.awaited && !refusal.empty())
     end_with(cell, ReasonCode::ranks_not_supported, std::move(refusal));
   const std::optional<LauncherRefusal> launcher = launcher_refusal(cell);
   const bool missing = launcher && launcher->code == ReasonCode::launcher_missing;
@@ -142,9 +140,10 @@ void reject_what_is_not_offered(Cell& cell, const Program& program) {
 
 }  // namespace
 
-void mark_if_not_runnable(Cell& cell, const Program& program, std::optional<std::int64_t> available_memory) {
-  reject_what_is_not_offered(cell, program);
-  if (cell.runnable()) reject_larger_than_memory(cell, program, available_memory);
+void mark_if_not_runnable(Cell& cell, const WorkloadRegistry& workloads,
+                          std::optional<std::int64_t> available_memory) {
+  reject_what_is_not_offered(cell, workloads);
+  if (cell.runnable()) reject_larger_than_memory(cell, available_memory);
 }
 
 }  // namespace assay

@@ -5,12 +5,13 @@
 #include <optional>
 
 #include "harness/conductor/config/cell.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay {
 
 // Gives the cell a status and a reason if its backend does not offer it, if something that it needs is missing here, or
-// if it needs more than the available memory (nullopt: unknown). `program`: that of the cell; gets the initial values
-// that the cell asks for.
-void mark_if_not_runnable(Cell& cell, const Program& program, std::optional<std::int64_t> available_memory);
+// if it needs more than the available memory (nullopt: unknown). Needs its program.
+void mark_if_not_runnable(Cell& cell, const WorkloadRegistry& workloads,
+                          std::optional<std::int64_t> available_memory);
 
 }  // namespace assay

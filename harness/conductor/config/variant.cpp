@@ -38,7 +38,7 @@ std::string set_schedule(Cell& cell, const std::string& value) {
 
 std::string set_augmentation(Cell& cell, const std::string& value) {
   cell.network().augmentation = Augmentation::parse(value);
-  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  const Shape& sample = cell.network().workload->sample_shape;
   if (!cell.network().augmentation.none() && sample.size() != 3)
     throw ConfigError(fmt::format("[augmentation] got '{}': applies only to images, and {} takes samples {}",
                                   value, cell.axes.workload, to_string(sample)));
@@ -46,7 +46,7 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
 }
 
 std::string set_image_size(Cell& cell, const std::string& value) {
-  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  const Shape& sample = cell.network().workload->sample_shape;
   cell.network().image_size = static_cast<std::int64_t>(number(value));
   if (cell.network().image_size == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
@@ -63,7 +63,7 @@ std::string set_image_size(Cell& cell, const std::string& value) {
 }
 
 std::string set_sequence_length(Cell& cell, const std::string& value) {
-  const Workload& workload = find_workload(cell.axes.workload);
+  const Workload& workload = *cell.network().workload;
   cell.network().sequence_length = static_cast<std::int64_t>(number(value));
   if (cell.network().sequence_length == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
@@ -86,7 +86,7 @@ std::string set_classes(Cell& cell, const std::string& value) {
   if (!dataset.made_here())
     throw ConfigError(fmt::format("[classes] got {}: the number of classes of {} is fixed; use synthetic",
                                   value, dataset.name));
-  if (cell.network().classes == find_workload(cell.axes.workload).classes) cell.network().classes = 0;
+  if (cell.network().classes == cell.network().workload->classes) cell.network().classes = 0;
   return std::to_string(cell.network().classes);
 }
 
@@ -98,7 +98,7 @@ std::string set_epsilon(Cell& cell, const std::string& value) {
   if (epsilon == 0) return "0";
   if (cell.axes.optimizer == "sgd")
     throw ConfigError(fmt::format("[epsilon] got {}: sgd has no epsilon; use another --optimizer", value));
-  const OptimizerSpec& own = find_workload(cell.axes.workload).optimizer;
+  const OptimizerSpec& own = cell.network().workload->optimizer;
   if (epsilon == (own.kind == cell.axes.optimizer ? own : OptimizerSpec{}).epsilon) epsilon = 0;
   return text_of_number(epsilon);
 }
@@ -114,7 +114,7 @@ std::string set_initial(Cell& cell, const std::string& value) {
 }
 
 std::string set_pixels(Cell& cell, const std::string& value) {
-  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  const Shape& sample = cell.network().workload->sample_shape;
   cell.network().raw_pixels = value == "raw";
   if (cell.network().raw_pixels && sample.size() != 3)
     throw ConfigError(fmt::format("[pixels] got raw: applies only to images, and {} takes samples {}",
@@ -127,7 +127,7 @@ std::string set_pixels(Cell& cell, const std::string& value) {
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0 && !workload.next_token; }
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
-  cell.network().sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
+  cell.network().sparse_embedding = value == "sparse" && has_embedding(*cell.network().workload);
   return cell.network().sparse_embedding ? "sparse" : "dense";
 }
 
@@ -182,7 +182,9 @@ bool varies(const Axis& axis, const Workload* workload, const Axes& axes) {
   return axis.matters_to(axes);
 }
 
-void resolve_variant(Cell& cell, const Workload* workload, const OptionValues& point) {
+void resolve_variant(Cell& cell, const OptionValues& point) {
+  const auto* network = std::get_if<NetworkCell>(&cell.subject);
+  const Workload* const workload = network ? network->workload : nullptr;
   for (const Axis& axis : axis_table()) {
     if (axis.has_field() || !axis.applies_to(cell.axes.kind())) continue;
     const std::string given = varies(axis, workload, cell.axes) ? text_of(point, axis.name()) : "";

@@ -14,9 +14,7 @@ bool varies(const Axis& axis, const Workload* workload, const Axes& axes);
 
 // Sets the cell's fields from `point` (one value per axis; empty: not given) or from the workload, and
 // axes.variant to the differences from the default. Skips an axis that has no effect on the cell. Throws
-// ConfigError. Precondition: the axes with a field and `measure` are set. `workload` is nullptr for a single
-// op.
-
-void resolve_variant(Cell& cell, const Workload* workload, const OptionValues& point);
+// ConfigError. Precondition: the workload, the axes with a field and `measure` are set.
+void resolve_variant(Cell& cell, const OptionValues& point);
 
 }  // namespace assay

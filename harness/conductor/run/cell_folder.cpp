@@ -23,7 +23,6 @@
 #include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
-#include "workloads/workload.hpp"
 
 namespace assay {
 namespace {
@@ -63,8 +62,8 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 }
 
 void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
-                const Program& program, std::uint64_t seed, DatasetShelf& shelf, const RankPlace& place) {
-  const PreparedDataset& data = shelf.get(cell, program);
+                std::uint64_t seed, DatasetShelf& shelf, const RankPlace& place) {
+  const PreparedDataset& data = shelf.get(cell);
   Manifest manifest = data.manifest;
   if (network.raw_pixels) manifest.normalisation = {};
   for (auto& [name, split] : manifest.splits) {
@@ -87,9 +86,9 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
 }
 
 // Writes the sets of operands that the steps of a single op rotate.
-void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, const Program& program,
-                std::uint64_t seed, DatasetShelf&, const RankPlace&) {
-  const Graph& graph = program.graph(cell.axes.task);
+void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, std::uint64_t seed,
+                DatasetShelf&, const RankPlace&) {
+  const Graph& graph = cell.program->graph(cell.axes.task);
   const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
   Manifest manifest;
   manifest.name = "operands";
@@ -113,17 +112,17 @@ DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders,
   options_.cache = cache_folder();
 }
 
-const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {
+const PreparedDataset& DatasetShelf::get(const Cell& cell) {
   PrepareOptions options = options_;
   std::string key = cell.axes.dataset;
   const Dataset& dataset = find_dataset(key);
-  const Graph& graph = program.inference;
+  const Graph& graph = cell.program->inference;
   const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
   if (dataset.made_here() || dataset.sample_shape.empty()) {
     const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
     options.sample_shape.assign(inputs.begin() + 1, inputs.end());
     options.classes = classes;
-    const Workload& workload = find_workload(cell.axes.workload);
+    const Workload& workload = *cell.network().workload;
     options.next_token = workload.next_token;
     options.vocabulary = workload.next_token ? options.classes : workload.vocabulary;
     options.padding = workload.padding;
@@ -194,26 +193,26 @@ Json settings_in_force(const Cell& cell) {
   return settings;
 }
 
-void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                       FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data, const PublishedWeights* weights, const RankPlace& place,
+void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, FolderPurpose purpose,
+                       std::uint64_t seed, const std::filesystem::path& exam, DatasetShelf& data,
+                       const PublishedWeights* weights, const RankPlace& place,
                        const std::filesystem::path& state) {
   std::filesystem::create_directories(folder / "results");
   const bool alone = place.world == 1;
-  Json request = request_json(alone ? cell : cell_of_rank(cell), seed, place);
-  if (purpose == FolderPurpose::run && !exam.empty() && hands_over(cell, program))
-    request["hand_over"] = true;
+  const Cell own = alone ? cell : cell_of_rank(cell);
+  Json request = request_json(own, seed, place);
+  if (purpose == FolderPurpose::run && !exam.empty() && hands_over(cell)) request["hand_over"] = true;
   write_text(folder / "request.json", request.dump(1));
-  write_text(folder / "graph.json", to_json(alone ? program : cell_of_rank(cell).program()).dump());
+  write_text(folder / "graph.json", to_json(*own.program).dump());
   // Without training, the cell starts from the exam's state: what was timed is what is examined.
-  const bool starts_from_exam = !exam.empty() && cell.axes.task != Task::train && !program.is_op();
+  const bool starts_from_exam = !exam.empty() && cell.axes.task != Task::train && !cell.program->is_op();
   if (!state.empty() || starts_from_exam) {
     std::filesystem::copy_file(state.empty() ? exam / "state.safetensors" : state,
                                folder / "parameters.safetensors",
                                std::filesystem::copy_options::overwrite_existing);
   } else {
-    std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());
-    if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
+    std::vector<HostTensor> parameters = initial_values(cell.program->training, seed, cell.initial_scheme());
+    if (weights != nullptr) weights->put_into(parameters, cell.network().workload->published);
     write_safetensors(folder / "parameters.safetensors", parameters);
   }
   if (!exam.empty() && alone)
@@ -221,7 +220,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   else if (!exam.empty())
     write_exam_of_rank(exam, folder / "check", place.rank, place.world);
   if (purpose != FolderPurpose::run) return;
-  std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data, place); },
+  std::visit([&](const auto& subject) { write_data(folder, subject, cell, seed, data, place); },
              cell.subject);
 }
 

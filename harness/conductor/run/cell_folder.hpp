@@ -26,7 +26,7 @@ class DatasetShelf {
                         std::function<void(const std::string&)> note = nullptr);
   // Throws as prepare_dataset does, and IoError if the files are not those of another shape of the set. The reference
   // lives as long as this.
-  const PreparedDataset& get(const Cell& cell, const Program& program);
+  const PreparedDataset& get(const Cell& cell);
 
  private:
   PrepareOptions options_;
@@ -53,10 +53,10 @@ enum class FolderPurpose { check, run };
 // request, the graph, the plans and the exam of one of several ranks have its share of the cell's batch. `state`: a
 // safetensors file with what the worker starts from, in place of drawn values. Throws IoError and the errors of the data
 // set.
-void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                       FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data, const PublishedWeights* weights = nullptr,
-                       const RankPlace& place = {}, const std::filesystem::path& state = {});
+void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, FolderPurpose purpose,
+                       std::uint64_t seed, const std::filesystem::path& exam, DatasetShelf& data,
+                       const PublishedWeights* weights = nullptr, const RankPlace& place = {},
+                       const std::filesystem::path& state = {});
 
 // results/clock.json: the measurements of the batch library in the worker.
 

@@ -30,9 +30,9 @@ bool Checks::wanted(std::size_t index) const {
          !has_failed(row);
 }
 
-const std::string& Checks::subject_of(std::size_t cell, const Program& program) {
+const std::string& Checks::subject_of(std::size_t cell) {
   std::string& subject = subjects_[cell];
-  if (subject.empty()) subject = check_subject(run_.cells[cell], program);
+  if (subject.empty()) subject = check_subject(run_.cells[cell]);
   return subject;
 }
 
@@ -51,11 +51,10 @@ void Checks::make(std::size_t index) {
   if (!wanted(index) || run_.budget.spent(cell.axes.backend)) return;
   const QuickBudget::Stopwatch stopwatch(run_.budget, cell.axes.backend);
   run_.context.deadline = run_.budget.deadline(cell.axes.backend);
-  const InHand check{.cell = index, .program = cell.program()};
-  subject_of(index, check.program);
+  subject_of(index);
   if (takes_result(index)) return;
   run_.progress.begin(run_.names[index] + " check");
-  take(check, check_cell(cell, check.program, run_.context));
+  take({.cell = index}, check_cell(cell, run_.context));
 }
 
 void Checks::take(const InHand& check, const ForkOutcome& outcome) {
@@ -127,7 +126,7 @@ bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOut
     context.watch.phase = nullptr;
     context.lane = static_cast<int>(lane);
     lanes.start(lane, [this, &check = *slots[lane], context = std::move(context)] {
-      return check_cell(run_.cells[check.cell], check.program, context);
+      return check_cell(run_.cells[check.cell], context);
     });
   }
   if (!lanes.empty()) show(slots);
@@ -138,8 +137,7 @@ bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOut
 std::optional<Checks::InHand> Checks::next(std::vector<std::size_t>& waiting, const Slots& slots) {
   for (auto at = waiting.begin(); at != waiting.end();) {
     const std::size_t cell = *at;
-    std::optional<Program> program;
-    if (!subjects_.contains(cell)) subject_of(cell, program.emplace(run_.cells[cell].program()));
+    subject_of(cell);
     const bool in_work = std::any_of(slots.begin(), slots.end(), [&](const auto& other) {
       return other && subjects_.at(other->cell) == subjects_.at(cell);
     });
@@ -149,7 +147,7 @@ std::optional<Checks::InHand> Checks::next(std::vector<std::size_t>& waiting, co
     }
     at = waiting.erase(at);
     if (!wanted(cell) || takes_result(cell)) continue;
-    return InHand{.cell = cell, .program = program ? std::move(*program) : run_.cells[cell].program()};
+    return InHand{.cell = cell};
   }
   return std::nullopt;
 }

@@ -50,7 +50,6 @@ class Checks {
   // A running check.
   struct InHand {
     std::size_t cell = 0;
-    Program program;
     std::string start = utc_now();
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     bool next_to_another = false;
@@ -60,7 +59,7 @@ class Checks {
   bool wanted(std::size_t cell) const;
   bool stopped() const { return run_.interrupts.signal() != 0; }
   std::size_t lanes() const;
-  const std::string& subject_of(std::size_t cell, const Program& program);
+  const std::string& subject_of(std::size_t cell);
   bool takes_result(std::size_t cell);
   void take(const InHand& check, const ForkOutcome& outcome);
 

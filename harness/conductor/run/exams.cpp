@@ -16,7 +16,6 @@
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/machine/memory.hpp"
-#include "workloads/workload.hpp"
 
 namespace assay {
 namespace {
@@ -31,10 +30,10 @@ struct OracleInterrupted : Error {
 };
 
 // The oracle answers in its own conversation; its failure is reported as the oracle's, not the cell's.
-void ask_oracle(const Cell& cell, const Program& program, const BackendDescription& oracle,
-                const fs::path& folder, const ForkContext& context) {
+void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::path& folder,
+                const ForkContext& context) {
   // The system would end it, or other processes.
-  if (const std::string why = why_too_large(oracle_need(cell, program), available_memory()); !why.empty())
+  if (const std::string why = why_too_large(oracle_need(cell), available_memory()); !why.empty())
     throw Error(why);
   Cell own = cell;
   own.axes.loader_workers = 0;
@@ -48,18 +47,18 @@ void ask_oracle(const Cell& cell, const Program& program, const BackendDescripti
 }
 
 const BackendDescription& oracle_of(const ForkContext& context) {
-  const BackendDescription* oracle = context.registry.oracle();
+  const BackendDescription* oracle = context.registries.backends.oracle();
   if (!oracle)
     throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
   return *oracle;
 }
 
-OracleCache::Answers answers_to(const OracleQuestion& question, const Cell& cell, const Program& program,
-                                const fs::path& folder, const ForkContext& context) {
+OracleCache::Answers answers_to(const OracleQuestion& question, const Cell& cell, const fs::path& folder,
+                                const ForkContext& context) {
   const BackendDescription& oracle = oracle_of(context);
   const OracleWorker worker{oracle.name, oracle.modes.front(), oracle.command, cell.axes.threads};
-  return OracleCache().answers(question, program, worker, folder,
-                               [&](const fs::path& at) { ask_oracle(cell, program, oracle, at, context); });
+  return OracleCache().answers(question, *cell.program, worker, folder,
+                               [&](const fs::path& at) { ask_oracle(cell, oracle, at, context); });
 }
 
 std::string key_of(const ExamPlan& plan, const Program& program) {
@@ -72,19 +71,18 @@ std::string key_of(const ExamPlan& plan, const Program& program) {
 // examined, even if its weights are constants. The user's weights are part of that state.
 void put_weights_into(const fs::path& exam, const Cell& cell, const ForkContext& context) {
   std::vector<HostTensor> state = read_safetensors(exam / "state.safetensors");
-  context.weights->put_into(state, find_workload(cell.axes.workload).published);
+  context.weights->put_into(state, cell.network().workload->published);
   write_safetensors(exam / "state.safetensors", state);
 }
 
-SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan, const fs::path& folder,
-                 const ForkContext& context) {
+SetExam answered(const Cell& cell, const ExamPlan& plan, const fs::path& folder, const ForkContext& context) {
   oracle_of(context);  // before anything is written
-  write_exam(folder / "check", program, plan);
+  write_exam(folder / "check", *cell.program, plan);
   if (context.weights != nullptr && plan.task != Task::train)
     put_weights_into(folder / "check", cell, context);
   const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations,
-                                slices_of(program, plan.ranks)};
-  const OracleCache::Answers answers = answers_to(question, cell, program, folder / "oracle", context);
+                                slices_of(*cell.program, plan.ranks)};
+  const OracleCache::Answers answers = answers_to(question, cell, folder / "oracle", context);
   take_moved_biases(question.exam, answers.file);
   SetExam set{.exam = {question.exam, answers.file, plan.task, plan.precision},
               .settings = {.seed = plan.seed,
@@ -94,7 +92,7 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
                            .oracle_cached = answers.cached},
               .digests = digests_of(question.exam),
               .answers_digest = sha256_of_file(answers.file)};
-  const Looseness found = looseness(set.exam, program);
+  const Looseness found = looseness(set.exam, *cell.program);
   set.settings.loosest = found.bound;
   set.settings.loosest_gradient = found.parameter;
   return set;
@@ -105,15 +103,15 @@ constexpr int max_draws = 4;
 // Draws exams until one is sharp, and keeps only the files of the sharpest: those of a large network take gigabytes. An
 // exam is blunt if an element of a ReLU is within rounding of zero, which is rare in fp32 and always happens with
 // narrower storage.
-SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
-                  const fs::path& folder, const ForkContext& context) {
+SetExam draw_exam(const Cell& cell, std::uint64_t seed, bool timed, const fs::path& folder,
+                  const ForkContext& context) {
   const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;
   std::optional<SetExam> sharpest;
   fs::path files_of_sharpest;
   for (int draw = 0; draw < draws; ++draw) {
-    const ExamPlan plan = exam_plan(cell, program, seed, timed, draw);
+    const ExamPlan plan = exam_plan(cell, seed, timed, draw);
     const fs::path files = folder / std::to_string(draw);
-    SetExam set = answered(cell, program, plan, files, context);
+    SetExam set = answered(cell, plan, files, context);
     const bool sharper = !sharpest || set.settings.loosest < sharpest->settings.loosest;
     fs::remove_all(sharper ? files_of_sharpest : files);
     if (sharper) {
@@ -127,7 +125,7 @@ SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, 
 
 }  // namespace
 
-ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw) {
+ExamPlan exam_plan(const Cell& cell, std::uint64_t seed, bool timed, int draw) {
   const bool resident = cell.axes.loader == LoaderKind::resident && cell.measure.epochs == 0;
   // Different from the seeds of all other rounds.
   return {.seed = seed + static_cast<std::uint64_t>(draw) * 1'000'003,
@@ -137,18 +135,17 @@ ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed,
           .precision = cell.axes.precision,
           .ranks = cell.axes.ranks(),
           .turn = seed,
-          .of_run = timed && has_run_results(program, cell.axes.task)};
+          .of_run = timed && has_run_results(*cell.program, cell.axes.task)};
 }
 
-const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
-                         const ForkContext& context) {
-  const std::string key = key_of(exam_plan(cell, program, seed, timed), program);
+const SetExam& Exams::of(const Cell& cell, std::uint64_t seed, bool timed, const ForkContext& context) {
+  const std::string key = key_of(exam_plan(cell, seed, timed), *cell.program);
   const std::lock_guard lock(mutex_);
   auto found = kept_.find(key);
   if (found == kept_.end()) {
     Kept kept;
     try {
-      kept.set = draw_exam(cell, program, seed, timed, folder_ / std::to_string(kept_.size()), context);
+      kept.set = draw_exam(cell, seed, timed, folder_ / std::to_string(kept_.size()), context);
     } catch (const OracleInterrupted&) {
       throw;
     } catch (const std::runtime_error& error) {
@@ -160,21 +157,20 @@ const SetExam& Exams::of(const Cell& cell, const Program& program, std::uint64_t
   return *found->second.set;
 }
 
-RunResults Exams::ask_of_run(const Cell& cell, const Program& program, const Fork& fork,
-                             const fs::path& cell_folder) {
+RunResults Exams::ask_of_run(const Cell& cell, const Fork& fork, const fs::path& cell_folder) {
   const fs::path folder = folder_ / "run";
   fs::remove_all(folder);
-  return question_of_run(cell, program, fork, cell_folder, folder / "check",
+  return question_of_run(cell, fork, cell_folder, folder / "check",
                          secret_ + static_cast<std::uint64_t>(fork.round));
 }
 
-void Exams::answer(RunResults& asked, const Cell& cell, const Program& program, const ForkContext& context) {
+void Exams::answer(RunResults& asked, const Cell& cell, const ForkContext& context) {
   // A network has the weights of its exam, whose perturbed runs show how far roundings take its results. A single op has
   // no weights, and its operands may round otherwise than those of the exam.
-  const int runs = program.is_op() ? perturbations : 0;
+  const int runs = cell.program->is_op() ? perturbations : 0;
   const OracleQuestion question{asked.exam, cell.axes.task, cell.axes.precision, runs};
   const std::lock_guard lock(mutex_);
-  asked.answers = answers_to(question, cell, program, asked.exam.parent_path() / "oracle", context).file;
+  asked.answers = answers_to(question, cell, asked.exam.parent_path() / "oracle", context).file;
 }
 
 std::map<std::string, std::string> digests_of(const fs::path& folder, std::uintmax_t max_bytes) {

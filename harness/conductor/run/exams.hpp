@@ -27,7 +27,7 @@ struct SetExam {
 };
 
 // The exam of a cell in a round with that seed. timed: as Exams::of(). draw: of several with one seed.
-ExamPlan exam_plan(const Cell& cell, const Program& program, std::uint64_t seed, bool timed, int draw = 0);
+ExamPlan exam_plan(const Cell& cell, std::uint64_t seed, bool timed, int draw = 0);
 
 // Several threads may use it at a time.
 class Exams {
@@ -38,15 +38,13 @@ class Exams {
   // The exam of a cell; cells with the same program share it. Throws Error if the oracle does not answer; it
   // is asked only once, unless it was interrupted. The reference is valid as long as this object.
   // timed: for a fork that is timed, not only checked.
-  const SetExam& of(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
-                    const ForkContext& context);
+  const SetExam& of(const Cell& cell, std::uint64_t seed, bool timed, const ForkContext& context);
 
   // What the worker of a finished run without training is asked about it: question_of_run(). The question has no answers
   // yet; its files are removed with this object. Forks of one round are asked for the same slots and rows.
-  RunResults ask_of_run(const Cell& cell, const Program& program, const Fork& fork,
-                        const std::filesystem::path& cell_folder);
+  RunResults ask_of_run(const Cell& cell, const Fork& fork, const std::filesystem::path& cell_folder);
   // Lets the oracle answer it. Throws Error if it does not answer.
-  void answer(RunResults& asked, const Cell& cell, const Program& program, const ForkContext& context);
+  void answer(RunResults& asked, const Cell& cell, const ForkContext& context);
 
  private:
   struct Kept {

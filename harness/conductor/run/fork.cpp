@@ -44,18 +44,18 @@ using Clock = std::chrono::steady_clock;
 
 // Whether the timed program was compared: it has no dropout, or takes the masks of the exam, or did the same steps as
 // the program that takes them.
-bool exam_is_of_timed_program(const Cell& cell, const Program& program, const Equivalence& equivalence) {
-  return program.graph(cell.axes.task).with_role(Role::mask).empty() ||
+bool exam_is_of_timed_program(const Cell& cell, const Equivalence& equivalence) {
+  return cell.program->graph(cell.axes.task).with_role(Role::mask).empty() ||
          cell.backend->timed_program_takes_masks || has_timed_dropout(equivalence);
 }
 
 // answers(): those of the workers. Not checked if it throws.
 template <typename Answered>
-Equivalence judged(const Cell& cell, const SetExam& set, const Program& program, const Answered& answers) {
+Equivalence judged(const Cell& cell, const SetExam& set, const Answered& answers) {
   try {
-    Equivalence equivalence = judge(set.exam, program, answers());
+    Equivalence equivalence = judge(set.exam, *cell.program, answers());
     equivalence.settings = set.settings;
-    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program, equivalence);
+    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, equivalence);
     return equivalence;
   } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
@@ -64,11 +64,11 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
 
 // The exam of a fork; nullptr if none is requested or the oracle does not answer: `unchecked` gets the
 // reason.
-const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t seed, bool timed,
-                        const ForkContext& context, Equivalence& unchecked) {
+const SetExam* exam_for(const Cell& cell, std::uint64_t seed, bool timed, const ForkContext& context,
+                        Equivalence& unchecked) {
   if (!cell.check) return nullptr;
   try {
-    return &context.exams.of(cell, program, seed, timed, context);
+    return &context.exams.of(cell, seed, timed, context);
   } catch (const std::runtime_error& error) {
     unchecked = {false, false, 0, error.what(), {}};
     return nullptr;
@@ -178,22 +178,22 @@ Cell with_threads(Cell cell, std::optional<int> threads) {
 
 bool is_checked_before(const Cell& cell) { return cell.measure.epochs > 0; }
 
-std::string check_subject(const Cell& cell, const Program& program) {
+std::string check_subject(const Cell& cell) {
   nlohmann::json request = request_json(cell, 0);  // has the number of ranks
   // The settings of timing and loading do not affect the check.
   for (const char* key : {"clock", "loader"}) request.erase(key);
   Sha256 sum;
   sum.add(cell.axes.backend);
   sum.add(request.dump());
-  sum.add(to_json(program).dump());
+  sum.add(to_json(*cell.program).dump());
   return sum.finish();
 }
 
 namespace {
 
 // Runs a fork, from the exam and the cell folder to the verdict. resident: as in time_cell().
-ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose purpose, int round,
-                     const ForkContext& context, std::optional<ResidentWorker>* resident) {
+ForkOutcome run_fork(const Cell& cell, FolderPurpose purpose, int round, const ForkContext& context,
+                     std::optional<ResidentWorker>* resident) {
   const bool timed = purpose == FolderPurpose::run;
   ForkOutcome outcome;
   Fork& fork = outcome.fork;
@@ -205,14 +205,14 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   const PreparedDataset* data = nullptr;
   guarded(fork, [&] {
     if (timed && cell.reads_dataset()) {
-      data = &context.data.get(cell, program);
+      data = &context.data.get(cell);
       fork.data_digest = data->provenance.checksum.value_or("");
       if (reject_changed_data(fork, *data)) return;
     }
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     Clock::time_point begin = Clock::now();
     const SetExam* set =
-        exam_for(cell, program, context.settings.exam_seed_of(round), timed, context, outcome.verified);
+        exam_for(cell, context.settings.exam_seed_of(round), timed, context, outcome.verified);
     spent.judge = seconds_since(begin);
     if (interrupted(context)) {
       end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
@@ -231,7 +231,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     std::vector<Member> members = members_of(cell, folders.cell);
     begin = Clock::now();
     for (Member& member : members) {
-      write_cell_folder(member.folder, used ? already_warm(acting) : acting, program, purpose, fork.seed,
+      write_cell_folder(member.folder, used ? already_warm(acting) : acting, purpose, fork.seed,
                         set ? set->exam.folder : "", context.data, context.weights, member.place);
       if (set) member.given.emplace(member.folder, *set, member.place);
     }
@@ -275,7 +275,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         fork.loopback_bytes = *sent - *sent_before;
       if (result.ok()) fork.placement = context.cores->after_run(processors);
     } else if (result.ok() && set) {
-      audit.excerpt = choose_excerpt(program, first_folder / "check");
+      audit.excerpt = choose_excerpt(*cell.program, first_folder / "check");
       for (const Member& member : members) write_audit(member.folder / "check", audit);
       result = say({second}, at_end);
     }
@@ -294,7 +294,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.settings["confined_by"] = confined_by();
     fork.variables = own_variables(members.front().plan.worker, context.settings);
     if (!result.ok()) return;
-    if (timed) take_clock(fork, cell, program, members, result, results);
+    if (timed) take_clock(fork, cell, members, result, results);
     reject_uncompiled(fork, cell);
     if (timed && context.threads) {
       fork.flags.emplace_back(quality_flag::fewer_threads);
@@ -322,7 +322,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     }
     if (fork.examined) {
       if (timed) {
-        audit = ask_about_run(cell, program, fork, first_folder, context);
+        audit = ask_about_run(cell, fork, first_folder, context);
         for (const Member& member : members) write_audit(member.folder / "check", audit);
         ConversationResult last = say(at_last, at_end);
         take_ending(fork, last);
@@ -330,8 +330,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
         take_exchange(fork, results);
       }
       begin = Clock::now();
-      outcome.verified = judged(cell, *set, program, [&] {
-        if (timed) compute_audit(audit, cell, program, fork, first_folder, context);
+      outcome.verified = judged(cell, *set, [&] {
+        if (timed) compute_audit(audit, cell, fork, first_folder, context);
         return answers_of(members, audit);
       });
       reject_infinite_parameters(fork, outcome.verified);
@@ -354,13 +354,13 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
 
 }  // namespace
 
-ForkOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context) {
-  return run_fork(cell, program, FolderPurpose::check, 0, context, nullptr);
+ForkOutcome check_cell(const Cell& cell, const ForkContext& context) {
+  return run_fork(cell, FolderPurpose::check, 0, context, nullptr);
 }
 
 ForkOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
                       std::optional<ResidentWorker>* resident) {
-  return run_fork(cell, cell.program(), FolderPurpose::run, round, context, resident);
+  return run_fork(cell, FolderPurpose::run, round, context, resident);
 }
 
 }  // namespace assay

@@ -35,10 +35,10 @@ struct ForkOutcome {
 // may take hours. Otherwise its forks are checked after their timed steps.
 bool is_checked_before(const Cell& cell);
 // Identifies the check: cells of a run with the same subject have the same check and the same result.
-std::string check_subject(const Cell& cell, const Program& program);
+std::string check_subject(const Cell& cell);
 // Starts the backend of the cell and gives it the exam, without timed steps. Status ok: it passed, or no
 // oracle is available. Several threads may call it at a time, each for another cell and with its own context.
-ForkOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context);
+ForkOutcome check_cell(const Cell& cell, const ForkContext& context);
 
 // Round r has the seed settings.seed_of(r); every second round has the same exam. With ForkStyle::resident
 // the fork uses the worker in `resident`, or starts one, and leaves it there on success; nullptr: no worker

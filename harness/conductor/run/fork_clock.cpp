@@ -40,17 +40,16 @@ std::int64_t bytes_of_results(const Graph& graph) {
 }
 
 // Of the batches that a worker stages before its first block, and of what it reads after the last.
-std::int64_t bytes_around_run(const Cell& cell, const Program& program) {
-  const Graph& graph = program.graph(cell.axes.task);
+std::int64_t bytes_around_run(const Cell& cell) {
+  const Graph& graph = cell.program->graph(cell.axes.task);
   const std::int64_t batches =
       cell.measure.epochs > 0 ? 1 : std::max<std::int64_t>(1, cell.measure.resident_batches);
-  return batches * input_elements(graph) * std::int64_t{sizeof(float)} + state_bytes(program) +
+  return batches * input_elements(graph) * std::int64_t{sizeof(float)} + state_bytes(*cell.program) +
          bytes_of_results(graph);
 }
 
 // cores: those of the worker; empty: all that may be used.
-RunWindow window_of(const Cell& cell, const Program& program, const ConversationResult& result,
-                    const std::vector<int>& cores) {
+RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
   const auto ns = [](std::chrono::steady_clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
@@ -63,8 +62,8 @@ RunWindow window_of(const Cell& cell, const Program& program, const Conversation
                    .quota_stopped_ns = result.quota_stopped_ns,
                    .standstills = result.standstills};
   if (!cell.profile)
-    window.handled_bytes = bytes_around_run(cell, program);  // a profile runs each operator after the steps
-  window.result_bytes = bytes_of_results(program.graph(cell.axes.task));
+    window.handled_bytes = bytes_around_run(cell);  // a profile runs each operator after the steps
+  window.result_bytes = bytes_of_results(cell.program->graph(cell.axes.task));
   if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
   if (const auto& stepped = result.stepped_between)
     window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
@@ -142,14 +141,14 @@ std::string joined_digest(const std::vector<RankRecord>& ranks) {
 }
 
 // Reads the measurements of all ranks. The evaluations are those of rank 0, as every rank evaluates all samples.
-Fork read_ranks(const Fork& fork, const Cell& cell, const Program& program,
-                const std::vector<Member>& members, const std::vector<ConversationResult>& results) {
+Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& members,
+                const std::vector<ConversationResult>& results) {
   std::optional<Fork> all;
   std::vector<RankRecord> records;
   const std::optional<Disturbance> largest = largest_disturbance(results);
   bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
-    RunWindow window = window_of(cell, program, results[i], members[i].plan.worker.cores);
+    RunWindow window = window_of(cell, results[i], members[i].plan.worker.cores);
     window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
@@ -184,12 +183,11 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const Program& program,
 
 }  // namespace
 
-void take_clock(Fork& fork, const Cell& cell, const Program& program, const std::vector<Member>& members,
+void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
                 const ConversationResult& result, const std::vector<ConversationResult>& results) try {
-  fork = members.size() == 1
-             ? read_member(fork, cell, members.front(),
-                           window_of(cell, program, result, members.front().plan.worker.cores))
-             : read_ranks(fork, cell, program, members, results);
+  fork = members.size() == 1 ? read_member(fork, cell, members.front(),
+                                           window_of(cell, result, members.front().plan.worker.cores))
+                             : read_ranks(fork, cell, members, results);
   add_quality_flags(fork, cell);
   add_warnings(fork);
   reject_divergence(fork);

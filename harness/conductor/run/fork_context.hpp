@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/registries.hpp"
 #include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
@@ -20,7 +20,7 @@ class Replays;
 // Borrows everything.
 struct ForkContext {
   std::filesystem::path scratch;  // cell folders are created in it and removed after the fork
-  const BackendRegistry& registry;
+  const Registries& registries;
   const RunSettings& settings;
   DatasetShelf& data;
   Exams& exams;

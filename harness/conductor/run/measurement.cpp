@@ -20,29 +20,30 @@ namespace {
 constexpr double quick_seconds = 120;  // of each backend
 
 // The file of --weights; absent without it.
-std::optional<PublishedWeights> weights_of(const RunSettings& settings, const std::vector<Cell>& cells) {
+std::optional<PublishedWeights> weights_of(const RunSettings& settings, const std::vector<Cell>& cells,
+                                           const WorkloadRegistry& workloads) {
   if (settings.weights.empty()) return std::nullopt;
-  return PublishedWeights(settings.weights, published_networks(cells));
+  return PublishedWeights(settings.weights, published_networks(cells, workloads));
 }
 
 }  // namespace
 
-Measurement::Parts::Parts(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
-                          const Interrupts& interrupts)
+Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Registries& registries,
+                          Progress& progress, const Interrupts& interrupts)
     : request_(request),
       progress_(progress),
       interrupts_(interrupts),
       settings_(settings_of(request.config)),
-      expansion_(cells_of(request, registry)),
+      expansion_(std::move(cells)),
       cells_(expansion_.cells),
-      weights_(weights_of(settings_, cells_)),
+      weights_(weights_of(settings_, cells_, registries.workloads)),
       journal_(request.out),
       scratch_(request.keep_folders),
       data_(settings_.data, [&progress](const std::string& text) { progress.note(text); }),
       budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
       exams_(scratch_.path() / "exams"),
       context_{scratch_.path(),
-               registry,
+               registries,
                settings_,
                data_,
                exams_,
@@ -64,7 +65,8 @@ Measurement::Parts::Parts(const RunRequest& request, const BackendRegistry& regi
   for (const Cell& cell : cells_) axes.push_back(&cell.axes);
   names_ = short_ids(axes);
   context_.replays = &replays_;
-  context_.read_only = protected_paths(request.out.empty() ? request.trial_of : request.out, registry);
+  context_.read_only =
+      protected_paths(request.out.empty() ? request.trial_of : request.out, registries.backends);
   context_.watch.interrupts = &interrupts_;
   context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
   context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {
@@ -189,7 +191,7 @@ bool Measurement::Parts::trains_alike(std::size_t index) {
   if (!cell.runnable() || !cell.has_loss() || cell.axes.loader == LoaderKind::native) return false;
   if (cell.axes.text("initial") == "own") return false;
   const auto [found, is_new] = draws_.try_emplace(index, false);
-  if (is_new) found->second = !cell.program().training.with_role(Role::mask).empty();
+  if (is_new) found->second = !cell.program->training.with_role(Role::mask).empty();
   return !found->second;
 }
 
@@ -244,9 +246,9 @@ Report Measurement::Parts::finish(bool cut_short) {
   return std::move(report_);
 }
 
-Measurement::Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
-                         const Interrupts& interrupts)
-    : parts_(std::make_unique<Parts>(request, registry, progress, interrupts)) {}
+Measurement::Measurement(const RunRequest& request, Expansion cells, const Registries& registries,
+                         Progress& progress, const Interrupts& interrupts)
+    : parts_(std::make_unique<Parts>(request, std::move(cells), registries, progress, interrupts)) {}
 Measurement::~Measurement() = default;
 
 const std::vector<Cell>& Measurement::cells() const { return parts_->cells_; }

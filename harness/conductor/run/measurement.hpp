@@ -6,8 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/config/registries.hpp"
 #include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/progress.hpp"
@@ -17,12 +18,12 @@
 
 namespace assay {
 
-// Borrows its arguments. Writes the report after every check and fork.
+// Borrows its arguments but the cells. Writes the report after every check and fork.
 class Measurement {
  public:
-  // Throws ConfigError or IoError for errors in the config, the path of the report, or the earlier report
-  // (another config).
-  Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
+  // `cells`: those of the request. Throws ConfigError or IoError for errors in the path of the report, or the earlier
+  // report (another config).
+  Measurement(const RunRequest& request, Expansion cells, const Registries& registries, Progress& progress,
               const Interrupts& interrupts);
   ~Measurement();
   Measurement(const Measurement&) = delete;

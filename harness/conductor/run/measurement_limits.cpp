@@ -23,20 +23,20 @@ void Measurement::Parts::draw_rooflines() {
 void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
   constexpr int attempts = 3;
   if (fork.status != Status::ok) return;
-  const Program program = cell.program();
   if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
       may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
     rooflines_.know_peak(cell.axes, this_machine());
     draw_rooflines();
   }
   if (!rooflines_.measured(cell.axes)) return;
-  const double input_bytes = cell.has_roofline()
-                                 ? static_cast<double>(sizeof(float)) *
-                                       static_cast<double>(input_elements(program.graph(cell.axes.task)))
-                                 : 0;
+  const double input_bytes =
+      cell.has_roofline() ? static_cast<double>(sizeof(float)) *
+                                static_cast<double>(input_elements(cell.program->graph(cell.axes.task)))
+                          : 0;
   std::string reason;
   for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
-    reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork), allowed_over_peak(program));
+    reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork),
+                             allowed_over_peak(*cell.program));
     if (reason.empty()) return;
     if (attempt == attempts) break;
     rooflines_.measure(cell.axes);

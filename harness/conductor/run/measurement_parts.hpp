@@ -32,7 +32,7 @@
 namespace assay {
 
 struct Measurement::Parts {
-  Parts(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
+  Parts(const RunRequest& request, Expansion cells, const Registries& registries, Progress& progress,
         const Interrupts& interrupts);
 
   bool stopped() const { return interrupts_.signal() != 0; }

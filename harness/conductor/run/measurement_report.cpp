@@ -53,7 +53,7 @@ void Measurement::Parts::prepare_report() {
                  {"datasets", nlohmann::json::array()}};
   report_.run["settings"] = settings_json(settings_);
   if (weights_) report_.run["weights"] = encode(weights_->file());
-  report_.run["programs"] = programs_of(cells_, context_.registry);
+  report_.run["programs"] = programs_of(cells_, context_.registries.backends);
   if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
   if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
   report_.environment = request_.environment;
@@ -115,7 +115,7 @@ void Measurement::Parts::prepare_data() {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     if (!cells_[i].runnable() || !cells_[i].reads_dataset()) continue;
     try {
-      note_dataset(i, data_.get(cells_[i], cells_[i].program()));
+      note_dataset(i, data_.get(cells_[i]));
     } catch (const DatasetMissing& error) {
       end_with(cells_[i], ReasonCode::dataset_missing, error.what());
       end_like(report_.cells[i], cells_[i]);

@@ -56,9 +56,9 @@ StepNeed step_need(const Program& program, Axes axes, PrecisionKind precision) {
 
 double OracleNeed::seconds(int threads) const { return flops / (flops_per_second * std::max(1, threads)); }
 
-OracleNeed oracle_need(const Cell& cell, const Program& asked) {
-  const ExamPlan plan = exam_plan(cell, asked, 1, false);
-  const Program program = with_batch(asked, distinct_of(asked, plan));
+OracleNeed oracle_need(const Cell& cell) {
+  const ExamPlan plan = exam_plan(cell, 1, false);
+  const Program program = with_batch(*cell.program, distinct_of(*cell.program, plan));
   const bool op = program.is_op(), trains = plan.task == Task::train && !op;
   const double batches = op ? 2 : static_cast<double>(exam_slots(plan.resident, 0, 1).size());
 
@@ -109,7 +109,7 @@ std::vector<std::string> doubts_about_exams(const std::vector<Cell>& cells, doub
     if (!cell.runnable() || !cell.check || !met.insert(cell.group()).second) continue;
     OracleNeed need;
     try {
-      need = oracle_need(cell, cell.program());
+      need = oracle_need(cell);
     } catch (const GraphError&) {
       continue;  // the run gives it the reason
     }

@@ -19,8 +19,8 @@ struct OracleNeed {
   double seconds(int threads) const;
 };
 
-// `program`: that of the cell. Throws GraphError.
-OracleNeed oracle_need(const Cell& cell, const Program& program);
+// Throws GraphError.
+OracleNeed oracle_need(const Cell& cell);
 
 // Why the oracle cannot answer here: "the oracle needs about 24 GB of memory, and 13 GB are available"; empty if it can,
 // or if nobody knows how much memory is available.

@@ -20,8 +20,7 @@ Metric known(const char* name, double value) {
 
 Metrics plan_metrics(const Cell& cell) {
   try {
-    const Program program = cell.program();
-    const Graph step = step_of(program, cell.axes);
+    const Graph step = step_of(*cell.program, cell.axes);
     const ArenaSummary arena = plan_sizes(step);
     const auto size = [](std::int64_t bytes) { return static_cast<double>(bytes); };
     const std::pair<const char*, double> values[] = {

@@ -107,30 +107,25 @@ void read_into(std::map<std::string, HostTensor>& tensors, WeightsFiles& files,
                             to_string(parameter.type), network.name));
 }
 
-// The network of the cell. Throws ConfigError if it has no published weights.
-const Workload& workload_of(const Cell& cell) {
-  const auto rejects = [&](std::string_view workload) {
-    std::vector<std::string> known;
-    for (const Workload& other : all_workloads())
-      if (other.published.any()) known.push_back(other.name);
-    throw ConfigError(fmt::format("[weights] {} has no published weights: --weights applies to {}", workload,
-                                  fmt::join(known, ", ")));
-  };
-  if (cell.axes.is_op()) rejects(cell.axes.workload);
-  const Workload& workload = find_workload(cell.axes.workload);
-  if (!workload.published.any()) rejects(workload.name);
-  return workload;
+[[noreturn]] void reject(const std::string& workload, const WorkloadRegistry& workloads) {
+  std::vector<std::string> known;
+  for (const Workload& other : workloads.networks())
+    if (other.published.any()) known.push_back(other.name);
+  throw ConfigError(fmt::format("[weights] {} has no published weights: --weights applies to {}", workload,
+                                fmt::join(known, ", ")));
 }
 
 }  // namespace
 
-std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells) {
+std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells,
+                                                 const WorkloadRegistry& workloads) {
   std::vector<PublishedNetwork> networks;
   for (const Cell& cell : cells) {
-    const Workload& workload = workload_of(cell);
+    if (cell.axes.is_op() || !cell.network().workload->published.any()) reject(cell.axes.workload, workloads);
+    const Workload& workload = *cell.network().workload;
     const bool seen = std::ranges::any_of(
         networks, [&](const PublishedNetwork& network) { return network.name == workload.name; });
-    if (!seen) networks.push_back({workload.name, workload.published, cell.program().training});
+    if (!seen) networks.push_back({workload.name, workload.published, cell.program->training});
   }
   return networks;
 }

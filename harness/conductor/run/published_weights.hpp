@@ -11,7 +11,7 @@
 #include "harness/core/tensor.hpp"
 #include "harness/graph/graph.hpp"
 #include "harness/report/run_record.hpp"
-#include "workloads/workload.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay {
 
@@ -22,7 +22,8 @@ struct PublishedNetwork {
   Graph graph;
 };
 // Those of the cells, each once. Throws ConfigError for a cell of another workload.
-std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells);
+std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells,
+                                                 const WorkloadRegistry& workloads);
 
 // A safetensors file, or the index (model.safetensors.index.json) of several, read and checked once. Values of
 // bf16 and f16 become f32.

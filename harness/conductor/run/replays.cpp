@@ -71,23 +71,23 @@ Cell played_by(Cell cell, const Player& player) {
   return cell;
 }
 
-bool can_play(const Cell& cell, const Program& program, const Player& player) {
+bool can_play(const Cell& cell, const Player& player) {
   const BackendDescription& backend = *player.backend;
   return backend.available() && &backend != cell.backend && contains(backend.tasks, cell.axes.task) &&
          contains(backend.devices, DeviceKind::cpu) && contains(backend.precisions, player.precision) &&
-         played_by(cell, player).refusal(program) == nullptr;
+         played_by(cell, player).refusal() == nullptr;
 }
 
-Player player_of(const Cell& cell, const Program& program, const ForkContext& context) {
-  const BackendDescription* oracle = context.registry.oracle();
+Player player_of(const Cell& cell, const ForkContext& context) {
+  const BackendDescription* oracle = context.registries.backends.oracle();
   if (oracle == nullptr) return {};
   for (const bool is_oracle : {false, true}) {
     for (const PrecisionKind precision : {cell.axes.precision, PrecisionKind::fp32}) {
-      for (const BackendDescription& backend : context.registry.backends) {
+      for (const BackendDescription& backend : context.registries.backends.backends) {
         const Player player{&backend, precision};
         const bool ours = backend.kind != BackendKind::framework &&
                           backend.folder.parent_path() == oracle->folder.parent_path();
-        if (ours && backend.oracle == is_oracle && can_play(cell, program, player)) return player;
+        if (ours && backend.oracle == is_oracle && can_play(cell, player)) return player;
       }
     }
   }
@@ -149,15 +149,15 @@ void begin_with_slot(const fs::path& folder, std::int64_t slot, std::int64_t bat
 }
 
 // What a replay depends on, but for the seed. A group has one workload, data set, batch, loader and rate.
-std::string program_key(const Cell& cell, const Program& program, const Player& player) {
+std::string program_key(const Cell& cell, const Player& player) {
   return sha256(fmt::format("{} {} {} {} {}", player.backend->name, to_string(player.precision), cell.group(),
-                            request_json(cell, 0)["loader"].dump(), to_json(program).dump()));
+                            request_json(cell, 0)["loader"].dump(), to_json(*cell.program).dump()));
 }
 
-void write_folder(const fs::path& folder, const Cell& cell, const Program& program, const Player& player,
+void write_folder(const fs::path& folder, const Cell& cell, const Player& player,
                   const Replays::Played& asked, const ForkContext& context) {
-  write_cell_folder(folder, cell, program, FolderPurpose::run, asked.seed, "", context.data, context.weights,
-                    {}, asked.state.value_or(""));
+  write_cell_folder(folder, cell, FolderPurpose::run, asked.seed, "", context.data, context.weights, {},
+                    asked.state.value_or(""));
   const Cell own = played_by(cell, player);
   nlohmann::json request = request_json(cell, asked.seed);
   for (const char* key :
@@ -192,8 +192,8 @@ void Replays::end_worker() {
   stage_.reset();
 }
 
-ClockFile Replays::played(const std::string& program_key, const Cell& cell, const Program& program,
-                          const Player& player, const Played& asked, const ForkContext& context) {
+ClockFile Replays::played(const std::string& program_key, const Cell& cell, const Player& player,
+                          const Played& asked, const ForkContext& context) {
   if (!stage_ || stage_->key != program_key) {
     stage_.reset();
     stage_.reset(new Stage{program_key, {context.scratch, "replay", context.keep_folders}});
@@ -202,7 +202,7 @@ ClockFile Replays::played(const std::string& program_key, const Cell& cell, cons
   std::unique_ptr<Worker> worker = std::move(stage_->worker);  // given back only if it answers
   const Command first{worker ? Verb::restart : Verb::compile};
   if (worker) remove_earlier(folder);
-  write_folder(folder, cell, program, player, asked, context);
+  write_folder(folder, cell, player, asked, context);
   if (!worker) {
     ConversationPlan plan =
         plan_for(cell, *player.backend, stage_->folders.both(), {Command{Verb::run}}, context);
@@ -230,54 +230,51 @@ ClockFile Replays::played(const std::string& program_key, const Cell& cell, cons
   return clock;
 }
 
-double Replays::pace(const std::string& program_key, const Cell& cell, const Program& program,
-                     const Player& player, std::uint64_t seed, double max_seconds,
-                     const ForkContext& context) {
+double Replays::pace(const std::string& program_key, const Cell& cell, const Player& player,
+                     std::uint64_t seed, double max_seconds, const ForkContext& context) {
   if (const auto known = pace_.find(program_key); known != pace_.end()) return known->second;
   if (takes_longer(cell, player, max_seconds)) return INFINITY;
-  played(program_key, cell, program, player, {.seed = seed, .clock = single_steps(2)}, context);
+  played(program_key, cell, player, {.seed = seed, .clock = single_steps(2)}, context);
   return pace_.at(program_key);
 }
 
-Replays::Kept* Replays::first_steps(const Cell& cell, const Program& program, const Player& player,
-                                    std::uint64_t seed, std::span<const std::int64_t> asked,
-                                    const ForkContext& context) {
+Replays::Kept* Replays::first_steps(const Cell& cell, const Player& player, std::uint64_t seed,
+                                    std::span<const std::int64_t> asked, const ForkContext& context) {
   if (player.backend == nullptr || cell.axes.loader == LoaderKind::native || asked.empty()) return nullptr;
-  const std::string of_program = program_key(cell, program, player);
+  const std::string of_program = program_key(cell, player);
   const auto first = first_step_.find(of_program);
   if (first != first_step_.end() && affordable_steps(asked, first->second / most_warming) == 0)
     return nullptr;
   const std::string key = fmt::format("{} {}", of_program, seed);
   const std::int64_t steps =
-      affordable_steps(asked, pace(of_program, cell, program, player, seed, max_replay_seconds / 2, context));
+      affordable_steps(asked, pace(of_program, cell, player, seed, max_replay_seconds / 2, context));
   if (steps < 2) return nullptr;
   if (kept_.key != key || kept_.asked < steps) {
     const Played replay{.seed = seed, .clock = single_steps(steps)};
-    kept_ = {.key = key,
-             .asked = steps,
-             .losses = losses_of(played(of_program, cell, program, player, replay, context))};
+    kept_ = {
+        .key = key, .asked = steps, .losses = losses_of(played(of_program, cell, player, replay, context))};
   }
   return &kept_;
 }
 
-std::vector<double> Replays::first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
+std::vector<double> Replays::first_losses(const Cell& cell, std::uint64_t seed,
                                           std::span<const std::int64_t> asked, const ForkContext& context) {
-  const Player player = player_of(cell, program, context);
+  const Player player = player_of(cell, context);
   const std::lock_guard lock(mutex_);
-  const Kept* kept = first_steps(cell, program, player, seed, asked, context);
+  const Kept* kept = first_steps(cell, player, seed, asked, context);
   return kept != nullptr ? kept->losses : std::vector<double>{};
 }
 
-std::vector<double> Replays::spread(const Cell& cell, const Program& program, std::uint64_t seed,
-                                    std::span<const std::int64_t> asked, const ForkContext& context) {
-  const Player player = player_of(cell, program, context);
+std::vector<double> Replays::spread(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
+                                    const ForkContext& context) {
+  const Player player = player_of(cell, context);
   const std::lock_guard lock(mutex_);
-  Kept* kept = first_steps(cell, program, player, seed, asked, context);
+  Kept* kept = first_steps(cell, player, seed, asked, context);
   if (kept == nullptr) return {};
   if (kept->spread.empty()) {
     const Played replay{.seed = seed, .clock = single_steps(std::ssize(kept->losses)), .nudges = true};
     const std::vector<double> other =
-        losses_of(played(program_key(cell, program, player), cell, program, player, replay, context));
+        losses_of(played(program_key(cell, player), cell, player, replay, context));
     double most = 0;
     for (std::size_t i = 0; i < std::min(other.size(), kept->losses.size()); ++i) {
       most = std::max(most, std::abs(other[i] - kept->losses[i]));
@@ -287,19 +284,19 @@ std::vector<double> Replays::spread(const Cell& cell, const Program& program, st
   return kept->spread;
 }
 
-Replays::FromState Replays::from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                                       const fs::path& state, const std::optional<NextStep>& next,
+Replays::FromState Replays::from_state(const Cell& cell, std::uint64_t seed, const fs::path& state,
+                                       const std::optional<NextStep>& next,
                                        const std::vector<Evaluation>& evaluations,
                                        const ForkContext& context) {
-  const Player player = player_of(cell, program, context);
+  const Player player = player_of(cell, context);
   FromState answers;
   if (player.backend == nullptr) return answers;
-  const std::string key = program_key(cell, program, player);
+  const std::string key = program_key(cell, player);
   const std::lock_guard lock(mutex_);
   const auto from = [&](Played asked) {
     asked.seed = seed;
     asked.state = state;
-    return played(key, cell, program, player, asked, context);
+    return played(key, cell, player, asked, context);
   };
   constexpr double max_step = max_replay_seconds / 2;
   const auto known = pace_.find(key);
@@ -311,8 +308,7 @@ Replays::FromState Replays::from_state(const Cell& cell, const Program& program,
     answers.after = TensorFile::read(stage_->folders.cell() / "results/state.safetensors");
   }
   if (evaluations.empty()) return answers;
-  const double step =
-      pace(key, cell, program, player, seed, evaluation_seconds / evaluation_per_step, context);
+  const double step = pace(key, cell, player, seed, evaluation_seconds / evaluation_per_step, context);
   double seconds = 0;
   std::vector<std::string> splits;
   for (const Evaluation& evaluation : evaluations) {

@@ -35,13 +35,13 @@ class Replays {
   // seed, up to one of the steps `asked` (ascending): affordable_steps(). Cells that differ only in their backend share a
   // replay, if it is another backend's than theirs. Empty if no backend can replay the cell in time, or if its own loader
   // chooses the batches.
-  std::vector<double> first_losses(const Cell& cell, const Program& program, std::uint64_t seed,
-                                   std::span<const std::int64_t> asked, const ForkContext& context);
+  std::vector<double> first_losses(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
+                                   const ForkContext& context);
 
   // For each of these losses, how far apart it or an earlier one is if all parameters are off by up to 1e-4: another
   // replay, kept as long as that of the losses.
-  std::vector<double> spread(const Cell& cell, const Program& program, std::uint64_t seed,
-                             std::span<const std::int64_t> asked, const ForkContext& context);
+  std::vector<double> spread(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
+                             const ForkContext& context);
 
   // The step after a state, on the resident batch of a slot.
   struct NextStep {
@@ -56,9 +56,9 @@ class Replays {
     std::vector<Evaluation> evaluations{};  // again
   };
   // `evaluations`: those that the worker made in this state. Leaves out what no backend can, or what takes too long.
-  FromState from_state(const Cell& cell, const Program& program, std::uint64_t seed,
-                       const std::filesystem::path& state, const std::optional<NextStep>& next,
-                       const std::vector<Evaluation>& evaluations, const ForkContext& context);
+  FromState from_state(const Cell& cell, std::uint64_t seed, const std::filesystem::path& state,
+                       const std::optional<NextStep>& next, const std::vector<Evaluation>& evaluations,
+                       const ForkContext& context);
 
   // Ends the worker that computes: between the calls about one fork it stays, so that it starts and compiles once, and
   // it may not stay while something is timed.
@@ -74,14 +74,14 @@ class Replays {
   };
 
   // The replay of a run, at least up to the last affordable step; null if there is none. With mutex_ held.
-  Kept* first_steps(const Cell& cell, const Program& program, const Player& player, std::uint64_t seed,
+  Kept* first_steps(const Cell& cell, const Player& player, std::uint64_t seed,
                     std::span<const std::int64_t> asked, const ForkContext& context);
   // The measurements of a run. Throws Error if the player fails.
-  ClockFile played(const std::string& program_key, const Cell& cell, const Program& program,
-                   const Player& player, const Played& asked, const ForkContext& context);
+  ClockFile played(const std::string& program_key, const Cell& cell, const Player& player,
+                   const Played& asked, const ForkContext& context);
   // Seconds of one step of the player; infinite if they are certainly more than `max_seconds`.
-  double pace(const std::string& program_key, const Cell& cell, const Program& program, const Player& player,
-              std::uint64_t seed, double max_seconds, const ForkContext& context);
+  double pace(const std::string& program_key, const Cell& cell, const Player& player, std::uint64_t seed,
+              double max_seconds, const ForkContext& context);
 
   std::mutex mutex_;
   std::unique_ptr<Stage> stage_;

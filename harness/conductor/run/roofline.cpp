@@ -54,7 +54,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
   const auto word = [](auto value) { return std::string(to_string(value)); };
   std::vector<Cell> cells;
   for (const bool oracle : {false, true}) {
-    for (const BackendDescription& backend : context_.registry.backends) {
+    for (const BackendDescription& backend : context_.registries.backends.backends) {
       const bool ours = backend.kind == BackendKind::engine || backend.kind == BackendKind::bare;
       const bool wanted = oracle ? backend.oracle : ours;
       if (!wanted || !backend.available() || !contains(backend.devices, axes.device) ||
@@ -74,7 +74,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
                                           {"block-seconds", {"0.1"}},
                                           {"warm-up-steps", {"2"}},
                                           {"warm-up-seconds", {"0.2"}}});
-      for (Cell& cell : expand(config, context_.registry).cells) cells.push_back(std::move(cell));
+      for (Cell& cell : expand(config, context_.registries).cells) cells.push_back(std::move(cell));
     }
     if (!cells.empty()) break;
   }

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,8 +74,8 @@ void cut(std::vector<Cell>& cells, const RunRequest& request) {
 
 }  // namespace
 
-Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
-  Expansion expansion = expand(request.config, registry);
+Expansion cells_of(const RunRequest& request, const Registries& registries) {
+  Expansion expansion = expand(request.config, registries);
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
   if (!request.check_only && settings.forks == 0 && settings.until == Until::forks &&
@@ -83,7 +84,8 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
         "[forks] --forks 0 runs nothing, and --mode best has to run the modes to choose one; name the modes with "
         "--mode, or use --forks 1 or more");
   // Before a folder is made. The measurement reads them again.
-  if (!settings.weights.empty()) PublishedWeights(settings.weights, published_networks(expansion.cells));
+  if (!settings.weights.empty())
+    PublishedWeights(settings.weights, published_networks(expansion.cells, registries.workloads));
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   mark_unloadable(expansion.cells);
   if (request.shard) cut(expansion.cells, request);
@@ -110,14 +112,14 @@ std::vector<std::string> programs_of(const std::vector<Cell>& cells, const Backe
 namespace {
 
 // The request with the chosen mode and layout of each backend instead of `best`. Takes at most half of --max-time.
-RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progress& progress,
+RunRequest find_best(RunRequest request, const Registries& registries, Progress& progress,
                      const Interrupts& interrupts, Pace::Clock::time_point begin) {
   RunRequest trial;
   trial.config = trial_of(request.config);
   trial.environment = request.environment;
   trial.trial_of = request.out;
   trial.filter = request.filter;
-  Measurement measurement(trial, registry, progress, interrupts);
+  Measurement measurement(trial, cells_of(trial, registries), registries, progress, interrupts);
   measurement.prepare();
   const std::vector<Cell>& cells = measurement.cells();
   Pace pace(measurement.settings().max_seconds / 2, begin);
@@ -166,9 +168,9 @@ void note_scheduling(Progress& progress) {
                     found));
 }
 
-RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
-                     const Interrupts& interrupts, Pace::Clock::time_point begin) {
-  Measurement measurement(request, registry, progress, interrupts);
+RunOutcome run_cells(const RunRequest& request, Expansion expansion, const Registries& registries,
+                     Progress& progress, const Interrupts& interrupts, Pace::Clock::time_point begin) {
+  Measurement measurement(request, std::move(expansion), registries, progress, interrupts);
   measurement.prepare();
   Pace pace(measurement.settings().max_seconds, begin);
   if (pace.end() && !request.check_only) measurement.end_at(*pace.end());
@@ -257,7 +259,7 @@ void prepare_for_cpu_limit(Progress& progress) {
 
 }  // namespace
 
-RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
+RunOutcome run(const RunRequest& request, Expansion cells, const Registries& registries, Progress& progress) {
   require_descriptors();
   prepare_for_cpu_limit(progress);
   if (const std::string why = why_nothing_is_cached(); !why.empty())
@@ -266,9 +268,9 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   const Interrupts interrupts;
   const Pace::Clock::time_point begin = Pace::Clock::now();
   if (request.check_only || !seeks_best(request.config))
-    return run_cells(request, registry, progress, interrupts, begin);
-  return run_cells(find_best(request, registry, progress, interrupts, begin), registry, progress, interrupts,
-                   begin);
+    return run_cells(request, std::move(cells), registries, progress, interrupts, begin);
+  const RunRequest best = find_best(request, registries, progress, interrupts, begin);
+  return run_cells(best, cells_of(best, registries), registries, progress, interrupts, begin);
 }
 
 }  // namespace assay

@@ -41,15 +41,15 @@ struct RunOutcome {
 
 // The cells of the request after the filter; those of other shards are not runnable. Throws ConfigError, also if
 // no cell is left.
-Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
+Expansion cells_of(const RunRequest& request, const Registries& registries);
 
 // The command lines that a run of the cells starts, each once, without the cell folder; includes the oracle
 // if a cell is checked.
 std::vector<std::string> programs_of(const std::vector<Cell>& cells, const BackendRegistry& registry);
 
 // Throws ConfigError or IoError for errors before anything has run: in the config, the path of the report, a
-// damaged data set, an earlier report of another config. Later failures become rows of the report. If the
-// config has the mode `best`, tries its candidates first.
-RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress);
+// damaged data set, an earlier report of another config. Later failures become rows of the report. `cells`: those of
+// the request. If the config has the mode `best`, they are not run: tries its candidates first, and runs the best.
+RunOutcome run(const RunRequest& request, Expansion cells, const Registries& registries, Progress& progress);
 
 }  // namespace assay

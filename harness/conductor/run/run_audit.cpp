@@ -64,14 +64,14 @@ std::vector<Evaluation> last_evaluations(const Fork& fork) {
   return last;
 }
 
-void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
-                     const ForkContext& context) {
+void add_first_steps(RunAudit& audit, const Cell& cell, const Fork& fork, const ForkContext& context) {
   const Precision precision = precision_of(cell.axes.precision);
   const std::vector<ReportedLoss> reported = replayable(fork.blocks);
-  if (reported.empty() || draws_masks(program) || slices_of(program, cell.axes.ranks()) > 1) return;
+  if (reported.empty() || draws_masks(*cell.program) || slices_of(*cell.program, cell.axes.ranks()) > 1)
+    return;
   std::vector<std::int64_t> steps;
   for (const ReportedLoss& one : reported) steps.push_back(one.steps);
-  const std::vector<double> losses = context.replays->first_losses(cell, program, fork.seed, steps, context);
+  const std::vector<double> losses = context.replays->first_losses(cell, fork.seed, steps, context);
   const auto is_replayed = [&](const ReportedLoss& one) {
     return one.steps <= static_cast<std::int64_t>(losses.size());
   };
@@ -87,7 +87,7 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, 
     std::optional<Replayed> found = judge(one, 0);
     // Most runs need no allowance for the growth of roundings, and measuring it is another replay.
     if (!found || !found->within()) {
-      if (spread.empty()) spread = context.replays->spread(cell, program, fork.seed, steps, context);
+      if (spread.empty()) spread = context.replays->spread(cell, fork.seed, steps, context);
       const auto at = static_cast<std::size_t>(one.steps - 1);
       if (at >= spread.size()) break;
       found = judge(one, spread[at]);
@@ -97,9 +97,8 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Program& program, 
 }
 
 // The first step of the continuation; absent if it has none, or none on a batch of the run.
-std::optional<Replays::NextStep> next_step(const Cell& cell, const Program& program, const Fork& fork,
-                                           const fs::path& check) {
-  if (!fs::exists(check / "continuation.json") || draws_masks(program) ||
+std::optional<Replays::NextStep> next_step(const Cell& cell, const Fork& fork, const fs::path& check) {
+  if (!fs::exists(check / "continuation.json") || draws_masks(*cell.program) ||
       cell.axes.loader != LoaderKind::resident || cell.measure.epochs > 0)
     return std::nullopt;
   std::int64_t steps = 0;
@@ -110,14 +109,14 @@ std::optional<Replays::NextStep> next_step(const Cell& cell, const Program& prog
 }
 
 // What follows from the state that the run left.
-void add_from_state(RunAudit& audit, const Cell& cell, const Program& program, const Fork& fork,
-                    const fs::path& folder, const ForkContext& context) {
+void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const fs::path& folder,
+                    const ForkContext& context) {
   const bool narrow = is_narrow(precision_of(cell.axes.precision));
   const std::vector<Evaluation> evaluations = last_evaluations(fork);
-  const std::optional<Replays::NextStep> next = next_step(cell, program, fork, folder / "check");
+  const std::optional<Replays::NextStep> next = next_step(cell, fork, folder / "check");
   if (evaluations.empty() && !next) return;
   Replays::FromState computed =
-      context.replays->from_state(cell, program, fork.seed, handed_state(folder), next, evaluations, context);
+      context.replays->from_state(cell, fork.seed, handed_state(folder), next, evaluations, context);
   if (computed.loss) {
     audit.next_loss = {"continuation/loss", 0, *computed.loss,
                        (narrow ? 0.02 : 2e-4) * std::max(*computed.loss, 0.1)};
@@ -142,9 +141,9 @@ struct EndsWorker {
 
 }  // namespace
 
-bool hands_over(const Cell& cell, const Program& program) {
+bool hands_over(const Cell& cell) {
   if (!cell.check || !cell.has_loss() || cell.axes.ranks() > 1) return false;
-  return state_bytes(program) <= max_handed_bytes;
+  return state_bytes(*cell.program) <= max_handed_bytes;
 }
 
 std::optional<ExamExcerpt> choose_excerpt(const Program& program, const fs::path& check) {
@@ -153,31 +152,31 @@ std::optional<ExamExcerpt> choose_excerpt(const Program& program, const fs::path
   return excerpt_of(state_bytes(program), std::random_device()());
 }
 
-RunAudit ask_about_run(const Cell& cell, const Program& program, const Fork& fork, const fs::path& folder,
+RunAudit ask_about_run(const Cell& cell, const Fork& fork, const fs::path& folder,
                        const ForkContext& context) {
   RunAudit audit;
   // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
   audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
                         cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
   audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
-  audit.draws_masks = draws_masks(program);
-  if (has_run_results(program, cell.axes.task))
-    audit.results = context.exams.ask_of_run(cell, program, fork, folder);
-  audit.excerpt = choose_excerpt(program, folder / "check");
+  audit.draws_masks = draws_masks(*cell.program);
+  if (has_run_results(*cell.program, cell.axes.task))
+    audit.results = context.exams.ask_of_run(cell, fork, folder);
+  audit.excerpt = choose_excerpt(*cell.program, folder / "check");
   return audit;
 }
 
-void compute_audit(RunAudit& audit, const Cell& cell, const Program& program, Fork& fork,
-                   const fs::path& folder, const ForkContext& context) {
-  if (audit.results) context.exams.answer(*audit.results, cell, program, context);
+void compute_audit(RunAudit& audit, const Cell& cell, Fork& fork, const fs::path& folder,
+                   const ForkContext& context) {
+  if (audit.results) context.exams.answer(*audit.results, cell, context);
   if (!cell.has_loss() || context.replays == nullptr) return;
   const EndsWorker at_end{*context.replays};
   try {
-    if (hands_over(cell, program) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
-      audit.state = contradiction_in_state(folder, program, fork.parameters_digest);
-      if (audit.state.empty()) add_from_state(audit, cell, program, fork, folder, context);
+    if (hands_over(cell) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
+      audit.state = contradiction_in_state(folder, *cell.program, fork.parameters_digest);
+      if (audit.state.empty()) add_from_state(audit, cell, fork, folder, context);
     }
-    add_first_steps(audit, cell, program, fork, context);
+    add_first_steps(audit, cell, fork, context);
   } catch (const Error& error) {
     fork.warnings.push_back(fmt::format("no other backend computed this run again: {}", error.what()));
   }

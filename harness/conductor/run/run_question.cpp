@@ -94,11 +94,10 @@ class RunRows {
 
 }  // namespace
 
-RunResults question_of_run(const Cell& cell, const Program& program, const Fork& fork,
-                           const std::filesystem::path& cell_folder, const std::filesystem::path& exam,
-                           std::uint64_t seed) {
-  const std::int64_t batch = batch_of(program), last_step = all_steps_of(fork) - 1;
-  const bool resident = program.is_op() || cell.axes.loader == LoaderKind::resident;
+RunResults question_of_run(const Cell& cell, const Fork& fork, const std::filesystem::path& cell_folder,
+                           const std::filesystem::path& exam, std::uint64_t seed) {
+  const std::int64_t batch = batch_of(*cell.program), last_step = all_steps_of(fork) - 1;
+  const bool resident = cell.program->is_op() || cell.axes.loader == LoaderKind::resident;
   RunResults asked{.exam = exam, .rows = drawn_rows(batch, Philox(seed, "run/rows"))};
   std::vector<std::int64_t> steps{last_step};  // of the run, whose results are judged
   if (!fork.readings.empty()) steps.push_back(fork.readings.back().step);
@@ -106,7 +105,7 @@ RunResults question_of_run(const Cell& cell, const Program& program, const Fork&
   if (resident) {
     const std::int64_t slots = cell.measure.resident_batches;
     for (std::int64_t& step : steps) step %= slots;
-    batches = asked.slots = drawn_slots(slots, is_large(program, batch) ? most_sets : most_slots,
+    batches = asked.slots = drawn_slots(slots, is_large(*cell.program, batch) ? most_sets : most_slots,
                                         Philox(seed, "run/slots"), {steps.begin(), steps.end()});
   }
   const auto batch_of_step = [&](std::int64_t step) {
@@ -127,7 +126,7 @@ RunResults question_of_run(const Cell& cell, const Program& program, const Fork&
       to += sample;
     }
   }
-  write_run_exam(asked, program, inputs, cell_folder / "parameters.safetensors");
+  write_run_exam(asked, *cell.program, inputs, cell_folder / "parameters.safetensors");
   return asked;
 }
 

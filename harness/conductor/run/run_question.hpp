@@ -14,8 +14,7 @@ namespace assay {
 // slots are asked if they are few, else some of them, among them that of the last step; of each batch two rows. Slots
 // and rows are drawn from `seed`, which the worker must not know while it is timed. has_run_results() must hold.
 // Throws IoError.
-RunResults question_of_run(const Cell& cell, const Program& program, const Fork& fork,
-                           const std::filesystem::path& cell_folder, const std::filesystem::path& exam,
-                           std::uint64_t seed);
+RunResults question_of_run(const Cell& cell, const Fork& fork, const std::filesystem::path& cell_folder,
+                           const std::filesystem::path& exam, std::uint64_t seed);
 
 }  // namespace assay

@@ -40,7 +40,7 @@ Work operations_of(const Graph& step) {
 
 // A step of task decode is a prompt and the tokens after it.
 Work work_of(const NetworkCell&, const Cell& cell) {
-  const Program program = cell.program();
+  const Program& program = *cell.program;
   Work work = operations_of(step_of(program, cell.axes));
   if (cell.axes.task != Task::decode || !program.decoding) return work;
   work.flops *= static_cast<double>(program.generated());
@@ -49,7 +49,7 @@ Work work_of(const NetworkCell&, const Cell& cell) {
 }
 
 Work work_of(const OpCell&, const Cell& cell) {
-  const Program program = cell.program();
+  const Program& program = *cell.program;
   // It has no gradient.
   if (cell.axes.task == Task::train && program.cotangents.empty()) return {};
   const Graph step = step_of(program, cell.axes);

@@ -28,13 +28,13 @@ BackendDescription backend(const char* name, BackendKind kind, std::vector<std::
   return made;
 }
 
-const BackendRegistry& registry() {
-  static const BackendRegistry made = [] {
-    BackendRegistry all;
-    all.backends = {backend("library", BackendKind::bare, {"primitives"}),
-                    backend("torch", BackendKind::framework, {"eager", "compile"})};
-    all.backends.front().bare_mode = "primitives";
-    all.backends.back().recommended = "compile";
+const Registries& registries() {
+  static const Registries made = [] {
+    Registries all;
+    all.backends.backends = {backend("library", BackendKind::bare, {"primitives"}),
+                             backend("torch", BackendKind::framework, {"eager", "compile"})};
+    all.backends.backends.front().bare_mode = "primitives";
+    all.backends.backends.back().recommended = "compile";
     return all;
   }();
   return made;
@@ -55,7 +55,7 @@ bool is_quick(const RunConfig& config) {
 
 void require_cells(const RunConfig& config) {
   std::set<std::string> ids;
-  for (const Cell& cell : expand(config, registry()).cells) {
+  for (const Cell& cell : expand(config, registries()).cells) {
     require(ids.insert(cell.id).second, "each cell is there once");
     require(cell.runnable() == cell.reason.empty(), "a cell that is not run has a reason");
     require(cell.axes.batch >= 1 && cell.axes.threads >= 1, "a cell has samples and threads");

@@ -203,9 +203,11 @@ TEST_F(Ranks, ExchangeAGradientOfTwoParametersOnce) {
 }
 
 TEST_F(Ranks, RejectRowSparseGradients) {
-  Workload workload = find_workload("lstm");
-  workload.sparse_embedding_gradients = true;
-  EXPECT_THROW(step(workload.build(2, {6}, 2)), GraphError);
+  const Workload& workload = find_workload("lstm");
+  NetworkForm form = workload.form(2);
+  form.sample = {6};
+  form.sparse_embedding_gradients = true;
+  EXPECT_THROW(step(workload.build(form)), GraphError);
 }
 
 }  // namespace

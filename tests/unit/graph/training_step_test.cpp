@@ -45,10 +45,12 @@ TEST(TrainingStep, updates_every_parameter_and_both_moments_of_adam) {
 }
 
 Program sparse_embedding(const std::string& optimizer) {
-  Workload workload = find_workload("lstm");
-  workload.sparse_embedding_gradients = true;
-  workload.optimizer.kind = optimizer;
-  return workload.build(2, {6}, 2);
+  const Workload& workload = find_workload("lstm");
+  NetworkForm form = workload.form(2);
+  form.sample = {6};
+  form.sparse_embedding_gradients = true;
+  form.optimizer.kind = optimizer;
+  return workload.build(form);
 }
 
 TEST(TrainingStep, lazy_adam_updates_only_touched_rows_of_tables) {

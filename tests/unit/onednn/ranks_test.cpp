@@ -240,9 +240,11 @@ TEST(RanksFailure, OfOtherLayoutsIsFoundBeforeTheFirstStep) {
 TEST(RanksOfBackend, RefuseWhatIsNotExchanged) {
   CompileOptions options = assay::testing::options("graph", PrecisionKind::fp32, 1);
   options.world = 2;
-  Workload sparse = find_workload("lstm");
+  const Workload& lstm = find_workload("lstm");
+  NetworkForm sparse = lstm.form(2);
+  sparse.sample = {6};
   sparse.sparse_embedding_gradients = true;
-  EXPECT_THAT(OnednnBackend().unsupported(sparse.build(2, {6}, 2), options), HasSubstr("row-sparse"));
+  EXPECT_THAT(OnednnBackend().unsupported(lstm.build(sparse), options), HasSubstr("row-sparse"));
   const Program program = find_workload("lenet5").build(2);
   EXPECT_EQ(OnednnBackend().unsupported(program, options), "");
   options.task = Task::infer;

@@ -56,20 +56,18 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
         "--block-seconds");
   const auto folders =
       side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
-  made.registry = options.run.registry(made.request.config, folders);
+  made.registries = options.run.registries(made.request.config, folders);
   if (seeks_best(made.request.config))
     throw UsageError("ab does not support --mode best: it is a search; name the modes to compare");
+  made.cells = cells_of(made.request, made.registries);
   return made;
 }
 
 // Throws UsageError for an interpreter that no cell uses: the sides would be the same.
 void require_used_interpreters(const AbArm& arm, const AbSide& side, std::string_view option) {
-  const std::vector<Cell> cells = cells_of(arm.request, arm.registry).cells;
   for (const auto& [framework, path] : parse_interpreters(list_of(side.values, "interpreter"))) {
-    const bool is_used = std::ranges::any_of(cells, [&](const Cell& cell) {
-      const BackendDescription* backend = arm.registry.find(cell.axes.backend);
-      return backend && backend->framework == framework;
-    });
+    const bool is_used = std::ranges::any_of(
+        arm.cells.cells, [&](const Cell& cell) { return cell.backend->framework == framework; });
     if (!is_used)
       throw UsageError(
           fmt::format("{}: got interpreter={}={}, but no cell uses {}; name its backend with --backend",
@@ -85,7 +83,7 @@ std::set<std::string> differing(const AbSide& a, const AbSide& b) {
 }
 
 int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free) {
-  const auto left = cells_of(a.request, a.registry).cells, right = cells_of(b.request, b.registry).cells;
+  const std::vector<Cell>&left = a.cells.cells, &right = b.cells.cells;
   Table table{.title = {}, .columns = {{"pair"}, {"a"}, {"b"}}, .rows = {}, .notes = {}};
   for (const CellPair& pair : pair_cells(left, right, free))
     table.rows.push_back({{pair.id},
@@ -135,13 +133,12 @@ int measure(const AbOptions& options, const Context& context) {
   const auto free = differing(side_a, side_b);
   if (options.dry_run) return list_pairs(a, b, free);
   const fs::path folder = options.run.out.empty() ? default_folder() : fs::path(options.run.out);
-  const auto cells = cells_of(a.request, a.registry).cells;
-  pair_cells(cells, cells_of(b.request, b.registry).cells, free);
+  pair_cells(a.cells.cells, b.cells.cells, free);
   fs::create_directories(folder);
   a.request.out = folder / "a.json";
   b.request.out = folder / "b.json";
   Progress progress = Progress::on_stderr();
-  print_expected_rounds(progress, settings, cells);
+  print_expected_rounds(progress, settings, a.cells.cells);
   AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
   outcome.comparison.notes.push_back(fmt::format(
       "a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "the config unchanged" : side_a.text,

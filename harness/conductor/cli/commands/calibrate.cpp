@@ -78,13 +78,14 @@ Measured measure(const CalibrateOptions& options, const Context& context) {
   if (settings_of(request.config).forks < 2)
     throw UsageError("calibrate: one fork does not show how forks differ; use --forks 2 or more");
   require_use_of_runs(options, request.environment);
-  const BackendRegistry registry = options.run.registry(request.config);
+  const Registries registries = options.run.registries(request.config);
+  const Expansion cells = cells_of(request, registries);
   Progress progress = Progress::on_stderr();
   Measured measured;
   for (int i = 0; i < options.runs && measured.signal == 0; ++i) {
     progress.note(fmt::format("run {} of {}", i + 1, options.runs));
     progress.start_over();
-    RunOutcome outcome = run(request, registry, progress);
+    RunOutcome outcome = run(request, cells, registries, progress);
     measured.signal = outcome.signal;
     measured.reports.push_back(std::move(outcome.report));
   }

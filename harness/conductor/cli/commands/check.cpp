@@ -25,13 +25,13 @@ int check(const CheckOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   request.check_only = true;
   if (options.run.out != "-") request.out = options.run.out;
-  const BackendRegistry registry = options.run.registry(request.config);
-  const Expansion expansion = cells_of(request, registry);
+  const Registries registries = options.run.registries(request.config);
+  Expansion expansion = cells_of(request, registries);
   const RunSettings settings = settings_of(request.config);
-  if (options.dry_run) return print_plan(expansion, registry, settings, true);
+  if (options.dry_run) return print_plan(expansion, registries.backends, settings, true);
   for (const std::string& doubt : doubts_about(expansion.cells, settings)) warn(doubt);
   Progress progress = Progress::on_stderr();
-  const RunOutcome outcome = run(request, registry, progress);
+  const RunOutcome outcome = run(request, std::move(expansion), registries, progress);
   if (options.json || options.run.out == "-") {
     print(report_text(outcome.report));
   } else {

@@ -15,8 +15,7 @@
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
-#include "workloads/ops/op_workload.hpp"
-#include "workloads/workload.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay::cli {
 namespace {
@@ -140,7 +139,8 @@ void reject(const OptionValues& given, const char* name, const std::string& work
 
 Subject network(const InspectOptions& options, const OptionValues& given) {
   reject(given, "size", options.workload);
-  const Workload& workload = find_workload(options.workload);
+  const WorkloadRegistry workloads;
+  const Workload& workload = workloads.network(options.workload);
   Program program = workload.build(one(given, "batch").empty() ? workload.batch : integer_of(given, "batch"));
   const std::string optimizer = one(given, "optimizer");
   if (!optimizer.empty() && optimizer != program.optimizer.kind)
@@ -150,7 +150,7 @@ Subject network(const InspectOptions& options, const OptionValues& given) {
 
 Subject single_op(const InspectOptions& options, const OptionValues& given) {
   for (const char* name : {"batch", "optimizer"}) reject(given, name, options.workload);
-  const OpWorkload& op = find_op_workload(options.workload);
+  const OpWorkload& op = WorkloadRegistry::op(options.workload);
   const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
   return {fmt::format("{}: {}", op.name, op.description),
           {fmt::format("size {}", size)},

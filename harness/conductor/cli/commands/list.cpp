@@ -26,8 +26,7 @@
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
-#include "workloads/ops/op_workload.hpp"
-#include "workloads/workload.hpp"
+#include "workloads/workload_registry.hpp"
 
 namespace assay::cli {
 namespace {
@@ -46,7 +45,8 @@ Listing list_workloads(const OptionValues&, bool only) {
                .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"description"}},
                .rows = {},
                .notes = {}};
-  for (const Workload& workload : all_workloads()) {
+  const WorkloadRegistry workloads;
+  for (const Workload& workload : workloads.networks()) {
     out.items.push_back({{"name", workload.name},
                          {"description", workload.description},
                          {"source", workload.source},
@@ -63,7 +63,7 @@ Listing list_workloads(const OptionValues&, bool only) {
                               {fmt::format("{} {}", workload.optimizer.kind, workload.learning_rate)},
                               {workload.description}});
   }
-  for (const OpWorkload& op : all_op_workloads()) {
+  for (const OpWorkload& op : workloads.ops()) {
     out.items.push_back({{"name", op.name},
                          {"description", op.description},
                          {"sizes", op.sizes},
@@ -75,7 +75,7 @@ Listing list_workloads(const OptionValues&, bool only) {
   }
   if (!only) {
     out.table.notes.push_back(
-        fmt::format("assay list workloads adds the {} single ops, op/*.", all_op_workloads().size()));
+        fmt::format("assay list workloads adds the {} single ops, op/*.", workloads.ops().size()));
     return out;
   }
   out.table.notes.push_back(

@@ -97,12 +97,12 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
     request.shard = parse_shard(options.shard);
   else if (request.resume)
     request.shard = shard_of(*request.resume);
-  const BackendRegistry registry = options.run.registry(request.config);
-  const Expansion expansion = cells_of(request, registry);  // rejects bad input before a folder is made
+  const Registries registries = options.run.registries(request.config);
+  Expansion expansion = cells_of(request, registries);  // rejects bad input before a folder is made
   const bool to_stdout = options.run.out == "-";
   if (options.dry_run) {
     if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
-    return print_plan(expansion, registry, settings_of(request.config), false);
+    return print_plan(expansion, registries.backends, settings_of(request.config), false);
   }
   for (const std::string& doubt : doubts_about(expansion.cells, settings_of(request.config))) warn(doubt);
   if (!to_stdout) {
@@ -113,7 +113,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   }
   if (const std::string few = too_few_forks(expansion, settings_of(request.config)); !few.empty()) warn(few);
   Progress progress = Progress::on_stderr();
-  const RunOutcome outcome = run(request, registry, progress);
+  const RunOutcome outcome = run(request, std::move(expansion), registries, progress);
 
   // If the report goes to stdout, human text goes to stderr.
   if (to_stdout) {

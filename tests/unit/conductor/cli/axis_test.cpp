@@ -43,7 +43,7 @@ class OneRow : public ::testing::Test {
   std::vector<Cell> cells(nlohmann::json config) {
     config["backend"] = "fast";
     config["threads"] = 1;
-    return expand(config_from_json(config, "test.json"), registry_).cells;
+    return expand(config_from_json(config, "test.json"), registries_).cells;
   }
   Cell warped() { return cells({{"workload", "mlp"}, {"warp-factor", 7}}).at(0); }
   std::string error_of(const nlohmann::json& config) {
@@ -58,7 +58,8 @@ class OneRow : public ::testing::Test {
   AddedAxis added_{{.option = {"warp-factor", OptionScope::axis, OptionType::integer, "N,...", "1",
                                "How much faster than light", 1, 9},
                     .request = true}};
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 TEST(AddedAxis, LastsAsLongAsItsScope) {
@@ -164,14 +165,14 @@ TEST_F(OneRow, IsInTheDocumentation) {
 
 TEST(AxisOfOps, IsRefusedForNetworks) {
   const AddedAxis added({.option = {.name = "tilt", .scope = OptionScope::axis}, .applies = AppliesTo::op});
-  BackendRegistry registry;
+  Registries registries;
   BackendDescription backend;
   backend.name = "fast";
   backend.modes = {"graph"};
-  registry.backends = {backend};
+  registries.backends.backends = {backend};
   const auto config =
       config_from_json({{"workload", "mlp"}, {"backend", "fast"}, {"tilt", "x"}}, "test.json");
-  EXPECT_THROW(expand(config, registry), ConfigError);
+  EXPECT_THROW(expand(config, registries), ConfigError);
 }
 
 TEST(UnknownAxis, OfAnotherVersionsReportStaysInTheId) {

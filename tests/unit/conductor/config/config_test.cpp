@@ -214,9 +214,12 @@ TEST(Config, the_shipped_ones_are_good) {
     RunConfig read = read_config(entry.path());
     EXPECT_EQ(read.name, entry.path().stem());
     EXPECT_FALSE(read.title.empty());
-    BackendRegistry registry = here;
-    for (const auto& [name, modes] : read.awaits) add_awaited_backend(registry, name, modes);
-    const std::vector<Cell> cells = expand(read, registry).cells;
+    const Registries registries = [&] {
+      Registries all{.backends = here};
+      for (const auto& [name, modes] : read.awaits) add_awaited_backend(all.backends, name, modes);
+      return all;
+    }();
+    const std::vector<Cell> cells = expand(read, registries).cells;
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);
     for (const Cell& cell : cells) {
@@ -231,7 +234,7 @@ TEST(Config, the_shipped_ones_are_good) {
       }
     }
     read.values["quick"] = {"true"};
-    const std::vector<Cell> quick = expand(read, registry).cells;
+    const std::vector<Cell> quick = expand(read, registries).cells;
     EXPECT_FALSE(quick.empty());
     EXPECT_LE(quick.size(), cells.size());
     ++seen;
@@ -241,8 +244,8 @@ TEST(Config, the_shipped_ones_are_good) {
 
 TEST(Config, ShippedCellsNeedNoMoreThanADeviceAndALauncher) {
   const std::filesystem::path source(ASSAY_SOURCE_DIR);
-  BackendRegistry here = find_backends_in({source / "backends"}, {});
-  for (BackendDescription& backend : here.backends) {
+  Registries here{.backends = find_backends_in({source / "backends"}, {})};
+  for (BackendDescription& backend : here.backends.backends) {
     backend.unavailable.clear();
     backend.unavailable_on.clear();
     backend.unavailable_in_ranks.clear();

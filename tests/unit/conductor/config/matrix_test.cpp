@@ -49,7 +49,7 @@ class MatrixTest : public ::testing::Test {
     registry_.backends[2].oracle = true;
   }
   std::vector<Cell> cells(const char* config) {
-    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_).cells;
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registries_).cells;
   }
   std::string error_of(const char* config) {
     try {
@@ -59,8 +59,39 @@ class MatrixTest : public ::testing::Test {
     }
     return "";
   }
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
+
+TEST_F(MatrixTest, MakesAProgramOnceForTheCellsThatComputeIt) {
+  const auto made = cells(
+      R"({"workload": ["mlp", "op/relu"], "backend": ["fast", "other"], "mode": ["eager"], "threads": [1, 2]})");
+  const Cell& first = made.front();
+  EXPECT_EQ(first.program->training.name(), "mlp");
+  for (const Cell& cell : made) {
+    if (cell.axes.workload != "mlp") continue;
+    EXPECT_EQ(cell.program, first.program) << cell.id;
+  }
+  const auto differ = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "eager", "batch": [8, 16], "weight-decay": [0, 0.1]})");
+  std::set<const Program*> programs;
+  for (const Cell& cell : differ) programs.insert(cell.program.get());
+  EXPECT_EQ(programs.size(), 4U);
+}
+
+TEST_F(MatrixTest, RunsANetworkThatWasMadeAtRunTime) {
+  Workload mine = registries_.workloads.network("mlp");
+  mine.name = "mine";
+  mine.classes = 3;
+  registries_.workloads.add(mine);
+  const auto made =
+      cells(R"({"workload": "mine", "dataset": "synthetic", "backend": "fast", "mode": "eager"})");
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_TRUE(made[0].runnable()) << made[0].reason;
+  const Graph& graph = made[0].program->inference;
+  EXPECT_EQ(graph.value(graph.output("logits")).type.shape.back(), 3);
+  EXPECT_THAT(error_of(R"({"workload": "mines", "backend": "fast"})"), HasSubstr("did you mean 'mine'"));
+}
 
 TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
   const auto modes = [this](const char* config) {
@@ -82,7 +113,7 @@ TEST_F(MatrixTest, ProfilesOnlyBackendsThatTimeOperators) {
   registry_.backends[0].times_operators = true;
   const char* both = R"({"workload": "mlp", "backend": ["fast", "other"], "profile": true})";
   for (const Cell& cell : cells(both)) EXPECT_EQ(cell.profile, cell.axes.backend == "fast") << cell.id;
-  const Expansion expansion = expand(config_from_json(nlohmann::json::parse(both), "test.json"), registry_);
+  const Expansion expansion = expand(config_from_json(nlohmann::json::parse(both), "test.json"), registries_);
   EXPECT_THAT(expansion.left_out,
               ::testing::ElementsAre("other has no profile: it cannot time its operators, which fast can"));
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "other", "profile": true})"),
@@ -111,7 +142,7 @@ TEST_F(MatrixTest, AddsTheBareModeNextToOtherBackendsWhereNoModeIsGiven) {
 
 TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
   const auto left_out = [this](const char* config) {
-    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_).left_out;
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registries_).left_out;
   };
   EXPECT_THAT(
       left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": "graph"})"),
@@ -222,7 +253,7 @@ TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
     nlohmann::json config = nlohmann::json::parse(axes);
     config["backend"] = "fast";
     if (!config.contains("mode")) config["mode"] = "graph";
-    const Cell cell = expand(config_from_json(config, "test.json"), registry_).cells.at(0);
+    const Cell cell = expand(config_from_json(config, "test.json"), registries_).cells.at(0);
     EXPECT_EQ(cell.reason, cell.runnable() ? "" : "[fast] never");
     EXPECT_EQ(cell.reason_code, cell.runnable() ? ReasonCode::absent : ReasonCode::refused_by_rule);
     return cell.status;
@@ -258,11 +289,11 @@ TEST_F(MatrixTest, OnlyNetworksThatGenerateTokensAreDecoded) {
   const auto only = [this](const char* axes) {
     nlohmann::json config = nlohmann::json::parse(axes);
     config.update({{"backend", "fast"}, {"mode", "graph"}, {"task", "decode"}});
-    return expand(config_from_json(config, "test.json"), registry_).cells.at(0);
+    return expand(config_from_json(config, "test.json"), registries_).cells.at(0);
   };
   const Cell cell = only(R"({"workload": "nanogpt", "sequence-length": 10})");
   EXPECT_EQ(cell.status, Status::ok) << cell.reason;
-  EXPECT_EQ(cell.program().generated(), 5);
+  EXPECT_EQ(cell.program->generated(), 5);
   EXPECT_EQ(only(R"({"workload": "mlp"})").reason_code, ReasonCode::no_tokens);
   EXPECT_THAT(only(R"({"workload": "mlp"})").reason, HasSubstr("nanogpt"));
   EXPECT_EQ(only(R"({"workload": "op/relu", "size": "4"})").reason_code, ReasonCode::no_tokens);
@@ -468,15 +499,15 @@ TEST_F(MatrixTest, rows_that_the_command_line_makes_alike_are_one_cell) {
       "mode": "graph", "source": "x", "cells": [
         {"batch": 8, "published": [{"metric": "epoch_time", "value": 2, "unit": "s"}]}, {"batch": 16}]})"),
                                       "test.json");
-  EXPECT_EQ(expand(config, registry_).cells.size(), 2U);
+  EXPECT_EQ(expand(config, registries_).cells.size(), 2U);
   config.override_with(OptionValues{{"batch", {"32"}}});
-  const std::vector<Cell> merged = expand(config, registry_).cells;
+  const std::vector<Cell> merged = expand(config, registries_).cells;
   ASSERT_EQ(merged.size(), 1U);
   EXPECT_EQ(merged[0].row, 0U);  // whose published value stays
   const RunConfig resumed = config_from_json(to_json(config), "report.json");
-  EXPECT_EQ(expand(resumed, registry_).cells.size(), 1U);
+  EXPECT_EQ(expand(resumed, registries_).cells.size(), 1U);
   config.override_with(OptionValues{{"batch", {"32", "32"}}});
-  EXPECT_THROW(expand(config, registry_), ConfigError);
+  EXPECT_THROW(expand(config, registries_), ConfigError);
 }
 
 TEST_F(MatrixTest, RefusesMoreCellsThanARunHas) {
@@ -594,16 +625,16 @@ TEST_F(MatrixTest, EpsilonAndNormMomentumReachTheProgram) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("epsilon"), std::string::npos) << "it is Adam's own";
   EXPECT_THAT(made[1].id, HasSubstr("/epsilon=1e-07/"));
-  EXPECT_EQ(made[1].program().optimizer.epsilon, 1e-7);
+  EXPECT_EQ(made[1].program->optimizer.epsilon, 1e-7);
   EXPECT_EQ(made[1].hyper_parameters()["optimizer"]["epsilon"], 1e-7);
   EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "optimizer": "sgd", "epsilon": 1e-7})"),
               HasSubstr("sgd has no epsilon"));
-  const Program program =
+  const std::shared_ptr<const Program> program =
       cells(R"({"workload": "resnet56", "dataset": "synthetic", "backend": "fast", "mode": "graph",
                 "norm-momentum": 0.9})")
           .at(0)
-          .program();
-  for (const Graph* graph : {&program.training, &program.inference})
+          .program;
+  for (const Graph* graph : {&program->training, &program->inference})
     for (const Node& node : graph->nodes())
       if (node.op->name() == "batch_norm") {
         EXPECT_EQ(node.attributes.get<double>("momentum"), 0.9);
@@ -626,7 +657,7 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.network().weight_decay);
+    EXPECT_EQ(cell.program->optimizer.weight_decay, cell.network().weight_decay);
     EXPECT_EQ(cell.network().weight_decay != 0, cell.axes.variant.contains("weight-decay"));
     EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.network().weight_decay);
   }
@@ -638,7 +669,7 @@ TEST_F(MatrixTest, ClippingIsPartOfTheIdentityAndOfTheProgram) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "clip-norm": [0, 1.5], "optimizer": ["adamw", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    const OptimizerSpec optimizer = cell.program().optimizer;
+    const OptimizerSpec optimizer = cell.program->optimizer;
     const nlohmann::json reported = cell.hyper_parameters()["optimizer"];
     const bool clips = cell.axes.variant.contains("clip-norm");
     EXPECT_EQ(optimizer.kind, cell.axes.optimizer);
@@ -770,7 +801,7 @@ TEST_F(MatrixTest, embedding_gradient_is_an_axis_of_workloads_with_one) {
   EXPECT_THAT(made[1].id, HasSubstr("/embedding-gradient=sparse"));
   EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr("--embedding-gradient sparse"));
   const auto attributes = [](const Cell& cell) {
-    const Program program = cell.program();
+    const Program& program = *cell.program;
     return program.training.node(program.training.find_node("embedding")).attributes;
   };
   EXPECT_FALSE(attributes(made[0]).has("sparse_gradient"));
@@ -823,7 +854,7 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
                line.substr(space + 1, next == std::string::npos ? next : next - space - 1), "");
     at = next == std::string::npos ? next : next + 1;
   }
-  const Cell again = expand(config_of(given), registry_).cells.at(0);
+  const Cell again = expand(config_of(given), registries_).cells.at(0);
   EXPECT_EQ(again.id, cell.id);
   EXPECT_EQ(again.measure.steps, 30);
   EXPECT_EQ(again.network().learning_rate, 0.0125);
@@ -846,7 +877,7 @@ TEST_F(MatrixTest, TheReproduceLineNamesFilesAndVariablesOfTheRun) {
       "data": ["sets", "/my data"], "weights": "w.safetensors", "time-limit": "10m",
       "environment": ["OMP_PLACES={0},{1}"], "cells": [{"workload": "minilm"}, {"workload": "op/relu", "size": "4096"}]})"),
                                             "test.json");
-  const auto made = expand(config, registry_).cells;
+  const auto made = expand(config, registries_).cells;
   const std::string network = made.at(0).reproduce(settings_of(config), 1);
   EXPECT_THAT(network, HasSubstr(" --data sets --data '/my data' --weights w.safetensors "
                                  "--environment 'OMP_PLACES={0},{1}' --forks 1 --seed 1"));
@@ -925,7 +956,7 @@ TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   EXPECT_EQ(made[0].id.find("image-size"), std::string::npos) << "its own size is no variant";
   EXPECT_THAT(made[1].id, AllOf(HasSubstr("/image-size=64/"), HasSubstr("/classes=10/")));
   EXPECT_THAT(made[1].reproduce({}, 1), AllOf(HasSubstr(" --image-size 64 "), HasSubstr(" --classes 10 ")));
-  const Graph& graph = made[1].program().inference;
+  const Graph& graph = made[1].program->inference;
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 3, 64, 64}));
   EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{32, 10}));
 }
@@ -937,14 +968,14 @@ TEST_F(MatrixTest, SequencesHaveAnyLength) {
   EXPECT_EQ(made[0].id.find("sequence-length"), std::string::npos) << "its own length is no variant";
   EXPECT_THAT(made[1].id, HasSubstr("/sequence-length=64/"));
   EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr(" --sequence-length 64 "));
-  const Graph& graph = made[1].program().training;
+  const Graph& graph = made[1].program->training;
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 64}));
 
   const auto gpt =
       cells(R"({"workload": "nanogpt", "dataset": "synthetic", "backend": "fast", "mode": "graph",
                              "sequence-length": 32})");
   ASSERT_EQ(gpt.size(), 1U);
-  const Graph& training = gpt[0].program().training;
+  const Graph& training = gpt[0].program->training;
   EXPECT_EQ(training.value(training.find("labels")).type.shape, (Shape{12, 32}));
 }
 
@@ -989,7 +1020,7 @@ TEST_F(MatrixTest, RefusesANetworkThatNeedsMoreMemoryThanThereIs) {
       cells(R"({"workload": "mlp", "dataset": "synthetic", "backend": "fast", "mode": "graph"})")[0];
   EXPECT_TRUE(usual.runnable());
   // 3 layers in the conductor and the worker, and gradients and two moments of Adam.
-  const Program program = usual.program();
+  const Program& program = *usual.program;
   std::int64_t parameters = 0;
   for (const ValueId id : program.training.with_role(Role::parameter))
     parameters += program.training.value(id).type.bytes();

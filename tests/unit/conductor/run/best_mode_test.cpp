@@ -43,7 +43,7 @@ class BestModeTest : public ::testing::Test {
   static RunConfig config(const char* json) {
     return config_from_json(nlohmann::json::parse(json), "test.json");
   }
-  std::vector<Cell> cells(const RunConfig& config) const { return expand(config, registry_).cells; }
+  std::vector<Cell> cells(const RunConfig& config) const { return expand(config, registries_).cells; }
   static std::vector<std::string> settings(const std::vector<Cell>& cells) {
     std::vector<std::string> found;
     for (const Cell& cell : cells)
@@ -77,7 +77,8 @@ class BestModeTest : public ::testing::Test {
     return report;
   }
 
-  BackendRegistry registry_;
+  Registries registries_;
+  BackendRegistry& registry_ = registries_.backends;
 };
 
 constexpr const char* lenet5 = R"({"workload": "lenet5", "dataset": "synthetic", "mode": "best"})";

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-BackendRegistry registry() {
+Registries registries() {
   BackendDescription here;
   here.name = "here";
   here.kind = BackendKind::engine;
@@ -22,13 +22,13 @@ BackendRegistry registry() {
   here.precisions = {PrecisionKind::fp32};
   here.layouts = {"native"};
   here.loaders = {LoaderKind::resident};
-  BackendRegistry all;
-  all.backends = {here};
+  Registries all;
+  all.backends.backends = {here};
   return all;
 }
 
 std::vector<Cell> cells(const nlohmann::json& config) {
-  static const BackendRegistry here = registry();
+  static const Registries here = registries();
   nlohmann::json whole{{"backend", "here"}, {"mode", "graph"}, {"threads", 1}};
   whole.update(config);
   return expand(config_from_json(whole, "a test"), here).cells;
@@ -36,7 +36,7 @@ std::vector<Cell> cells(const nlohmann::json& config) {
 
 OracleNeed need_of(const nlohmann::json& config) {
   const Cell cell = cells(config).at(0);
-  return oracle_need(cell, cell.program());
+  return oracle_need(cell);
 }
 
 constexpr double gigabyte = 1e9;

@@ -193,11 +193,13 @@ Cell cell_of(const std::string& workload) {
   cell.axes.dataset = "synthetic";
   cell.axes.optimizer = "adam";
   cell.axes.batch = 2;
+  cell.network().workload = &find_workload(workload);
+  cell.program = std::make_shared<const Program>(cell.build());
   return cell;
 }
 
 TEST(PublishedNetworks, AreThoseOfTheCellsEachOnce) {
-  const auto networks = published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")});
+  const auto networks = published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")}, {});
   ASSERT_EQ(networks.size(), 2U);
   EXPECT_EQ(networks[0].name, "minilm");
   EXPECT_EQ(networks[1].name, "bert-base");
@@ -207,10 +209,10 @@ TEST(PublishedNetworks, RefuseAWorkloadWithoutPublishedWeights) {
   Cell op;
   op.axes.workload = "op/relu";
   op.axes.size = "4096";
-  op.subject = OpCell{};
+  op.subject = OpCell{&find_op_workload("op/relu")};
   for (const Cell& cell : {cell_of("lenet5"), op}) {
     try {
-      published_networks({cell});
+      published_networks({cell}, {});
       FAIL() << cell.axes.workload;
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr(cell.axes.workload), HasSubstr("minilm, bert-base")));

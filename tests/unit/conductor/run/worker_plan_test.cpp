@@ -40,11 +40,11 @@ std::string gpu_of(int rank, int world, const char* devices) {
   Cell cell;
   cell.backend = &backend;
   cell.axes.device = DeviceKind::cuda;
-  const BackendRegistry registry;
+  const Registries registries;
   const RunSettings settings;
   DatasetShelf data(std::vector<fs::path>{});
   Exams exams(folder.path() / "exams");
-  const ForkContext context{folder.path(), registry, settings, data, exams};
+  const ForkContext context{folder.path(), registries, settings, data, exams};
   const ConversationPlan plan = plan_for(cell, backend, {folder / "cell", folder / "tmp"}, {}, context,
                                          {rank, world, "127.0.0.1:29400"});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
@@ -78,10 +78,10 @@ ConversationPlan plan_with(const RunSettings& settings, const BackendDescription
   Cell cell;
   cell.backend = of_cell != nullptr ? of_cell : &backend;
   cell.axes.threads = 2;
-  const BackendRegistry registry;
+  const Registries registries;
   DatasetShelf data(std::vector<fs::path>{});
   Exams exams(folder.path() / "exams");
-  const ForkContext context{folder.path(), registry, settings, data, exams};
+  const ForkContext context{folder.path(), registries, settings, data, exams};
   return plan_for(cell, backend, {folder.path() / "cell", folder.path() / "tmp"}, {{verb}}, context);
 }
 

@@ -1,0 +1,15 @@
+// What the names in a config stand for.
+#pragma once
+
+#include "harness/conductor/backends/backends.hpp"
+#include "workloads/workload_registry.hpp"
+
+namespace assay {
+
+// Cells point into both: they must outlive the cells, and may be moved.
+struct Registries {
+  WorkloadRegistry workloads{};
+  BackendRegistry backends{};
+};
+
+}  // namespace assay
