@@ -74,7 +74,7 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
   fs::remove(to);
   std::error_code failure;
   fs::create_hard_link(from, to, failure);
-  if (failure) fs::copy_file(from, to);
+  if (failure) copy_atomically(from, to, false);
 }
 
 void write_json(const fs::path& path, const nlohmann::json& json) {
@@ -153,7 +153,7 @@ void keep(const fs::path& answers, const fs::path& entry) {
   const fs::path temporary = entry.string() + fmt::format(".{}", ::getpid());
   fs::remove_all(temporary);
   fs::create_directories(temporary);
-  fs::copy_file(answers, temporary / answers_name);
+  copy_atomically(answers, temporary / answers_name, false);
   std::ofstream file(temporary / digest_name);
   file << sha256_of_file(answers) << '\n';
   file.close();
@@ -208,7 +208,7 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
     if (!entry.empty() && intact(entry)) {
       // Makes a copy, because another process may replace the entry while it is read.
       fs::create_directories(answers.parent_path());
-      fs::copy_file(entry / answers_name, answers);
+      copy_atomically(entry / answers_name, answers, false);
       std::error_code gone;
       fs::last_write_time(entry / answers_name, fs::file_time_type::clock::now(), gone);
       return {answers, true};

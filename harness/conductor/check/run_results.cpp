@@ -32,8 +32,7 @@ void write_run_exam(const RunResults& asked, const Program& program, const HostT
     labels.front() = samples;
   }
   std::filesystem::create_directories(asked.exam);
-  std::filesystem::copy_file(parameters, asked.exam / "state.safetensors",
-                             std::filesystem::copy_options::overwrite_existing);
+  copy_atomically(parameters, asked.exam / "state.safetensors", false);
   write_npy(asked.exam / "inputs.npy", inputs);
   write_npy(asked.exam / "labels.npy", HostTensor::zeros("labels", {DType::i32, labels}));
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {2, 2}});

@@ -56,6 +56,12 @@ Json requested_axes(const Axes& axes) {
   return json;
 }
 
+void copy_files(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::create_directories(to);
+  for (const auto& entry : std::filesystem::directory_iterator(from))
+    if (entry.is_regular_file()) copy_atomically(entry.path(), to / entry.path().filename(), false);
+}
+
 // No fsync: the folder exists only during one fork.
 void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
@@ -207,16 +213,15 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
   // Without training, the cell starts from the exam's state: what was timed is what is examined.
   const bool starts_from_exam = !exam.empty() && cell.axes.task != Task::train && !cell.program->is_op();
   if (!state.empty() || starts_from_exam) {
-    std::filesystem::copy_file(state.empty() ? exam / "state.safetensors" : state,
-                               folder / "parameters.safetensors",
-                               std::filesystem::copy_options::overwrite_existing);
+    copy_atomically(state.empty() ? exam / "state.safetensors" : state, folder / "parameters.safetensors",
+                    false);
   } else {
     std::vector<HostTensor> parameters = initial_values(cell.program->training, seed, cell.initial_scheme());
     if (weights != nullptr) weights->put_into(parameters, cell.network().workload->published);
     write_safetensors(folder / "parameters.safetensors", parameters);
   }
   if (!exam.empty() && alone)
-    std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
+    copy_files(exam, folder / "check");
   else if (!exam.empty())
     write_exam_of_rank(exam, folder / "check", place.rank, place.world);
   if (purpose != FolderPurpose::run) return;

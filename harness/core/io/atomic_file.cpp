@@ -131,6 +131,12 @@ void write_atomically(const std::filesystem::path& path, std::string_view text, 
   write_atomically(path, std::as_bytes(std::span(text)), durable);
 }
 
+void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool durable) {
+  AtomicFile file(to);
+  read_parts(from, [&](std::span<const std::byte> part) { file.write(part); });
+  file.commit(durable);
+}
+
 void require_writable(const std::filesystem::path& path) {
   AtomicFile file(path);
   std::error_code ignored;

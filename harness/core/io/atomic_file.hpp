@@ -42,6 +42,10 @@ void write_atomically(const std::filesystem::path& path, std::span<const std::by
                       bool durable = true);
 void write_atomically(const std::filesystem::path& path, std::string_view text, bool durable = true);
 
+// Replaces `to` with the content of a regular file; never with a part of it, as std::filesystem::copy_file does if the
+// disk is full for a moment. Throws IoError.
+void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool durable = true);
+
 // Removes the temporary files next to `path` whose writer was killed before it could rename or remove them.
 // Files of living writers are locked and stay. Returns the number of removed files; ignores files that it
 // cannot remove.

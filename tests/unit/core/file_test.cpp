@@ -89,6 +89,7 @@ TEST(AtomicFile, says_that_the_disk_is_full) {
 TEST(AtomicFile, leaves_the_old_file_when_the_new_one_does_not_fit) {
   const TemporaryFolder folder;
   write_atomically(folder / "x", "old");
+  write_atomically(folder / "large", std::string(100'000, 'x'));
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = signal(SIGXFSZ, SIG_IGN);
@@ -96,11 +97,15 @@ TEST(AtomicFile, leaves_the_old_file_when_the_new_one_does_not_fit) {
   limit.rlim_cur = 10'000;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   const std::string text = message([&] { write_atomically(folder / "x", std::string(100'000, 'x')); });
+  const std::string copied = message([&] { copy_atomically(folder / "large", folder / "x"); });
   setrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, handler);
   EXPECT_THAT(text, HasSubstr("limit on file sizes"));
+  EXPECT_EQ(copied, text);
   EXPECT_EQ(read_text(folder / "x"), "old");
-  EXPECT_EQ(entries(folder.path()), 1u);
+  EXPECT_EQ(entries(folder.path()), 2u);
+  copy_atomically(folder / "large", folder / "x");
+  EXPECT_EQ(read_text(folder / "x"), std::string(100'000, 'x'));
 }
 
 TEST(AtomicFile, removes_only_files_of_a_killed_writer) {
