@@ -48,6 +48,16 @@ std::int64_t bytes_around_run(const Cell& cell) {
          bytes_of_results(graph);
 }
 
+// Between two samples of the worker that saw no processor time.
+double idle_seconds(const std::vector<MachineSample>& samples) {
+  constexpr double idle_cores = 0.02;
+  double seconds = 0;
+  for (std::size_t i = 1; i < samples.size(); ++i)
+    if (samples[i].worker_cpu < idle_cores)
+      seconds += 1e-9 * static_cast<double>(samples[i].time_ns - samples[i - 1].time_ns);
+  return seconds;
+}
+
 // cores: those of the worker; empty: all that may be used.
 RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
   const auto ns = [](std::chrono::steady_clock::time_point time) {
@@ -185,9 +195,13 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
 
 void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
                 const ConversationResult& result, const std::vector<ConversationResult>& results) try {
-  fork = members.size() == 1 ? read_member(fork, cell, members.front(),
-                                           window_of(cell, result, members.front().plan.worker.cores))
-                             : read_ranks(fork, cell, members, results);
+  if (members.size() == 1) {
+    RunWindow window = window_of(cell, result, members.front().plan.worker.cores);
+    if (cell.axes.device == DeviceKind::cpu) window.idle_seconds = idle_seconds(fork.samples);
+    fork = read_member(fork, cell, members.front(), window);
+  } else {
+    fork = read_ranks(fork, cell, members, results);
+  }
   add_quality_flags(fork, cell);
   add_warnings(fork);
   reject_divergence(fork);

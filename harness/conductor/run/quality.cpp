@@ -292,7 +292,7 @@ std::string unstamped_time(const Fork& fork, const RunWindow& window) {
   const double run = 1e-9 * static_cast<double>(window.end_ns - window.begin_ns);
   const double handling =
       handling_seconds + static_cast<double>(*window.handled_bytes) / handled_bytes_per_second;
-  if (run <= allowed + handling) return {};
+  if (run <= allowed + handling + window.idle_seconds) return {};
   return fmt::format(
       "the run took {} by the conductor's clock, but the blocks and evaluations in clock.json take {}, and staging batches "
       "and reading the state may take {}: the worker's clock is slow, or it worked outside of its blocks",

@@ -39,6 +39,8 @@ struct RunWindow {
   std::optional<std::int64_t> waited_ns{};         // of the threads of the worker, for a processor
   std::optional<std::int64_t> quota_stopped_ns{};  // by the CPU quota of its control group
   std::vector<Standstill> standstills{};
+  // In which no process of the worker used a processor, as while it waits for a disk; 0 on a GPU, which may compute then.
+  double idle_seconds = 0;
   // Of the batches that it stages before its first block, and of the state that it reads after the last. Absent: the time
   // for that is not limited.
   std::optional<std::int64_t> handled_bytes{};
@@ -59,8 +61,8 @@ void note_standstills(Fork& fork, const RunWindow& window);
 //     stopped it and all standstills may be missing on top, see waited_for_others();
 //   - all blocks and evaluations must cover the time from the worker's first progress to its last, but for a tenth of
 //     theirs, at least 0.2 s, and 3 ms for each: the conductor stamps both, so a worker's clock cannot run slowly;
-//   - so must they cover the whole run, but for a second and the time for `handled_bytes` at 20 MB/s on top: a worker
-//     decides when it sends its progress;
+//   - so must they cover the whole run, but for a second, the time for `handled_bytes` at 20 MB/s and the idle time on
+//     top: a worker decides when it sends its progress;
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
 //     more than the processors can have done outside of the blocks.
 //

@@ -68,7 +68,11 @@ TEST(ClockContradiction, RefusesTimeOutsideOfTheSteps) {
     EXPECT_THAT(found_in(run), AllOf(HasSubstr("the run took 2.92 s"), HasSubstr("take 1.5 s, and staging")));
     run.window.handled_bytes = 8'000'000;
     EXPECT_THAT(found_in(run), IsEmpty());
+    run.window.handled_bytes = 0;
+    run.window.idle_seconds = 0.4;
+    EXPECT_THAT(found_in(run), IsEmpty()) << "it waited for a disk";
     run.window.handled_bytes.reset();
+    run.window.idle_seconds = 0;
     EXPECT_THAT(found_in(run), IsEmpty());
   }
 }
