@@ -42,22 +42,25 @@ Program Workload::build(const NetworkForm& form) const {
   Shape shape{form.batch};
   shape.insert(shape.end(), form.sample.begin(), form.sample.end());
 
-  Program program{Graph(name), Graph(name), form.optimizer};
-  GraphBuilder training(program.training, true);
-  training.sparse_embedding_gradients(form.sparse_embedding_gradients);
-  training.norm_momentum(form.norm_momentum);
   const auto inputs = [&](GraphBuilder& builder) {
     return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
   };
-  const ValueId logits = network(training, inputs(training), form.classes);
-  const ValueId labels = training.label("labels", next_token ? shape : Shape{form.batch});
-  program.training.add_output("logits", logits);
-  program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
-
+  Program program{.training = {}, .inference = Graph(name)};
   GraphBuilder inference(program.inference, false);
   inference.norm_momentum(form.norm_momentum);
   program.inference.add_output("logits", network(inference, inputs(inference), form.classes));
-  program.segments = recompute_segments(program.training, form.recompute);
+  if (form.task == Task::train) {
+    Graph& graph = program.training.emplace(name);
+    GraphBuilder training(graph, true);
+    training.sparse_embedding_gradients(form.sparse_embedding_gradients);
+    training.norm_momentum(form.norm_momentum);
+    const ValueId logits = network(training, inputs(training), form.classes);
+    const ValueId labels = training.label("labels", next_token ? shape : Shape{form.batch});
+    graph.add_output("logits", logits);
+    graph.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
+    program.optimizer = form.optimizer;
+    program.segments = recompute_segments(graph, form.recompute);
+  }
   if (form.task != Task::decode || !decodes) return program;
   const std::int64_t length = shape.back(), prompt = (length + 1) / 2;
   if (length < 2)

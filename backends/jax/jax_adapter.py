@@ -66,7 +66,8 @@ class JaxAdapter(Adapter):
         self._ranks = Ranks(cell)  # before the first use of a device
         self._device = device_of(cell.device)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
-        self._optimizer = make_optimizer(program.optimizer)
+        if self._train:
+            self._optimizer = make_optimizer(program.optimizer)
         self._slots: dict[int, tuple[Array, Array]] = {}
         self._names = [value.name for value in program.parameters]
         # A list keeps the graph's order. JAX sorts the keys of a dict, and XLA schedules by the order of its
@@ -79,16 +80,17 @@ class JaxAdapter(Adapter):
         self._down: Array | None = None  # -self._rate, on the device
         self._restarted = True
         # Each round draws other masks, as it has other parameters. Without a dropout nothing is drawn.
-        drops = [node for node in program.training.nodes if node.op == "dropout"]
+        training, inference = program.graph(cell.task), program.inference
+        drops = [node for node in training.nodes if node.op == "dropout"]
         self._key = self._put_key(cell.seed) if drops else None
         self._masks: Values = {}
 
-        training, inference = program.training, program.inference
         native = cell.layout != CHANNELS_FIRST
         self._images_last = native
         # While it trains, a step casts the parameters that it has just updated.
         casts = cell.precision == "bf16" and not self._train
-        network = Network(program, Form(compute_type(cell), images_last=native, inputs_first=native), casts)
+        form = Form(compute_type(cell), images_last=native, inputs_first=native)
+        network = Network(program, form, cell.task, casts)
         self._layout, self._read, self._operands = network.layout, network.read, list[Array]()
 
         def loss_of(
@@ -163,14 +165,15 @@ class JaxAdapter(Adapter):
         program, everywhere = self._program, self._ranks.everywhere
         parameters = [start(value) for value in program.parameters]
         self._states = {value.name: everywhere(start(value)) for value in program.states}
-        fields = {
-            theirs: [start(value, f".{ours}") for value in program.parameters]
-            for ours, theirs in self._moments().items()
-        }
-        moments = with_fields(self._optimizer.init(parameters), **fields)
-        self._optimizer_state = jax.tree.map(everywhere, moments)
         self._parameters = [everywhere(parameter) for parameter in parameters]
-        if not self._train:
+        if self._train:
+            fields = {
+                theirs: [start(value, f".{ours}") for value in program.parameters]
+                for ours, theirs in self._moments().items()
+            }
+            moments = with_fields(self._optimizer.init(parameters), **fields)
+            self._optimizer_state = jax.tree.map(everywhere, moments)
+        else:
             held = self._named(self._parameters)
             dtype = compute_type(self._cell)
             held |= {f"{name}{CAST}": parameter.astype(dtype) for name, parameter in held.items()}
@@ -322,6 +325,8 @@ class JaxAdapter(Adapter):
         return dict(zip(self._read, operands, strict=True))
 
     def _moments(self) -> dict[str, str]:
+        if not self._train:
+            return {}
         known = MOMENTS[self._program.optimizer.kind]
         return {name: known[name] for name in self._program.optimizer.moments}
 

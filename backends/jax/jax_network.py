@@ -551,19 +551,23 @@ def weights_of(graph: Graph) -> set[str]:
 class Network:
     """The functions of both graphs of a program, and the layout of its parameters and inputs.
 
-    With `casts`, an inference is also fed copies of parameters in the type of the products, by names that end
-    with CAST.
+    `run` is the function of the graph of the task. With `casts`, an inference is also fed copies of parameters
+    in the type of the products, by names that end with CAST.
     """
 
-    def __init__(self, program: Program, form: Form, casts: bool = False) -> None:
-        training = program.training
+    def __init__(self, program: Program, form: Form, task: str, casts: bool = False) -> None:
+        graph = program.graph(task)
         # An image that only fully connected layers read is flattened without moving it: the rows of their
         # weights have the order of the image.
-        flattens = [node for node in training.nodes if node.op == "flatten" and form.images_last]
-        lying = {str(n.outputs[0]): n for n in flattens if training.feeds_only(n, "linear")}
-        looked_at = [*lying.values(), *(node for node in training.nodes if node.op in RANDOM_OPS)]
+        flattens = [node for node in graph.nodes if node.op == "flatten" and form.images_last]
+        lying = {str(n.outputs[0]): n for n in flattens if graph.feeds_only(n, "linear")}
+        looked_at = [*lying.values(), *(node for node in graph.nodes if node.op in RANDOM_OPS)]
         kept = {str(name) for node in looked_at for name in (node.inputs[0], node.outputs[0])}
-        self.run = training_function(program, form, lying, kept)
+        self.run = (
+            training_function(program, form, lying, kept)
+            if task == "train"
+            else function_of(graph, form, lying, kept)
+        )
         decoding = program.decoding
         graphs = [program.inference, *([decoding.prefill, decoding.step] if decoding else [])]
         held = [value.name for value in program.parameters]
@@ -582,23 +586,23 @@ class Network:
                 for graph, weights in zip(graphs[1:], of_inference[1:], strict=True)
             )
         self.layout = ChannelsLast()
-        weights = weights_of(training)
+        weights = weights_of(graph)
         self.layout.as_it_is = {v.name for v in program.parameters + program.states} - (
             weights if form.inputs_first else set()
         )
         if lying:
-            shapes = jax.eval_shape(partial(self.run, key=jax.random.key(0)), self._fed(program))
+            shapes = jax.eval_shape(partial(self.run, key=jax.random.key(0)), self._fed(program, graph))
         for node in lying.values():
             image = shapes[str(node.inputs[0])].shape
             if len(image) == 4:
                 _, height, width, channels = image
-                for reader in training.readers(node):
+                for reader in graph.readers(node):
                     self.layout.rows[str(reader.inputs[1])] = (channels, height, width)
 
-    def _fed(self, program: Program) -> dict[str, jax.ShapeDtypeStruct]:
-        """The shapes and types of everything that the training graph is fed."""
+    def _fed(self, program: Program, graph: Graph) -> dict[str, jax.ShapeDtypeStruct]:
+        """The shapes and types of everything that a graph is fed."""
         types = {"i32": jnp.int32, "f32": jnp.float32}
-        fed = [value for role in ("input", "label") for value in program.training.with_role(role)]
+        fed = [value for role in ("input", "label") for value in graph.with_role(role)]
         shapes = {v.name: (images_to_theirs(np.empty(v.shape, np.bool_)).shape, types[v.dtype]) for v in fed}
         for value in program.parameters + program.states:
             held = self.layout.to_theirs(value.name, np.empty(value.shape, np.bool_))

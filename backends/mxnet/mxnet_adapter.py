@@ -44,7 +44,7 @@ class MxnetAdapter(Adapter):
             raise Unsupported(
                 "[two-contexts] an odd batch cannot be halved, and no norm of half a gradient is clipped"
             )
-        self._network = Network(program)
+        self._network = Network(program, cell.task)
         self._network.initialize(mx.init.Zero(), ctx=self._contexts or None)
         self._loss_of = loss(program.ignored_label, program.labels)
         self._compiles = bool(MODES[cell.mode])
@@ -55,16 +55,29 @@ class MxnetAdapter(Adapter):
         mx.random.seed(cell.seed)
         np.random.seed(cell.seed)  # Gluon's own loader shuffles with it
         self._masks: list[nd.NDArray] = []
-        self._optimizer = make_optimizer(program.optimizer)
-        self._amends = Amends(program.optimizer)
+        if self._train:
+            self._make_trainer()
+        self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
+        self._losses: list[nd.NDArray] = []  # of the last step, by context
+        self._logits: nd.NDArray | None = None  # of the last inference
+        self._accuracy = mx.metric.Accuracy() if cell.running_accuracy else None
+        self._fused: Tensors = {}
+        self._loader: gluon.data.DataLoader | None = None
+        self._rate: float | None = None  # the rate inside SGD's velocity, or None
+        self._restarted = True
+
+    def _make_trainer(self) -> None:
+        program = self._program
+        rule = program.optimizer
+        self._optimizer = make_optimizer(rule)
+        self._amends = Amends(rule)
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
-            parameter.wd_mult = float(program.optimizer.decays(value.shape))
+            parameter.wd_mult = float(rule.decays(value.shape))
         self._trained = trained
         # Looked up here, and not in each step.
-        rule = program.optimizer
         self._counts_steps, self._clip_norm = rule.counts_steps, rule.clip_norm
-        self._batch = program.batch * cell.world
+        self._batch = program.batch * self._cell.world
         self._decoupled = not rule.decay_is_coupled
         self._rate_within = rule.kind == "sgd" and rule.momentum != 0  # the velocity has the learning rate
         if self._ranks:
@@ -76,14 +89,6 @@ class MxnetAdapter(Adapter):
         else:
             kvstore = "device" if self._contexts else None
             self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=kvstore)
-        self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
-        self._losses: list[nd.NDArray] = []  # of the last step, by context
-        self._logits: nd.NDArray | None = None  # of the last inference
-        self._accuracy = mx.metric.Accuracy() if cell.running_accuracy else None
-        self._fused: Tensors = {}
-        self._loader: gluon.data.DataLoader | None = None
-        self._rate: float | None = None  # the rate inside SGD's velocity, or None
-        self._restarted = True
 
     def set_state(self, tensors: Tensors) -> None:
         for value in self._program.parameters + self._program.states:
@@ -95,6 +100,14 @@ class MxnetAdapter(Adapter):
             if not same_tensors(tensors, self._fused):
                 self._compile()  # its subgraphs keep weights in their own format
             self._fused = tensors
+        if self._train:
+            self._set_moments(tensors)
+        self._rate = None
+        self._restarted = True
+        if self._accuracy:
+            self._accuracy.reset()
+
+    def _set_moments(self, tensors: Tensors) -> None:
         updater, scale = self._updater(), scales(self._program.optimizer)
         for index, value in enumerate(self._program.parameters):
             state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
@@ -103,18 +116,15 @@ class MxnetAdapter(Adapter):
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
                     moment[:] = to_mxnet(scaled(given, scale[name]))
-        self._rate = None
-        self._restarted = True
-        if self._accuracy:
-            self._accuracy.reset()
 
     def state(self) -> Tensors:
         found = {
             value.name: to_numpy(self._network.tensor(value.name).data())
             for value in self._program.parameters + self._program.states
         }
-        scale, within = scales(self._program.optimizer), self._rate
+        within = self._rate
         for value, moments in self._moments():
+            scale = scales(self._program.optimizer)
             for name, moment in moments.items():
                 factor = 1 / scale[name] if within is None else -1 / within
                 found[f"{value}.{name}"] = scaled(to_numpy(moment), factor)
@@ -277,6 +287,8 @@ class MxnetAdapter(Adapter):
         self._trainer._init_params()
 
     def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
+        if not self._train:
+            return []
         states, spec = self._updater().states, self._program.optimizer
         return [
             (value.name, moments_of(spec, states[index]))

@@ -357,9 +357,9 @@ class Network(gluon.HybridBlock):
     one node reads, such as tied tables, are its own.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, task: str) -> None:
         super().__init__()
-        graph = program.training
+        graph = program.graph(task)
         self._logits = graph.outputs["logits"]
         self._masks = [value.name for value in program.masks]
         self._dropped = [
@@ -370,7 +370,7 @@ class Network(gluon.HybridBlock):
         self._named: dict[str, gluon.Parameter] = {}
         self._own: dict[str, str] = {}  # from the attributes of its own parameters to their names
         flattened: dict[str | None, str | None] = {}  # Dense does it itself, as in Gluon users' code
-        for node in _before_loss(graph):
+        for node in _before_loss(graph) if task == "train" else graph.nodes:
             if node.op == "flatten" and graph.feeds_only(node, "linear"):
                 flattened[node.outputs[0]] = node.inputs[0]
                 continue

@@ -76,10 +76,10 @@ class TensorflowAdapter(Adapter):
         self._ranks = Ranks(cell)
         with self._ranks.scope():
             # Each round draws other masks, as it has other parameters.
-            self._network = Network(program, cell.seed, casts=not self._train)
+            self._network = Network(program, cell.task, cell.seed)
             self._named = self._network.variables
             self._trained = {value.name: self._named[value.name] for value in program.parameters}
-            self._rule = Rule(program.optimizer, self._trained)
+            self._update = Rule(program.optimizer, self._trained) if self._train else None
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
             self._network.model.compile(
@@ -101,7 +101,7 @@ class TensorflowAdapter(Adapter):
         self._drawing_fit: Any = None  # Keras's own loop of them
 
     def _made(self) -> Functions:
-        network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
+        network, variables = self._network, list(self._trained.values())
         loss_of = loss(self._program.ignored_label)
         dropped, ranks = network.dropped, self._ranks
 
@@ -110,7 +110,7 @@ class TensorflowAdapter(Adapter):
                 found = loss_of(labels, network.train(inputs))
             gradients = tape.gradient(found, [variable.value for variable in variables])
             gradients = ranks.mean(gradients)
-            optimizer.apply(gradients, variables)
+            self._rule.keras.apply(gradients, variables)
             return found
 
         on_ranks = ranks.run(train_step)
@@ -120,6 +120,16 @@ class TensorflowAdapter(Adapter):
             self._compile(lambda inputs: network.model(inputs, training=False)),
             None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True)),
         )
+
+    @property
+    def _rule(self) -> Rule:
+        if self._update is None:
+            raise ValueError(f"[{self._program.name}] nothing is trained")
+        return self._update
+
+    @property
+    def _moments(self) -> dict[tuple[str, str], Any]:
+        return self._update.moments if self._update else {}
 
     @property
     def _in_v1(self) -> bool:
@@ -156,22 +166,23 @@ class TensorflowAdapter(Adapter):
                 if given is None:
                     given = np.full(value.shape, value.initializer == "ones", np.float32)
                 self._named[value.name].assign(self._network.layout.to_theirs(value.name, given))
-            for (name, moment), variable in self._rule.moments.items():
+            for (name, moment), variable in self._moments.items():
                 given = tensors.get(f"{name}.{moment}")
                 variable.assign(
                     np.zeros(variable.shape) if given is None else self._network.layout.to_theirs(name, given)
                 )
-            self._rule.restart()
+            if self._update:
+                self._update.restart()
         self._restarted = True
 
     def state(self) -> Tensors:
         if self._session:
             self._session.pull()
-        to_ours, scale = self._network.layout.to_ours, np.float32(self._rule.scale)
+        to_ours = self._network.layout.to_ours
         held = {name: np.asarray(variable.numpy(), np.float32) for name, variable in self._named.items()}
         found = {name: to_ours(name, array) for name, array in held.items()}
-        for (name, moment), variable in self._rule.moments.items():
-            found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * scale
+        for (name, moment), variable in self._moments.items():
+            found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * np.float32(self._rule.scale)
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
@@ -314,7 +325,7 @@ class TensorflowAdapter(Adapter):
         }
 
     def memory(self) -> dict[str, int]:
-        kept = [*self._named.values(), *self._rule.moments.values()]
+        kept = [*self._named.values(), *self._moments.values()]
         sizes = [tf.as_dtype(variable.dtype).size * math.prod(variable.shape) for variable in kept]
         found = {"persistent": sum(sizes)}
         if self._cell.device == "cuda":

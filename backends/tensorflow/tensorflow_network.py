@@ -412,20 +412,20 @@ LOSS = "softmax_cross_entropy"
 
 
 def is_parameter(program: Program, name: str) -> bool:
-    value = program.training.values.get(name)
+    value = program.inference.values.get(name)
     return value is not None and value.role == "parameter"
 
 
 class Network:
     """The model from inputs (B, H, W, C), or tokens (B, T), to logits (..., classes), and its variables.
 
-    With `casts`, the parameters that the policy casts in each call are cast when they are set.
+    Without training, the parameters that the policy casts in each call are cast when they are set.
     """
 
-    def __init__(self, program: Program, seed: int = 1, casts: bool = False) -> None:
-        graph = program.training
-        builder = Builder(graph, seed=seed, dtype=compute_type() if casts else None)
-        if graph.nodes[-1].op != LOSS:
+    def __init__(self, program: Program, task: str, seed: int = 1) -> None:
+        graph, trains = program.graph(task), task == "train"
+        builder = Builder(graph, seed=seed, dtype=None if trains else compute_type())
+        if trains and graph.nodes[-1].op != LOSS:
             raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
         fed = graph.values["inputs"]
         inputs = keras.Input(
@@ -435,7 +435,7 @@ class Network:
         values: dict[str | None, Any] = {"inputs": inputs}
         dropped = []
         activated: set[str | None] = set()  # results of layers that end with their ReLU
-        for node in graph.nodes[:-1]:
+        for node in graph.nodes[:-1] if trains else graph.nodes:
             if node.op == "relu" and node.inputs[0] in activated:
                 values[node.outputs[0]] = values[node.inputs[0]]
                 continue

@@ -54,19 +54,14 @@ class TorchAdapter(Adapter):
         refuse_cell(cell, program)
         self._program = program
         self._cell = cell
+        self._train = cell.task == "train"
         self._device = torch.device(cell.device)
         self._memory_share = _limit_memory(cell, self._device)
         self._format = format_of(cell)
-        casts = cell.precision == "bf16" and cell.task != "train"
+        casts = cell.precision == "bf16" and not self._train
         self._network = Network(program, cell.task, casts).to(self._device, memory_format=self._format)
-        sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
-        parameters = [value.name for value in program.parameters]
-        self._optimizer = Optimizers(
-            program.optimizer,
-            [self._network.tensor(name) for name in parameters if name not in sparse],
-            [self._network.tensor(name) for name in parameters if name in sparse],
-            self._device if cell.mode == "cudagraph" else None,
-        )
+        if self._train:
+            self._optimizer = self._make_optimizer()
         self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._uploads: dict[int, tuple[Upload, Upload]] = {}  # by slot; on a GPU
@@ -89,7 +84,6 @@ class TorchAdapter(Adapter):
             if cell.task == "infer":  # a training run evaluates outside of the timed steps
                 self._infer = torch.compile(self._network.infer, **options)
         self._decoder = Decoder(program.decoding, self._network, cell) if program.decoding else None
-        self._train = cell.task == "train"
         self._inference = torch.inference_mode()
         if not self._train:  # around the whole loop, as in users' code, not around each step
             self._inference.__enter__()
@@ -97,6 +91,17 @@ class TorchAdapter(Adapter):
         torch.manual_seed(cell.seed)
         self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
         self._loader: DataLoader | None = None
+
+    def _make_optimizer(self) -> Optimizers:
+        nodes = self._program.training.nodes
+        sparse = {node.inputs[1] for node in nodes if node.attributes.get("sparse_gradient")}
+        parameters = [value.name for value in self._program.parameters]
+        return Optimizers(
+            self._program.optimizer,
+            [self._network.tensor(name) for name in parameters if name not in sparse],
+            [self._network.tensor(name) for name in parameters if name in sparse],
+            self._device if self._cell.mode == "cudagraph" else None,
+        )
 
     def set_state(self, tensors: Tensors) -> None:
         if self._cell.mode == "freeze":
@@ -111,33 +116,39 @@ class TorchAdapter(Adapter):
                 held = np.array(given, np.float32) * np.float32(self._network.scales.get(value.name, 1))
                 self._network.tensor(value.name).copy_(torch.from_numpy(held))
             self._network.keep_casts()
-            for value in self._program.parameters:
-                parameter = self._network.tensor(value.name)
-                state = self._optimizer.state(parameter)
-                # Copied in place once they exist: a captured step reads fixed addresses.
-                if self._program.optimizer.kind != "sgd" and "step" not in state:
-                    on = self._device if self._optimizer.on_device else None
-                    state["step"] = torch.zeros((), dtype=torch.float32, device=on)
-                for ours, theirs in self._moments().items():
-                    held = state.setdefault(theirs, torch.zeros_like(parameter)).zero_()
-                    if (given := tensors.get(f"{value.name}.{ours}")) is not None:
-                        held.copy_(torch.from_numpy(np.array(given, np.float32)))
+            if self._train:
+                self._set_moments(tensors)
         self._restarted = True
         if self._decoder:
             self._decoder.clear()
+
+    def _set_moments(self, tensors: Tensors) -> None:
+        for value in self._program.parameters:
+            parameter = self._network.tensor(value.name)
+            state = self._optimizer.state(parameter)
+            # Copied in place once they exist: a captured step reads fixed addresses.
+            if self._program.optimizer.kind != "sgd" and "step" not in state:
+                on = self._device if self._optimizer.on_device else None
+                state["step"] = torch.zeros((), dtype=torch.float32, device=on)
+            for ours, theirs in self._moments().items():
+                held = state.setdefault(theirs, torch.zeros_like(parameter)).zero_()
+                if (given := tensors.get(f"{value.name}.{ours}")) is not None:
+                    held.copy_(torch.from_numpy(np.array(given, np.float32)))
 
     def state(self) -> Tensors:
         found = {
             v.name: as_array(self._network.tensor(v.name)) / np.float32(self._network.scales.get(v.name, 1))
             for v in self._program.parameters + self._program.states
         }
-        for value in self._program.parameters:
-            state = self._optimizer.state(self._network.tensor(value.name))
-            for ours, theirs in self._moments().items():
-                found[f"{value.name}.{ours}"] = as_array(state[theirs])
+        if self._train:
+            for value, held in zip(self._program.parameters, self._states(), strict=True):
+                for ours, theirs in self._moments().items():
+                    found[f"{value.name}.{ours}"] = as_array(held[theirs])
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        if not self._train:  # an inference reads no labels, which may have another shape than before
+            labels = np.zeros(1, np.int32)
         if slot not in self._slots:
             self._slots[slot] = self._images(inputs), self._classes(labels)
             return
@@ -244,13 +255,15 @@ class TorchAdapter(Adapter):
 
     def settings(self) -> dict[str, str]:
         found = observed(self._cell) | self._memory_share
-        lstm = any(node.op == "lstm" for node in self._program.training.nodes)
+        lstm = any(node.op == "lstm" for node in self._program.inference.nodes)
         if lstm and self._cell.device == "cuda" and self._cell.precision == "bf16":
             # Whatever the type of the autocast: aten/src/ATen/cudnn/AutocastRNN.cpp.
             found["lstm_type"] = "float16"
         if self._cell.world > 1:
             found["data_parallel"] = "DistributedDataParallel, gloo"
-        return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
+        if self._train:
+            found["optimizer"] = "fused" if self._optimizer.fused else "foreach"
+        return found
 
     def _decoding(self) -> Decoder:
         if self._decoder is None:
@@ -270,6 +283,8 @@ class TorchAdapter(Adapter):
         self.set_state(kept)
 
     def _states(self) -> list[dict[str, Tensor]]:
+        if not self._train:
+            return []
         return [self._optimizer.state(self._network.tensor(value.name)) for value in self._program.parameters]
 
     def _moments(self) -> dict[str, str]:

@@ -357,22 +357,22 @@ class Network(nn.Module):
         self._mask_names = [value.name for value in program.masks]
         held = [*self._attributes]
         operands = ["inputs", "labels", *held, *self._mask_names]
-        self._train = training_line(
-            program, operands, [program.training.outputs[n] for n in ("loss", "logits")]
-        )
-        drops = [node for node in program.training.nodes if node.op == "dropout"]
-        self._dropping = straight_line(
-            program.training.nodes,
-            operands,
-            [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])],
-        )
+        if task == "train":
+            graph = program.training
+            self._train = training_line(program, operands, [graph.outputs[n] for n in ("loss", "logits")])
+            drops = [node for node in graph.nodes if node.op == "dropout"]
+            self._dropping = straight_line(
+                graph.nodes,
+                operands,
+                [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])],
+            )
         decoding = program.decoding
         graphs = [program.inference, *([decoding.prefill, decoding.step] if decoding else [])]
         if casts:
             graphs = [with_casts(graph, CAST_OPERANDS) for graph in graphs]
             for name in (name for name in names_read(graphs) if name.endswith(CAST)):
                 self._attributes[name] = name.replace(".", "_").replace(CAST, "_cast")
-                shape = program.training.values[name.removesuffix(CAST)].shape
+                shape = program.inference.values[name.removesuffix(CAST)].shape
                 self.register_buffer(self._attributes[name], torch.zeros(shape, dtype=torch.bfloat16))
             # A guard of compiled code for each operand that nobody reads would be time of ours.
             read = set(names_read(graphs))

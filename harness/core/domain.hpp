@@ -18,6 +18,12 @@ template <>
 inline constexpr auto words<Task> =
     std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}, Word{Task::decode, "decode"}};
 
+// What a program computes: the layers of a network, or one op at one size.
+enum class ProgramKind { network, op };
+template <>
+inline constexpr auto words<ProgramKind> =
+    std::array{Word{ProgramKind::network, "network"}, Word{ProgramKind::op, "op"}};
+
 // The named precision policies (harness/graph/passes/precision.hpp). fp64 is the oracle's.
 enum class PrecisionKind { fp32, tf32, bf16, fp64 };
 template <>

@@ -25,8 +25,8 @@ Graph gradient_graph(const Program& program, const Precision& precision) {
   for (const Node& node : step.nodes()) copy.add_node(node);
   copy.add_outputs();
   for (const Update& update : step.updates()) {
-    const ValueId of_network = program.training.find(step.value(update.target).name);
-    if (of_network == none || program.training.value(of_network).role == Role::parameter) continue;
+    const ValueId of_network = program.inference.find(step.value(update.target).name);
+    if (of_network == none || program.inference.value(of_network).role == Role::parameter) continue;
     copy.graph().add_update(copy.at(update.target), copy.at(update.source));
   }
   return copy.graph().pruned();
@@ -218,9 +218,9 @@ std::string first_unsupported(const Program& program, const CompileOptions& opti
 }
 
 std::string reason_against_ranks(const Program& program, Task task) {
-  if (task != Task::train || program.is_op())
+  if (!program.trains(task))
     return "[ranks] ranks share only the training of a network; use --ranks 1";
-  for (const Node& node : program.training.nodes()) {
+  for (const Node& node : program.graph(task).nodes()) {
     if (node.attributes.get_or("sparse_gradient", false))
       return "[ranks] row-sparse gradients are not exchanged; use --embedding-gradient dense";
   }

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view schema = "assay-program/1";
+constexpr std::string_view schema = "assay-program/2";
 
 [[noreturn]] void fail(std::string_view path, std::string_view what) {
   throw GraphError(fmt::format("graph.json {}: {}", path.empty() ? "/" : path, what));
@@ -239,10 +239,6 @@ double number(const Json& json, const char* key, const std::string& path) {
 
 OptimizerSpec read_optimizer(const Json& json, const std::string& path) {
   OptimizerSpec spec;
-  if (json.is_null()) {  // a single op
-    spec.kind.clear();
-    return spec;
-  }
   spec.kind = text(member(json, "kind", path), path + "/kind");
   spec.momentum = number(json, "momentum", path);
   spec.decay = number(json, "decay", path);
@@ -300,7 +296,6 @@ nlohmann::json to_json(const Graph& graph) {
 }
 
 nlohmann::json to_json(const OptimizerSpec& optimizer) {
-  if (optimizer.kind.empty()) return nullptr;
   return {{"kind", optimizer.kind},
           {"momentum", optimizer.momentum},
           {"decay", optimizer.decay},
@@ -313,9 +308,10 @@ nlohmann::json to_json(const OptimizerSpec& optimizer) {
 
 nlohmann::json to_json(const Program& program) {
   Json json{{"schema", schema},
-            {"training", to_json(program.training)},
-            {"inference", to_json(program.inference)},
-            {"optimizer", to_json(program.optimizer)}};
+            {"kind", to_string(program.kind)},
+            {"inference", to_json(program.inference)}};
+  if (program.training) json["training"] = to_json(*program.training);
+  if (program.optimizer) json["optimizer"] = to_json(*program.optimizer);
   if (program.is_op()) json["cotangents"] = program.cotangents;
   if (program.decoding) {
     json["decoding"] = {{"prompt", program.decoding->prompt},
@@ -335,9 +331,15 @@ Graph graph_from_json(const nlohmann::json& json) { return GraphReader(json, "")
 Program program_from_json(const nlohmann::json& json) {
   const std::string found = text(member(json, "schema", ""), "/schema");
   if (found != schema) fail("/schema", fmt::format("expected '{}', found '{}'", schema, found.substr(0, 80)));
-  Program program{GraphReader(member(json, "training", ""), "/training").take(),
-                  GraphReader(member(json, "inference", ""), "/inference").take(),
-                  read_optimizer(member(json, "optimizer", ""), "/optimizer")};
+  const std::string kind = text(member(json, "kind", ""), "/kind");
+  const std::optional<ProgramKind> known = from_word<ProgramKind>(kind);
+  if (!known) fail("/kind", fmt::format("expected 'network' or 'op', found '{}'", kind.substr(0, 80)));
+  Program program{.training = {},
+                  .inference = GraphReader(member(json, "inference", ""), "/inference").take(),
+                  .kind = *known};
+  if (json.contains("training"))
+    program.training = GraphReader(member(json, "training", ""), "/training").take();
+  if (json.contains("optimizer")) program.optimizer = read_optimizer(json.at("optimizer"), "/optimizer");
   if (json.contains("cotangents")) {
     for (const auto& item : object_member(json, "cotangents", "").items())
       program.cotangents[item.key()] = text(item.value(), "/cotangents/" + item.key());

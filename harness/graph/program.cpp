@@ -25,7 +25,6 @@ std::int64_t feed(const Graph& graph, std::string_view name, Role role) {
 
 // For a single op: both graphs have the same names, and each given gradient has the shape of its output.
 void check_op(const Program& program) {
-  const Graph &training = program.training, &inference = program.inference;
   const auto refuse = [&](const Graph& graph, std::string_view name, std::string_view what) {
     throw GraphError(fmt::format("graph '{}': '{}' {}", graph.name(), name, what));
   };
@@ -37,21 +36,28 @@ void check_op(const Program& program) {
         refuse(from, value.name, "differs in the other graph of the program");
     }
   };
+  const auto complete = [&](const Graph& graph) {
+    for (const Role role : {Role::parameter, Role::label}) {
+      for (const ValueId id : graph.with_role(role))
+        refuse(graph, graph.value(id).name,
+               fmt::format("is a {}, but every operand of a single op must be an input", to_string(role)));
+    }
+    if (graph.outputs().empty()) throw GraphError(fmt::format("graph '{}' has no output", graph.name()));
+    if (graph.with_role(Role::input).empty())
+      throw GraphError(fmt::format("graph '{}' has no input", graph.name()));
+  };
+  const Graph& inference = program.inference;
+  complete(inference);
+  if (program.optimizer)
+    throw GraphError(fmt::format("graph '{}': a single op has no optimizer", inference.name()));
+  if (!program.training) return;
+  const Graph& training = *program.training;
+  complete(training);
   same(inference, training, Role::input);
   same(inference, training, Role::state);
   same(training, inference, Role::state);
   same(inference, training, Role::mask);
   same(training, inference, Role::mask);
-  for (const Graph* graph : {&training, &inference}) {
-    for (const Role role : {Role::parameter, Role::label}) {
-      for (const ValueId id : graph->with_role(role))
-        refuse(*graph, graph->value(id).name,
-               fmt::format("is a {}, but every operand of a single op must be an input", to_string(role)));
-    }
-    if (graph->outputs().empty()) throw GraphError(fmt::format("graph '{}' has no output", graph->name()));
-    if (graph->with_role(Role::input).empty())
-      throw GraphError(fmt::format("graph '{}' has no input", graph->name()));
-  }
   for (const auto& [output, name] : program.cotangents) {
     const ValueId id = training.find(name);
     if (id == none || training.value(id).role != Role::input) refuse(training, name, "is not an input");
@@ -80,6 +86,17 @@ std::int64_t input_elements(const Graph& graph) {
   return elements;
 }
 
+std::vector<std::string> Program::moments() const {
+  return optimizer ? optimizer->moments() : std::vector<std::string>();
+}
+
+const Graph& Program::graph(Task task) const {
+  if (task != Task::train) return inference;
+  if (!training)
+    throw GraphError(fmt::format("graph '{}': the program is only inferred; use task infer", name()));
+  return *training;
+}
+
 std::int64_t Program::generated() const {
   if (!decoding) return 0;
   return inference.value(inference.find("inputs")).type.shape.back() - decoding->prompt;
@@ -105,18 +122,18 @@ bool is_only_a_mask(const Graph& graph, ValueId id) {
 
 std::vector<ValueId> differentiated_inputs(const Program& program) {
   std::vector<ValueId> inputs;
-  for (const ValueId id : program.training.with_role(Role::input)) {
-    const Value& value = program.training.value(id);
+  const Graph& training = program.graph(Task::train);
+  for (const ValueId id : training.with_role(Role::input)) {
+    const Value& value = training.value(id);
     const bool given = std::any_of(program.cotangents.begin(), program.cotangents.end(),
                                    [&](const auto& pair) { return pair.second == value.name; });
-    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(program.training, id))
+    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(training, id))
       inputs.push_back(id);
   }
   return inputs;
 }
 
 std::vector<std::string> OptimizerSpec::moments() const {
-  if (kind.empty()) return {};
   if (kind == "adam" || kind == "adamw" || kind == "lazy_adam") return {"m", "v"};
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
@@ -135,7 +152,6 @@ std::vector<std::string> OptimizerSpec::constants() const {
 }
 
 void check_optimizer(const OptimizerSpec& optimizer) {
-  if (optimizer.kind.empty()) return;
   optimizer.moments();
   const auto check = [&](std::string_view name, double value, double highest) {
     if (std::isfinite(value) && value >= 0 && value < highest) return;
@@ -189,13 +205,14 @@ void check_decoding(const Program& program) {
 }
 
 void check_segments(const Program& program) {
-  const auto count = static_cast<std::int64_t>(program.training.nodes().size());
+  const auto count =
+      program.training ? static_cast<std::int64_t>(program.training->nodes().size()) : std::int64_t{0};
   std::int64_t next = 0;
   for (const Segment& segment : program.segments) {
     if (segment.begin < next || segment.end <= segment.begin || segment.end > count) {
       throw GraphError(fmt::format(
           "graph '{}': the segment of nodes {} to {} is empty, overlaps another one or ends after the {} nodes",
-          program.training.name(), segment.begin, segment.end, count));
+          program.name(), segment.begin, segment.end, count));
     }
     next = segment.end;
   }
@@ -207,8 +224,8 @@ void check_program(const Program& program) {
   check_segments(program);
   if (program.is_op()) return check_op(program);
   if (!program.cotangents.empty())
-    throw GraphError(fmt::format("graph '{}': the program has cotangents and a loss; only one is allowed",
-                                 program.training.name()));
+    throw GraphError(
+        fmt::format("graph '{}': a network has cotangents, which only a single op has", program.name()));
   const auto same = [](const Graph& from, const Graph& in) {
     for (const Role role : {Role::input, Role::parameter, Role::state}) {
       for (const ValueId id : from.with_role(role)) {
@@ -220,8 +237,6 @@ void check_program(const Program& program) {
       }
     }
   };
-  same(program.training, program.inference);
-  same(program.inference, program.training);
   if (program.decoding) check_decoding(program);
   const auto logits = [](const Graph& graph) {
     const Value& value = graph.value(graph.output("logits"));
@@ -234,17 +249,21 @@ void check_program(const Program& program) {
     return Shape(value.type.shape.begin(), value.type.shape.end() - 1);
   };
   logits(program.inference);
-  feed(program.training, "labels", Role::label);
-  const Shape& labels = program.training.value(program.training.find("labels")).type.shape;
-  if (labels != logits(program.training)) {
+  if (program.training.has_value() != program.optimizer.has_value())
     throw GraphError(
-        fmt::format("graph '{}': labels and logits differ in the batch", program.training.name()));
-  }
-  const Value& loss = program.training.value(program.training.output("loss"));
-  if (!loss.type.shape.empty()) {
-    throw GraphError(fmt::format("graph '{}': the loss {} must be a scalar", program.training.name(),
-                                 to_string(loss.type)));
-  }
+        fmt::format("graph '{}': a network has a training graph and an optimizer, or neither", program.name()));
+  if (!program.training) return;
+  const Graph& training = *program.training;
+  same(training, program.inference);
+  same(program.inference, training);
+  feed(training, "labels", Role::label);
+  const Shape& labels = training.value(training.find("labels")).type.shape;
+  if (labels != logits(training))
+    throw GraphError(fmt::format("graph '{}': labels and logits differ in the batch", training.name()));
+  const Value& loss = training.value(training.output("loss"));
+  if (!loss.type.shape.empty())
+    throw GraphError(
+        fmt::format("graph '{}': the loss {} must be a scalar", training.name(), to_string(loss.type)));
 }
 
 }  // namespace assay

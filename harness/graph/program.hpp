@@ -34,7 +34,7 @@ namespace assay {
 // With clip_norm, every gradient is first scaled by min(1, clip_norm / (norm + 1e-6)), where norm is the L2
 // norm of all gradients together (torch.nn.utils.clip_grad_norm_).
 struct OptimizerSpec {
-  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "adamw", "lazy_adam"; empty: none (a single op)
+  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "adamw", "lazy_adam"
   double momentum = 0.9;
   double decay = 0.9;
   double beta1 = 0.9;
@@ -81,31 +81,39 @@ struct Segment {
 
 // A network, or a single op.
 //
-// For a network, `training` and `inference` are the same layers with the same parameter names; they differ
-// only in some ops (batch norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch).
-// Output of `inference`: "logits".
+// A network that is only inferred has no `training` and no optimizer. Otherwise `training` and `inference` are the
+// same layers with the same parameter names; they differ only in some ops (batch norm, dropout). Outputs of
+// `training`: "logits", "loss" (mean over the batch). Output of `inference`: "logits". What both graphs have
+// (inputs, parameters, state) is read from `inference`.
 //
-// A single op has no optimizer (its kind is empty), no loss and no parameters: every operand is an input, so
-// that all of them can be cold. The outputs are the op's results by their names. `training` has the operands
-// and an input for the gradient of each output, named in `cotangents`. A training step computes the results
-// and the gradients of every f32 input that is not a cotangent. All inputs of a graph follow each other in
+// A single op has no optimizer, no loss and no parameters: every operand is an input, so that all of them can be
+// cold. The outputs are the op's results by their names. `training`, absent for an op without gradient, has the
+// operands and an input for the gradient of each output, named in `cotangents`. A training step computes the
+// results and the gradients of every f32 input that is not a cotangent. All inputs of a graph follow each other in
 // one sample, and the batch is that one sample. A dropout also drops in `inference`: that is its forward
 // pass.
 struct Program {
-  Graph training;
+  std::optional<Graph> training;
   Graph inference;
-  OptimizerSpec optimizer;
+  std::optional<OptimizerSpec> optimizer = {};
   std::map<std::string, std::string> cotangents = {};  // an output -> the input that holds its gradient
   std::optional<Decoding> decoding = {};               // only for task decode
   // Nodes of `training`, in order, that a training step computes again in its backward pass instead of keeping
   // their results (harness/graph/passes/recompute.hpp).
   std::vector<Segment> segments = {};
+  ProgramKind kind = ProgramKind::network;
 
-  bool is_op() const { return optimizer.kind.empty(); }
+  bool is_op() const { return kind == ProgramKind::op; }
+  // Whether a training step has a loss and updates parameters.
+  bool trains(Task task) const { return task == Task::train && !is_op(); }
+  const std::string& name() const { return inference.name(); }
+  // OptimizerSpec::moments(); none without an optimizer.
+  std::vector<std::string> moments() const;
   // Task decode: the tokens of a sample after its prompt; each is one step. 0 without `decoding`.
   std::int64_t generated() const;
-  // The forward computation of a step of a task; for task decode, of all tokens of a sample at once.
-  const Graph& graph(Task task) const { return task == Task::train ? training : inference; }
+  // The forward computation of a step of a task; for task decode, of all tokens of a sample at once. Throws GraphError
+  // for task train if the program is only inferred.
+  const Graph& graph(Task task) const;
 };
 
 // The offset of each input of a graph in the fed batch, in elements; a network has one, at 0.
@@ -116,7 +124,8 @@ std::vector<ValueId> differentiated_inputs(const Program& program);
 
 // Throws GraphError if the kind is unknown or a hyper-parameter is out of its range.
 void check_optimizer(const OptimizerSpec& optimizer);
-// Throws GraphError unless both graphs have their outputs and feeds and agree on the persistent values.
+// Throws GraphError unless the graphs have their outputs and feeds and agree on the persistent values, and what a
+// training needs is there or absent as a whole.
 void check_program(const Program& program);
 
 // graph.json: the program on disk. write(read(text)) == text; the format is described in docs/reference/protocol.md.

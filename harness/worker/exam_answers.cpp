@@ -216,7 +216,7 @@ class NetworkAnswers : public Answers {
   }
 
   HostTensor evaluated(Executable& executable, const ExamFeeds& feeds, std::string name) const {
-    const Graph& graph = program_.training;
+    const Graph& graph = program_.inference;
     Shape shape = graph.value(graph.output("logits")).type.shape;
     shape.front() = feeds.batches.batch;
     HostTensor logits = HostTensor::zeros(std::move(name), {DType::f32, shape});
@@ -226,10 +226,10 @@ class NetworkAnswers : public Answers {
 
   void add_state(std::vector<HostTensor>& answers, const std::string& run, Executable& executable) const {
     for (HostTensor& tensor : executable.state()) {
-      const ValueId id = program_.training.find(tensor.name);
-      const char* kind = id == none                                            ? "moment/"
-                         : program_.training.value(id).role == Role::parameter ? "parameter/"
-                                                                               : "running/";
+      const ValueId id = program_.inference.find(tensor.name);
+      const char* kind = id == none                                             ? "moment/"
+                         : program_.inference.value(id).role == Role::parameter ? "parameter/"
+                                                                                : "running/";
       tensor.name = run + kind + tensor.name;
       answers.push_back(std::move(tensor));
     }

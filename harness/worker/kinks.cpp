@@ -13,8 +13,8 @@ constexpr const char* prefix = "kink/";
 }  // namespace
 
 Kinks::Kinks(const Program& program) : watched_(program) {
-  if (program.is_op()) return;
-  Graph& graph = watched_.training;
+  if (program.is_op() || !program.training) return;
+  Graph& graph = *watched_.training;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     const Kink kink = node.op->kink(node.attributes);
@@ -26,7 +26,7 @@ Kinks::Kinks(const Program& program) : watched_(program) {
 }
 
 std::vector<std::int32_t> Kinks::sides(NodeId id, const std::vector<double>& values) const {
-  const Graph& graph = watched_.training;
+  const Graph& graph = watched_.graph(Task::train);
   const Node& node = graph.node(id);
   if (node.op->kink(node.attributes) == Kink::choice)
     return node.op->choices(node.attributes, graph.value(node.inputs[0]).type.shape, values);
@@ -71,7 +71,7 @@ bool Kinks::any_tipped() const {
 std::vector<HostTensor> Kinks::counts() const {
   std::map<std::string, std::array<std::int64_t, 2>> by_op;
   for (const auto& [name, kink] : kinks_) {
-    auto& [tipped, elements] = by_op[std::string(watched_.training.node(kink.node).op->name())];
+    auto& [tipped, elements] = by_op[std::string(watched_.training->node(kink.node).op->name())];
     tipped += std::ranges::count(kink.tipped, true);
     elements += static_cast<std::int64_t>(kink.tipped.size());
   }

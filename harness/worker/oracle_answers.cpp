@@ -78,13 +78,13 @@ class Perturbation {
     const double storage = precision.tf32 ? 0x1p-11 : unit_roundoff(precision.storage);
     const double master = unit_roundoff(precision.master);
     for (HostTensor& tensor : feeds_.state) {
-      const ValueId id = program.training.find(tensor.name);
+      const ValueId id = program.inference.find(tensor.name);
       if (id == none) continue;  // a moment: its initial value would dominate the difference
-      const bool parameter = program.training.value(id).role == Role::parameter;
+      const bool parameter = program.inference.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
-      if (is_operand(program.training, id, "lstm", 3)) move_gates(tensor.as<float>(), master);
+      if (is_operand(program.inference, id, "lstm", 3)) move_gates(tensor.as<float>(), master);
     }
-    if (corrects_bias(program.optimizer)) move_rates(master);
+    if (program.optimizer && corrects_bias(*program.optimizer)) move_rates(master);
     for (std::int64_t batch = 0; batch < feeds.batches.count(); ++batch) {
       permute(feeds.inputs, feeds_.inputs, batch);
       permute(feeds.labels, feeds_.labels, batch);
@@ -232,7 +232,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
   std::vector<HostTensor> answers = part == Part::exam
                                         ? oracle_answers_of(watched, task)->exam(executable, feeds)
                                         : first_step_answers(executable, watched, feeds);
-  if (watched.is_op() || task != Task::train) return answers;
+  if (!watched.trains(task)) return answers;
   executable.set_state(feeds.state);
   for (HostTensor& tensor : executable.gradients(feeds.batch(0).host()))
     if (tensor.name != "logits" && tensor.name != "loss") answers.push_back(std::move(tensor));
@@ -242,7 +242,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
 // Whether few elements are within rounding of a tie. With a narrower storage type too many are for a bias to clear
 // them, and the perturbed runs cross them often.
 bool has_rare_ties(const Program& program, Task task, const Precision& emulated) {
-  return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
+  return program.trains(task) && emulated.storage == emulated.master && !emulated.tf32;
 }
 
 // Several runs at a time, with a thread each, use a processor better than one after the other, whose operators often

@@ -76,8 +76,8 @@ protocol::Error failure(protocol::ErrorKind kind, const std::exception& error) {
 std::vector<HostTensor> common_state(std::vector<HostTensor> state, const Program& program, int world) {
   if (world > 1) {
     std::erase_if(state, [&](const HostTensor& tensor) {
-      const ValueId value = program.training.find(tensor.name);
-      return value != none && program.training.value(value).role == Role::state;
+      const ValueId value = program.inference.find(tensor.name);
+      return value != none && program.inference.value(value).role == Role::state;
     });
   }
   return state;
@@ -184,9 +184,10 @@ protocol::Event Server::compile() {
 // Runs one step on a batch of zeros, so that libraries do their first-use work now; then restores the state.
 void Server::first_step() {
   // Zeros for both types.
-  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(input_elements(program_->graph(options_.task))));
+  const Graph& graph = program_->graph(options_.task);
+  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(input_elements(graph)));
   std::vector<std::int32_t> labels;
-  for (const Value& value : program_->training.values()) {
+  for (const Value& value : graph.values()) {
     if (value.role == Role::label) labels.resize(static_cast<std::size_t>(value.type.elements()));
   }
   executable_->stage(0, {inputs.data(), labels.data()});
@@ -196,8 +197,8 @@ void Server::first_step() {
 }
 
 void Server::require_reset() {
-  if (options_.task != Task::train || program_->is_op()) return;
-  reject_moments(executable_->state(), program_->optimizer.moments(), parameters_);
+  if (!program_->trains(options_.task)) return;
+  reject_moments(executable_->state(), program_->moments(), parameters_);
 }
 
 Timed Server::timed() const {

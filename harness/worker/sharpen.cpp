@@ -60,7 +60,7 @@ class ForwardPass {
  public:
   ForwardPass(Backend& backend, const Program& program, const std::vector<Watched>& relus,
               CompileOptions options, const Precision& precision)
-      : forward_(program.training) {
+      : forward_(program.graph(Task::train)) {
     for (const Watched& relu : relus) forward_.add_output(relu.output, relu.input);
     options.task = Task::infer;
     options.precision = precision;
@@ -148,7 +148,7 @@ std::map<std::string, double> margins_of(const Values& exact, const Values& roun
 
 std::vector<HostTensor> sharpen(ExamFeeds& feeds, Backend& backend, const Program& program,
                                 CompileOptions options, const Precision& emulated) {
-  const Graph& graph = program.training;
+  const Graph& graph = program.graph(Task::train);
   const std::vector<Watched> relus = relus_of(graph);
   if (relus.empty()) return {};
   // The emulation's values are good enough to move a bias by: they are off by an eighth of a margin.

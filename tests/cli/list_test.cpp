@@ -294,7 +294,7 @@ TEST(CliInspect, describes_the_workload) {
     EXPECT_TRUE(json::parse(run({"inspect", op, "--json"}).out)["training"].is_null());
   }
   const json program = json::parse(run({"inspect", "mlp", "--graph"}).out);
-  EXPECT_EQ(program["schema"], "assay-program/1");
+  EXPECT_EQ(program["schema"], "assay-program/2");
 }
 
 TEST(CliEnv, describes_the_machine_and_its_causes_of_noise) {

@@ -30,8 +30,8 @@ from ranks import Ranks
 Tensors = dict[str, np.ndarray]
 
 
-def refuse_unknown(program: Program) -> None:
-    for node in program.training.nodes:
+def refuse_unknown(graph: Graph) -> None:
+    for node in graph.nodes:
         if node.op not in OPS:
             raise Unsupported(f"[{node.op}] plain numpy has no such op")
 
@@ -56,9 +56,8 @@ class NumpyAdapter(Adapter):
         return NumpyOp if program.is_op else cls
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_unknown(program)
+        refuse_unknown(program.graph(cell.task))
         self._program, self._train = program, cell.task == "train"
-        self._optimizer = program.optimizer
         self._batches: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._loss = float("nan")
         self._logits: np.ndarray | None = None  # of the last inference
@@ -71,7 +70,7 @@ class NumpyAdapter(Adapter):
         self._state = {}
         for value in self._program.parameters:
             self._state[value.name] = tensors[value.name].copy()
-            for moment in self._optimizer.moments:
+            for moment in self._program.optimizer.moments if self._train else ():
                 name = f"{value.name}.{moment}"
                 self._state[name] = np.array(tensors.get(name, np.zeros(value.shape)), np.float32)
 
@@ -92,7 +91,7 @@ class NumpyAdapter(Adapter):
         if self._ranks:
             gradients = self._averaged(gradients)
         scale = 1.0
-        if limit := self._optimizer.clip_norm:
+        if limit := self._program.optimizer.clip_norm:
             norm = np.sqrt(sum(float((g * g).sum(dtype=np.float64)) for g in gradients.values()))
             scale = min(1.0, limit / (norm + CLIP_EPSILON))
         for name, gradient in gradients.items():
@@ -178,7 +177,7 @@ class NumpyAdapter(Adapter):
         return self._supplied or drawn_masks(self._program.training, self._random)
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
-        o, p = self._optimizer, self._state[name]
+        o, p = self._program.optimizer, self._state[name]
         if o.decay_is_coupled:
             g = g + o.decay_of(p.shape) * p
         else:
@@ -205,8 +204,8 @@ class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_unknown(program)
-        if len(program.training.nodes) != 1:
+        refuse_unknown(program.graph(cell.task))
+        if len(program.inference.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")
         super().__init__(program, cell)
         self._random = np.random.default_rng(cell.request.get("seed", 1))

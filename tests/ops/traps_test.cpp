@@ -23,7 +23,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
   static Program program(const Shape& images, const std::function<ValueId(GraphBuilder&, ValueId)>& layer) {
     Program program{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
     for (const bool training : {true, false}) {
-      Graph& graph = training ? program.training : program.inference;
+      Graph& graph = training ? program.training.value() : program.inference;
       GraphBuilder b(graph, training);
       const ValueId logits = b.flatten(layer(b, b.input("inputs", images)), "logits");
       graph.add_output("logits", logits);
@@ -208,7 +208,7 @@ TEST_P(TransformerTraps, rotary_pairs_halves_or_neighbours) {
 TEST_P(TransformerTraps, a_loss_is_the_mean_of_the_labels_that_count) {
   Program network{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
   for (const bool training : {true, false}) {
-    Graph& graph = training ? network.training : network.inference;
+    Graph& graph = training ? network.training.value() : network.inference;
     GraphBuilder b(graph, training);
     const ValueId logits = b.linear("fc", b.input("inputs", {2, 3}), 4, false);
     graph.add_output("logits", logits);

@@ -339,7 +339,8 @@ def make_cell(tmp_path: Path) -> Any:
     def make(network: str = "mlp", optimizer: dict[str, Any] | None = None, **request: Any) -> Path:
         build = NETWORKS[network]
         program = {
-            "schema": "assay-program/1",
+            "schema": "assay-program/2",
+            "kind": "network",
             "training": build(True),
             "inference": build(False),
             "optimizer": optimizer or {"kind": "adam"},
@@ -359,7 +360,9 @@ def make_cell(tmp_path: Path) -> Any:
             "clock": clock,
         }
         (folder / "request.json").write_text(json.dumps(cell | request))
-        (folder / "graph.json").write_text(json.dumps(program))
+        trains = request.get("task", "train") == "train"
+        written = program if trains else {k: program[k] for k in ("schema", "kind", "inference")}
+        (folder / "graph.json").write_text(json.dumps(written))
         random = np.random.default_rng(7)
         persistent = [v for v in program["training"]["values"] if v["role"] in ("parameter", "state")]
         tensors = {
@@ -372,7 +375,7 @@ def make_cell(tmp_path: Path) -> Any:
             if name.endswith("running_variance"):
                 tensors[name] = np.abs(tensors[name])
         write_tensors(folder / "parameters.safetensors", tensors)
-        write_exam(folder / "check", program, tensors, random, request.get("task", "train") == "train")
+        write_exam(folder / "check", program, tensors, random, trains)
         return folder
 
     return make

@@ -30,7 +30,7 @@ cell = Path(os.environ["TMPDIR"]) / "cell"
 cell.mkdir()
 values = [{{"role": "input", "shape": [32, 1, 28, 28]}}, {{"role": "parameter", "shape": [10, 5]}},
           {{"role": "parameter", "shape": plan.get("bias", [10])}}, {{"role": "state", "shape": [7]}}]
-(cell / "graph.json").write_text(json.dumps({{"training": {{"values": values}}}}))
+(cell / "graph.json").write_text(json.dumps({{"inference": {{"values": values}}}}))
 (cell / "inputs.npy").write_bytes(bytes(4096))
 seconds = plan["adapter"]
 step = round(1e9 * seconds[number % len(seconds)])

@@ -486,10 +486,10 @@ def lay_out(folder: Path, case: Case, mode: str, task: str, precision: str = "fp
 
     behind = {"name": "dy", "dtype": "f32", "shape": list(y.shape), "role": "input"}
     program = {
-        "schema": "assay-program/1",
+        "schema": "assay-program/2",
+        "kind": "op",
         "training": graph([*values, behind]),
         "inference": graph(values),
-        "optimizer": None,
         "cotangents": {"y": "dy"},
     }
     (folder / "check").mkdir(parents=True)

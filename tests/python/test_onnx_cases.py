@@ -220,11 +220,9 @@ def lay_out(folder: Path, op: Ours, backend: str, precision: str) -> Path:
         "updates": {},
     }
     program = {
-        "schema": "assay-program/1",
-        "training": graph,
+        "schema": "assay-program/2",
+        "kind": "op",
         "inference": graph,
-        "optimizer": None,
-        "cotangents": {},
     }
     request = {
         "protocol": 1,

@@ -155,8 +155,9 @@ from pathlib import Path
 from assay_worker.program import read_program
 from jax_network import Form, Network
 for graph in sys.argv[2:]:
-    network = Network(read_program(Path(graph)), Form(jnp.float32))
-    fed = network._fed(read_program(Path(graph)))
+    program = read_program(Path(graph))
+    network = Network(program, Form(jnp.float32), "train")
+    fed = network._fed(program, program.training)
     inexact = {name: value for name, value in fed.items() if value.dtype == jnp.float32}
     def loss(values, labels):
         return network.run({**values, "labels": labels})["loss"]

@@ -217,7 +217,7 @@ def test_parameters_are_those_that_are_trained() -> None:
         {"role": "state", "shape": [2]},
         {"role": "parameter", "shape": [2]},
     ]
-    assert graph_facts({"training": {"values": values}}) == (56, [8, 3, 4, 4])
+    assert graph_facts({"inference": {"values": values}}) == (56, [8, 3, 4, 4])
 
 
 def test_settings_are_compared_where_both_report_them() -> None:

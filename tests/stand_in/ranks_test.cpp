@@ -96,8 +96,8 @@ std::vector<HostTensor> after_three_steps(const ProgramCase& c, int world, bool 
   if (last_is_local) {
     GradientExchange* const exchange = executable.gradient_exchange();
     std::int64_t elements = 0;
-    for (const ValueId v : program.training.with_role(Role::parameter))
-      elements += program.training.value(v).type.elements();
+    for (const ValueId v : program.training->with_role(Role::parameter))
+      elements += program.training->value(v).type.elements();
     EXPECT_EQ(exchange->bytes(), elements * static_cast<std::int64_t>(sizeof(float)));
     exchange->set_enabled(false);
     exchange->run();

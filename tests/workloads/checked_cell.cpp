@@ -49,7 +49,7 @@ void run_as_if_timed(Executable& executable, const Program& program, Task task) 
     for (int step = 0; step < 4; ++step) executable.step(step % 2, 0, step + 1);
     return executable.synchronize();
   }
-  const TensorType type = program.training.value(program.training.find("inputs")).type;
+  const TensorType type = program.inference.value(program.inference.find("inputs")).type;
   HostTensor inputs = HostTensor::zeros("inputs", type);
   for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i) {
     const auto value = static_cast<std::int32_t>((i * 7919) % 101);
@@ -59,8 +59,9 @@ void run_as_if_timed(Executable& executable, const Program& program, Task task) 
       inputs.as<float>()[i] = static_cast<float>(value) / 50.0f - 1;
     }
   }
-  const TensorType& labelled = program.training.value(program.training.find("labels")).type;
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(labelled.elements()), 1);
+  std::vector<std::int32_t> labels;
+  for (const ValueId id : program.graph(task).with_role(Role::label))
+    labels.assign(static_cast<std::size_t>(program.graph(task).value(id).type.elements()), 1);
   for (const std::int64_t slot : {0, 1}) executable.stage(slot, {inputs.bytes.data(), labels.data()});
   for (int step = 1; step <= 3; ++step) executable.step(step % 2, 1e-3, step);
   executable.synchronize();

@@ -116,7 +116,7 @@ double weighted_results(Executable& reference, const Program& program, const std
   reference.step(0, 0, 1);
   reference.synchronize();
   std::map<std::string, std::int64_t> offsets;
-  for (const auto& [name, offset] : input_offsets(program.training)) offsets[name] = offset;
+  for (const auto& [name, offset] : input_offsets(program.training.value())) offsets[name] = offset;
   double sum = 0;
   for (const HostTensor& tensor : reference.results()) {
     const auto cotangent = program.cotangents.find(tensor.name);
@@ -152,10 +152,10 @@ TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
       reference::ReferenceBackend backend;
       const std::unique_ptr<Executable> reference = backend.compile(program, options);
       reference->set_state({});
-      std::vector<float> operands = draw_operands(program.training, 1, 3, "small sizes");
+      std::vector<float> operands = draw_operands(program.training.value(), 1, 3, "small sizes");
       // Multiples of a power of two, so that a difference of 2 h is exact.
-      for (const auto& [name, offset] : input_offsets(program.training)) {
-        const TensorType& type = program.training.value(program.training.find(name)).type;
+      for (const auto& [name, offset] : input_offsets(program.training.value())) {
+        const TensorType& type = program.training->value(program.training->find(name)).type;
         if (!is_floating(type.dtype)) continue;
         for (std::int64_t e = offset; e < offset + type.elements(); ++e) {
           float& value = operands[static_cast<std::size_t>(e)];
@@ -166,12 +166,12 @@ TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
       std::map<std::string, std::vector<double>> gradients;
       for (const HostTensor& tensor : reference->results()) gradients[tensor.name] = to_doubles(tensor);
       for (const ValueId id : differentiated_inputs(program)) {
-        const Value& input = program.training.value(id);
+        const Value& input = program.training->value(id);
         const std::vector<double>& gradient = gradients.at("gradient/" + input.name);
         double largest = 1;
         for (const double element : gradient) largest = std::max(largest, std::abs(element));
         std::int64_t offset = 0;
-        for (const auto& [name, at] : input_offsets(program.training))
+        for (const auto& [name, at] : input_offsets(program.training.value()))
           if (name == input.name) offset = at;
         for (std::size_t e = 0; e < gradient.size(); e += 1 + gradient.size() / 20) {
           float& operand = operands[static_cast<std::size_t>(offset) + e];

@@ -117,8 +117,8 @@ std::optional<Program> at_smallest_images(const Workload& workload) {
     try {
       Program program = workload.build(4, {workload.sample_shape[0], size, size}, 3);
       std::int64_t parameters = 0;
-      for (const ValueId id : program.training.with_role(Role::parameter))
-        parameters += program.training.value(id).type.elements();
+      for (const ValueId id : program.training->with_role(Role::parameter))
+        parameters += program.training->value(id).type.elements();
       if (parameters <= max_parameters) return program;
       break;
     } catch (const GraphError&) {
@@ -138,7 +138,7 @@ TEST_P(SmallImages, AreExaminedOrRefused) {
     const std::optional<Program> program = at_smallest_images(workload);
     if (!program) continue;
     SCOPED_TRACE(workload.name + " " +
-                 to_string(program->training.value(program->training.find("inputs")).type));
+                 to_string(program->training->value(program->training->find("inputs")).type));
     const std::unique_ptr<Backend> backend = make_backend(GetParam());
     const Judged judged = judge_backend(*backend, *program, {Task::train, "graph", PrecisionKind::fp32, 1});
     EXPECT_TRUE(judged.passed()) << judged.text();
@@ -188,7 +188,7 @@ class Recomputation : public ::testing::TestWithParam<std::string> {};
 TEST_P(Recomputation, agrees_with_the_oracle) {
   for (const char* policy : {"mirror", "sqrt"}) {
     Program program = program_of(GetParam());
-    program.segments = recompute_segments(program.training, policy);
+    program.segments = recompute_segments(program.training.value(), policy);
     EXPECT_FALSE(program.segments.empty()) << policy;
     for (const std::string& backend : our_backends()) {
       for (const char* mode : {"graph", "eager"}) {
@@ -252,7 +252,7 @@ class EagerRows final : public Backend {
   std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
     Program other = program;
-    other.optimizer.kind = "adam";
+    other.optimizer->kind = "adam";
     return backend_.compile(other, options);
   }
 

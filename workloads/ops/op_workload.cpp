@@ -86,12 +86,14 @@ std::string OpWorkload::canonical(std::string_view size) const {
 
 Program OpWorkload::program(std::string_view size) const {
   const Dimensions all = parse(size);
-  Program program{Graph(name), Graph(name), OptimizerSpec{.kind = ""}, {}};
-  OperandBuilder training(program.training, true, differentiable);
-  build(training, all);
+  Program program{.training = {}, .inference = Graph(name), .kind = ProgramKind::op};
   OperandBuilder inference(program.inference, false, false);
   build(inference, all);
-  program.cotangents = training.cotangents();
+  if (differentiable) {
+    OperandBuilder training(program.training.emplace(name), true, true);
+    build(training, all);
+    program.cotangents = training.cotangents();
+  }
   check_program(program);
   return program;
 }

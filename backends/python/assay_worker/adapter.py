@@ -132,7 +132,7 @@ class Adapter(ABC):
     def of(cls, program: Program) -> type[Adapter]:
         """Return the adapter class for this program: a backend has another one for single ops."""
         if program.is_op:
-            raise Unsupported(f"[{program.training.name}] this backend does not run single ops")
+            raise Unsupported(f"[{program.name}] this backend does not run single ops")
         return cls
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-SCHEMA = "assay-program/1"
+SCHEMA = "assay-program/2"
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u8": np.uint8}
 MOMENTS = {
     "adam": ("m", "v"),
@@ -233,11 +233,16 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Program:
-    """A network in both modes, with one set of parameter names, and its optimizer; or a single op."""
+    """A network in both modes, with one set of parameter names, and its optimizer; or a single op.
 
-    training: Graph
+    A network that is only inferred has no training graph and no optimizer. What both graphs have (inputs,
+    parameters, state) is read from `inference`.
+    """
+
+    kind: str  # "network" or "op"
     inference: Graph
-    update_rule: Optimizer | None  # None: a single op
+    training_graph: Graph | None = None
+    update_rule: Optimizer | None = None
     cotangents: dict[str, str] = field(default_factory=dict)  # for an op: output -> input with its gradient
     decoding: Decoding | None = None  # only for task decode
     # Of training: the number of the first node of each, and that of the node after its last.
@@ -246,9 +251,10 @@ class Program:
     @staticmethod
     def from_json(json: dict[str, Any]) -> Program:
         return Program(
-            Graph.from_json(json["training"]),
+            json["kind"],
             Graph.from_json(json["inference"]),
-            None if json["optimizer"] is None else Optimizer.from_json(json["optimizer"]),
+            Graph.from_json(json["training"]) if "training" in json else None,
+            Optimizer.from_json(json["optimizer"]) if "optimizer" in json else None,
             json.get("cotangents", {}),
             Decoding.from_json(json["decoding"]) if "decoding" in json else None,
             tuple((begin, end) for begin, end in json.get("segments", ())),
@@ -257,13 +263,24 @@ class Program:
     @property
     def is_op(self) -> bool:
         """A single op has no parameters, no loss and no optimizer; every operand is an input."""
-        return self.update_rule is None
+        return self.kind == "op"
+
+    @property
+    def name(self) -> str:
+        return self.inference.name
+
+    @property
+    def training(self) -> Graph:
+        """The graph of task train. Raises ValueError if the program is only inferred."""
+        if self.training_graph is None:
+            raise ValueError(f"[{self.name}] the program has no training graph")
+        return self.training_graph
 
     @property
     def optimizer(self) -> Optimizer:
-        """The update rule of a network. Raises ValueError for a single op, which has none."""
+        """The update rule of a network. Raises ValueError if nothing is trained."""
         if self.update_rule is None:
-            raise ValueError(f"[{self.training.name}] a single op has no optimizer")
+            raise ValueError(f"[{self.name}] the program has no optimizer")
         return self.update_rule
 
     def graph(self, task: str) -> Graph:
@@ -308,26 +325,29 @@ class Program:
 
     @property
     def parameters(self) -> list[Value]:
-        return self.training.with_role("parameter")
+        return self.inference.with_role("parameter")
 
     @property
     def states(self) -> list[Value]:
-        return self.training.with_role("state")
+        return self.inference.with_role("state")
 
     @property
     def masks(self) -> list[Value]:
         """The names of the dropouts' masks, in the order of their nodes."""
-        read = [name for node in self.training.nodes if node.op == "dropout" for name in node.inputs[1:]]
-        return [self.training.values[str(name)] for name in read]
+        graph = self.training_graph or self.inference
+        read = [name for node in graph.nodes if node.op == "dropout" for name in node.inputs[1:]]
+        return [graph.values[str(name)] for name in read]
 
     @property
     def batch(self) -> int:
-        return 1 if self.is_op else self.training.values["inputs"].shape[0]
+        return 1 if self.is_op else self.inference.values["inputs"].shape[0]
 
     @property
     def labels(self) -> tuple[int, ...]:
-        """The shape of the labels of a batch."""
-        return (1,) if self.is_op else self.training.values["labels"].shape
+        """The shape of the labels of a batch; where nothing is trained, labels are not read."""
+        if self.is_op or self.training_graph is None:
+            return (self.batch,)
+        return self.training_graph.values["labels"].shape
 
     @property
     def classes(self) -> int:
@@ -343,7 +363,8 @@ class Program:
     @property
     def ignored_label(self) -> int | None:
         """The label that the loss does not count."""
-        return next((node.attributes.get("ignored") for node in self.training.nodes if node.op == LOSS), None)
+        nodes = self.training_graph.nodes if self.training_graph else []
+        return next((node.attributes.get("ignored") for node in nodes if node.op == LOSS), None)
 
 
 def required(operand: Value | None) -> Value:

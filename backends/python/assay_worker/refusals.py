@@ -40,7 +40,7 @@ def refuse(cell: Cell, program: Program, folder: Path) -> None:
 
 def holds(rule: Rule, cell: Cell, program: Program) -> bool:
     """Whether all conditions of the rule hold; an absent condition always holds."""
-    nodes, optimizer = program.training.nodes, program.update_rule
+    nodes, optimizer = program.graph(cell.task).nodes, program.update_rule
     lists: dict[str, set[str]] = {
         **{known: {getattr(cell, axis)} for known, axis in AXES.items()},
         "recompute": {cell.recompute},

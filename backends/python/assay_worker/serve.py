@@ -130,7 +130,7 @@ class Server:
         if program.is_op:
             inputs = np.zeros((1, program.graph(self._cell.task).input_elements), np.float32)
         else:
-            fed = program.training.values["inputs"]
+            fed = program.inference.values["inputs"]
             inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
         if self._cell.task == "decode":

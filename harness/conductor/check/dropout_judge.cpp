@@ -171,15 +171,15 @@ void judge_op(Judge& judge, const Program& program, Task task) {
 
 void judge_network(Judge& judge, const Program& program, double share) {
   judge.add_loss();
-  const Graph& graph = program.training;
-  const Sensitivity sensitivity = sensitivity_of(program.optimizer);
+  const Graph& graph = program.inference;
+  const Sensitivity sensitivity = sensitivity_of(program.optimizer.value());
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const std::string& name = graph.value(id).name;
     const Shape& shape = graph.value(id).type.shape;
     judge.add(name, shape, "first/parameter/" + name,
               [&](double moved) { return share * sensitivity.update * moved; });
     const double gradient = judge.gradient_norm(name);
-    for (const std::string& moment : program.optimizer.moments()) {
+    for (const std::string& moment : program.moments()) {
       const double factor = OptimizerSpec::is_square(moment) ? sensitivity.root : sensitivity.mean;
       judge.add(name + "." + moment, shape, "first/moment/" + name + "." + moment,
                 [&](double) { return share * factor * gradient; });

@@ -145,8 +145,8 @@ void conclude(Equivalence& result) {
 std::set<std::string> noisy_parameters(const TensorFile& oracle, const Program& program,
                                        const Precision& precision) {
   std::set<std::string> noisy;
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const std::string& name = program.training.value(id).name;
+  for (const ValueId id : program.inference.with_role(Role::parameter)) {
+    const std::string& name = program.inference.value(id).name;
     const std::vector<double> seen = oracle.required("bound/gradient/" + name);
     if (is_only_rounding({seen.at(0), seen.at(1)}, oracle.required("gradient/" + name), precision))
       noisy.insert(name);
@@ -169,7 +169,7 @@ struct Questions {
   Precision precision = precision_of(exam.precision);
   std::vector<ExpectedTensor> tensors =
       expected_tensors(program, exam.task, batches, fs::exists(exam.folder / "extreme.safetensors"));
-  std::set<std::string> noisy = exam.task == Task::train && !program.is_op()
+  std::set<std::string> noisy = program.trains(exam.task)
                                     ? noisy_parameters(oracle, program, precision)
                                     : std::set<std::string>();
 
@@ -195,7 +195,7 @@ TensorVerdict compared(const Questions& asked, const ExpectedTensor& expected, c
   Bound bound = bound_of_answer(asked.oracle, expected.name, exact, asked.precision,
                                 expected.summed ? asked.batches.repeats() : 1,
                                 asked.noisy.contains(expected.parameter));
-  if (expected.square) bound = widened(bound, change_by_rounded_decay(asked.program.optimizer), exact);
+  if (expected.square) bound = widened(bound, change_by_rounded_decay(asked.program.optimizer.value()), exact);
   return compare(expected.name, got, exact, bound);
 }
 
@@ -421,13 +421,13 @@ Equivalence merged(const Equivalence& a, const Equivalence& b) {
 
 Looseness looseness(const Exam& exam, const Program& program) {
   Looseness loosest;
-  if (program.is_op() || exam.task != Task::train) return loosest;
+  if (!program.trains(exam.task)) return loosest;
   const TensorFile oracle = TensorFile::read(exam.answers);
   const Precision precision = precision_of(exam.precision);
   const double repeats = read_exam_batches(exam.folder / "batches.json").repeats();
   const std::set<std::string> noisy = noisy_parameters(oracle, program, precision);
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const std::string& name = program.training.value(id).name;
+  for (const ValueId id : program.inference.with_role(Role::parameter)) {
+    const std::string& name = program.inference.value(id).name;
     if (noisy.contains(name)) continue;
     const std::vector<double> exact = oracle.required("gradient/" + name);
     const double bound = bound_of_answer(oracle, "gradient/" + name, exact, precision, repeats).l2;

@@ -88,21 +88,21 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
   const double largest = narrow ? 2e-2 : 1e-1;
   // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay
   // well above it.
-  const bool rms = program.optimizer.kind == "rmsprop";
-  const std::vector<ValueId> last = parameters_of_last(program.training);
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const Value& value = program.training.value(id);
+  const bool rms = program.optimizer.value().kind == "rmsprop";
+  const std::vector<ValueId> last = parameters_of_last(program.inference);
+  for (const ValueId id : program.inference.with_role(Role::parameter)) {
+    const Value& value = program.inference.value(id);
     const double smallest = narrow ? 2e-3 : rms ? 1e-3 : contains(last, id) ? 1e-6 : 1e-4;
     Philox sizes(seed, "exam/" + value.name + "/size");
     std::vector<double> roots(static_cast<std::size_t>(value.type.elements()));
     for (double& root : roots) root = smallest * std::pow(largest / smallest, sizes.uniform_double());
-    for (const std::string& moment : program.optimizer.moments()) {
+    for (const std::string& moment : program.moments()) {
       HostTensor tensor = HostTensor::zeros(value.name + "." + moment, {DType::f32, value.type.shape});
       Philox random(seed, "exam/" + tensor.name);
       const std::span<float> elements = tensor.as<float>();
       for (std::size_t i = 0; i < roots.size(); ++i) {
         const double mean = draw(random, {0.1, 0.9, false});
-        const bool scaled = program.optimizer.moments().size() > 1;  // Adam has m next to v
+        const bool scaled = program.moments().size() > 1;  // Adam has m next to v
         elements[i] = static_cast<float>(
             OptimizerSpec::is_square(moment) ? roots[i] * roots[i] : (scaled ? roots[i] : 0.01) * mean);
       }
@@ -117,10 +117,10 @@ void show_epsilon(std::vector<HostTensor>& state, const Program& program, std::i
                   std::uint64_t seed) {
   constexpr float logit = -16;  // a probability of about 1e-7
   constexpr double smallest = 1e-7, largest = 1e-6;
-  const std::vector<ValueId> last = parameters_of_last(program.training);
+  const std::vector<ValueId> last = parameters_of_last(program.inference);
   if (last.size() < 2) return;
   for (const ValueId id : last) {
-    const Value& value = program.training.value(id);
+    const Value& value = program.inference.value(id);
     const auto per_class = static_cast<std::size_t>(value.type.elements() / value.type.shape.front());
     const std::size_t first = static_cast<std::size_t>(unlikely) * per_class;
     Philox sizes(seed, "exam/" + value.name + "/epsilon");
@@ -152,7 +152,7 @@ void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
 std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan,
                                  std::optional<std::int64_t> absent) {
   const std::uint64_t seed = plan.seed;
-  const Graph& graph = program.training;
+  const Graph& graph = program.inference;
   std::vector<HostTensor> tensors;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
     const Value& value = graph.value(id);
@@ -166,9 +166,9 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan,
     if (is_operand(graph, id, "lstm", 3)) open_forget_gates(tensor, seed);
     tensors.push_back(std::move(tensor));
   }
-  if (program.is_op() || plan.task != Task::train) return tensors;
+  if (!program.trains(plan.task)) return tensors;
   add_moments(tensors, program, seed, plan.precision);
-  const bool adam = contains(program.optimizer.moments(), "m");
+  const bool adam = contains(program.moments(), "m");
   if (adam && absent && !is_narrow(precision_of(plan.precision)))
     show_epsilon(tensors, program, *absent, seed);
   return tensors;
@@ -411,13 +411,13 @@ double log_uniform(Philox& random, double low, double high) {
 // but not the first one. The other number is as in a long training: so large that a count which stops on the way shows
 // (in fp16 one more than 2048 is 2048), and a little above a multiple of 2^16, so that a count which wraps is small.
 HostTensor schedule_of(const Program& program, std::int64_t steps, std::uint64_t turn, std::uint64_t seed) {
-  const OptimizerSpec& optimizer = program.optimizer;
-  const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
-  const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
+  const bool sgd = program.optimizer && program.optimizer->kind == "sgd";
+  const double base = sgd ? 0.0005 : 0.0001;
+  const bool shows_gradient = sgd && program.optimizer->momentum == 0;
   // Libraries approximate the gates of an LSTM: next to a small mean of squares that error is a large update.
-  const bool approximated = std::ranges::any_of(program.training.nodes(),
+  const bool approximated = std::ranges::any_of(program.inference.nodes(),
                                                 [](const Node& node) { return node.op->name() == "lstm"; });
-  const bool large = contains(optimizer.moments(), "m") && !approximated;
+  const bool large = contains(program.moments(), "m") && !approximated;
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
   const std::span<double> rows = schedule.as<double>();
   Philox random(seed, "exam/schedule");
@@ -446,9 +446,9 @@ constexpr float extreme_logit = 120;
 // a bias. If all samples had that class, the loss would be zero, and an answer nothing but rounding.
 std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state,
                                    std::int32_t first_label) {
-  const std::vector<ValueId> last = parameters_of_last(program.training);
+  const std::vector<ValueId> last = parameters_of_last(program.inference);
   if (last.size() < 2) return {};  // no bias
-  const auto found = std::ranges::find(state, program.training.value(last[1]).name,
+  const auto found = std::ranges::find(state, program.inference.value(last[1]).name,
                                        [](const HostTensor& t) { return t.name; });
   HostTensor extreme = *found;
   const std::span<float> classes = extreme.as<float>();
@@ -461,8 +461,8 @@ bool is_continued(const Program& program, const ExamPlan& plan, const std::vecto
   constexpr std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t bytes = 0;
   for (const HostTensor& tensor : state) bytes += tensor.bytes.size();
-  const bool draws = !program.training.with_role(Role::mask).empty();
-  return plan.task == Task::train && !program.is_op() && !draws && bytes <= max_bytes;
+  return program.trains(plan.task) && bytes <= max_bytes &&
+         program.graph(plan.task).with_role(Role::mask).empty();
 }
 
 }  // namespace
@@ -506,7 +506,8 @@ std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t turn, 
 
 void write_exam(const fs::path& folder, const Program& program, const ExamPlan& plan) {
   constexpr std::int64_t min_steps = 3;
-  const Graph& graph = program.training;
+  const Graph& graph = program.graph(plan.task);
+  const bool trains = program.trains(plan.task);
   const std::uint64_t seed = plan.seed;
   ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, plan.turn, seed)};
   if (program.is_op()) batches.slots.resize(std::min<std::size_t>(2, batches.slots.size()));
@@ -516,16 +517,15 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::int64_t samples = batches.count() * batches.distinct;
 
   fs::create_directories(folder);
-  std::vector<HostTensor> state;
   if (program.is_op()) {
-    state = state_of(program, plan, std::nullopt);
-    const Graph& op = program.graph(plan.task);
-    HostTensor operands = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(op)}});
-    std::ranges::copy(draw_operands(op, samples, seed, "exam"), operands.as<float>().begin());
+    HostTensor operands = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(graph)}});
+    std::ranges::copy(draw_operands(graph, samples, seed, "exam"), operands.as<float>().begin());
     write_npy(folder / "inputs.npy", operands);
-    write_npy(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {samples}}));
   } else {
     write_npy(folder / "inputs.npy", inputs_of(graph, batches, seed));
+  }
+  std::vector<HostTensor> state;
+  if (trains) {
     const Shape& labels = graph.value(graph.find("labels")).type.shape;
     const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
     const HostTensor drawn = labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed)
@@ -533,15 +533,15 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
     write_npy(folder / "labels.npy", drawn);
     state = state_of(program, plan, absent_class(drawn, batches.count(), classes));
     const std::vector<HostTensor> extreme = extreme_of(program, state, drawn.as<std::int32_t>()[0]);
-    if (!extreme.empty() && plan.task == Task::train)
-      write_safetensors(folder / "extreme.safetensors", extreme);
+    if (!extreme.empty()) write_safetensors(folder / "extreme.safetensors", extreme);
+  } else {
+    state = state_of(program, plan, std::nullopt);
+    write_npy(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {samples}}));
   }
   write_safetensors(folder / "state.safetensors", state);
   write_npy(folder / "schedule.npy",
             schedule_of(program, std::max(min_steps, batches.count()), plan.turn, seed));
-  // Inference has no dropout.
-  const bool drops = program.is_op() || plan.task == Task::train;
-  const std::vector<HostTensor> masks = drops ? masks_of(graph, batches, seed) : std::vector<HostTensor>();
+  const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
   if (is_continued(program, plan, state))

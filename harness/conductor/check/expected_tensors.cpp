@@ -33,14 +33,14 @@ std::vector<ExpectedTensor> expected_of_op(const Program& program, Task task, co
 
 // Parameters, moments and running statistics after one of the two runs.
 void add_state(std::vector<ExpectedTensor>& tensors, const Program& program, const std::string& run) {
-  const Graph& graph = program.training;
+  const Graph& graph = program.inference;
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const Value& parameter = graph.value(id);
     tensors.push_back({.name = run + "/parameter/" + parameter.name,
                        .shape = parameter.type.shape,
                        .parameter = parameter.name,
                        .summed = true});
-    for (const std::string& moment : program.optimizer.moments())
+    for (const std::string& moment : program.moments())
       tensors.push_back({.name = run + "/moment/" + parameter.name + "." + moment,
                          .shape = parameter.type.shape,
                          .parameter = parameter.name,
@@ -59,7 +59,7 @@ void add_state(std::vector<ExpectedTensor>& tensors, const Program& program, con
 std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, const ExamBatches& batches,
                                              bool extreme) {
   if (program.is_op()) return expected_of_op(program, task, batches);
-  const Graph& graph = program.training;
+  const Graph& graph = program.inference;
   const Shape logits = graph.value(graph.output("logits")).type.shape;
   if (task == Task::infer)
     return {{.name = "logits", .shape = stacked(batches.count(), logits), .rows = true}};
@@ -79,20 +79,21 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
                      .of_first_rank = !graph.with_role(Role::state).empty()});
   add_state(tensors, program, "last");
   if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .mean = true, .summed = true});
-  for (const ValueId id : graph.with_role(Role::mask))
-    tensors.push_back({.name = "draws/" + graph.value(id).name,
-                       .shape = stacked(2, graph.value(id).type.shape),
+  const Graph& training = program.graph(task);
+  for (const ValueId id : training.with_role(Role::mask))
+    tensors.push_back({.name = "draws/" + training.value(id).name,
+                       .shape = stacked(2, training.value(id).type.shape),
                        .draws = true});
   return tensors;
 }
 
 std::vector<StateTensor> state_tensors(const Program& program) {
-  const Graph& graph = program.training;
+  const Graph& graph = program.inference;
   std::vector<StateTensor> tensors;
   for (const ValueId id : graph.with_role(Role::parameter)) {
     const Value& parameter = graph.value(id);
     tensors.push_back({parameter.name, parameter.type.shape, parameter.name});
-    for (const std::string& moment : program.optimizer.moments())
+    for (const std::string& moment : program.moments())
       tensors.push_back({parameter.name + "." + moment, parameter.type.shape, parameter.name});
   }
   for (const ValueId id : graph.with_role(Role::state))

@@ -47,17 +47,17 @@ Graph with_batch(const Graph& graph, std::int64_t batch) {
 
 std::int64_t batch_of(const Program& program) {
   if (program.is_op()) return 1;
-  const ValueId inputs = program.training.find("inputs");
-  if (inputs == none || program.training.value(inputs).type.shape.empty()) {
-    throw GraphError(
-        fmt::format("graph '{}' has no feed 'inputs' with a batch dimension", program.training.name()));
-  }
-  return program.training.value(inputs).type.shape.front();
+  const ValueId inputs = program.inference.find("inputs");
+  if (inputs == none || program.inference.value(inputs).type.shape.empty())
+    throw GraphError(fmt::format("graph '{}' has no feed 'inputs' with a batch dimension", program.name()));
+  return program.inference.value(inputs).type.shape.front();
 }
 
 Program with_batch(const Program& program, std::int64_t batch) {
   if (batch == batch_of(program)) return program;
-  Program other{with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
+  Program other{
+      .training = {}, .inference = with_batch(program.inference, batch), .optimizer = program.optimizer};
+  if (program.training) other.training = with_batch(*program.training, batch);
   if (program.decoding) {
     other.decoding = {program.decoding->prompt, with_batch(program.decoding->prefill, batch),
                       with_batch(program.decoding->step, batch)};
@@ -84,7 +84,7 @@ void write_json(const fs::path& path, const nlohmann::json& json) {
 }  // namespace
 
 int slices_of(const Program& program, int ranks) {
-  const bool normalises = std::ranges::any_of(program.training.nodes(),
+  const bool normalises = std::ranges::any_of(program.inference.nodes(),
                                               [](const Node& node) { return node.op == &batch_norm_op(); });
   return normalises ? ranks : 1;
 }
@@ -97,7 +97,7 @@ void write_oracle_cell(const fs::path& oracle_folder, const OracleQuestion& ques
   std::iota(batches.row_of.begin(), batches.row_of.end(), std::int64_t{0});
   const CellRequest request{.protocol = protocol::version,
                             .backend = worker.backend,
-                            .workload = program.training.name(),
+                            .workload = program.name(),
                             .task = question.task,
                             .mode = worker.mode,
                             .precision = PrecisionKind::fp64,

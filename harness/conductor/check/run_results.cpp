@@ -12,11 +12,11 @@
 namespace assay {
 
 bool has_run_results(const Program& program, Task task) {
-  if (task == Task::train && !program.is_op()) return false;
+  if (program.trains(task)) return false;
   return program.graph(task).with_role(Role::mask).empty();
 }
 
-void write_run_exam(const RunResults& asked, const Program& program, const HostTensor& inputs,
+void write_run_exam(const RunResults& asked, const HostTensor& inputs,
                     const std::filesystem::path& parameters) {
   const auto distinct = static_cast<std::int64_t>(asked.rows.size());
   const std::int64_t samples = inputs.type.shape.front();
@@ -26,15 +26,10 @@ void write_run_exam(const RunResults& asked, const Program& program, const HostT
                       .slots = std::vector<std::int64_t>(static_cast<std::size_t>(samples / distinct))};
   std::iota(batches.row_of.begin(), batches.row_of.end(), std::int64_t{0});
   std::iota(batches.slots.begin(), batches.slots.end(), std::int64_t{0});
-  Shape labels{samples};
-  if (const ValueId label = program.training.find("labels"); !program.is_op() && label != none) {
-    labels = program.training.value(label).type.shape;
-    labels.front() = samples;
-  }
   std::filesystem::create_directories(asked.exam);
   copy_atomically(parameters, asked.exam / "state.safetensors", false);
   write_npy(asked.exam / "inputs.npy", inputs);
-  write_npy(asked.exam / "labels.npy", HostTensor::zeros("labels", {DType::i32, labels}));
+  write_npy(asked.exam / "labels.npy", HostTensor::zeros("labels", {DType::i32, {samples}}));
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {2, 2}});
   schedule.as<double>()[1] = 1;
   schedule.as<double>()[3] = 2;

@@ -32,7 +32,7 @@ bool has_run_results(const Program& program, Task task);
 
 // Writes `asked.exam`: the oracle's question of write_exam(), with `inputs` (batches * asked.rows, ...) and the state
 // of `parameters`, a safetensors file.
-void write_run_exam(const RunResults& asked, const Program& program, const HostTensor& inputs,
+void write_run_exam(const RunResults& asked, const HostTensor& inputs,
                     const std::filesystem::path& parameters);
 // Writes run.json, the worker's question, into `check`.
 void write_run_question(const std::filesystem::path& check, const RunResults& asked);

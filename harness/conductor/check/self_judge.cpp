@@ -90,8 +90,8 @@ TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, doubl
 
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task) {
   std::vector<TensorVerdict> verdicts;
-  const Graph& graph = program.training;
   if (task != Task::train && !program.is_op()) return verdicts;
+  const Graph& graph = program.graph(task);
   for (const Node& node : graph.nodes()) {
     for (const ValueId id : node.inputs) {
       if (id == none || graph.value(id).role != Role::mask) continue;
@@ -213,8 +213,8 @@ std::uint64_t max_continuation_bytes(const Program& program) {
 }
 
 std::string first_not_finite(const TensorFile& worker, const Program& program) {
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const std::string& name = program.training.value(id).name;
+  for (const ValueId id : program.inference.with_role(Role::parameter)) {
+    const std::string& name = program.inference.value(id).name;
     const HostTensor* found = worker.find("continuation/waited/" + name);
     if (found == nullptr || found->type.dtype != DType::f32) continue;
     if (!std::ranges::all_of(found->as<float>(), [](float value) { return std::isfinite(value); }))

@@ -112,8 +112,7 @@ std::int64_t least_memory(const Program& program, Task task) {
     else
       largest = std::max(largest, value.type.bytes());
   }
-  const bool trains = task == Task::train && !program.is_op();
-  const std::int64_t copies = 2 + (trains ? 1 + std::ssize(program.optimizer.moments()) : 0);
+  const std::int64_t copies = 2 + (program.trains(task) ? 1 + std::ssize(program.moments()) : 0);
   return copies * kept + largest;
 }
 
@@ -143,16 +142,18 @@ bool decodes_images(const Axes& axes) {
 }  // namespace
 
 const Refusal* Cell::refusal() const {
-  const Graph& graph = program->training;
+  const Graph& graph = program->graph(axes.task);
+  const std::string optimizer = program->optimizer ? program->optimizer->kind : "";
+  const bool decays = program->optimizer && program->optimizer->weight_decay > 0;
   const auto holds = [&](const Refusal& rule) {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
            is_among(axes.layout, rule.layouts) && is_among(axes.loader, rule.loaders) &&
            is_among(axes.text("recompute"), rule.recompute) &&
-           is_among(program->optimizer.kind, rule.optimizers) && has_op(graph, rule.ops) &&
+           is_among(optimizer, rule.optimizers) && has_op(graph, rule.ops) &&
            is_as_asked(rule.single_ops, program->is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
-           is_as_asked(rule.weight_decay, program->optimizer.weight_decay > 0) &&
+           is_as_asked(rule.weight_decay, decays) &&
            is_as_asked(rule.encoded_images, decodes_images(axes)) &&
            is_as_asked(rule.several_ranks, axes.ranks() > 1);
   };

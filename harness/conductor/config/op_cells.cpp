@@ -138,14 +138,14 @@ void resolve_op(Cell& cell, const OpWorkload& op, const OptionValues& point) {
 
 void rotate_operands(Cell& cell) {
   cell.measure.resident_batches = 1;
-  if (cell.axes.cache == CacheState::warm) return;
+  if (cell.axes.cache == CacheState::warm || !cell.runnable()) return;
   static const nlohmann::json machine = environment();
   const std::int64_t cache =
       cell.axes.device == DeviceKind::cuda ? gpu_cache(machine) : last_level_cache(machine);
   const std::int64_t bytes =
       input_elements(cell.program->graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
   cell.measure.resident_batches = 2 * cache / bytes + 2;
-  if (cell.measure.resident_batches <= max_sets || !cell.runnable()) return;
+  if (cell.measure.resident_batches <= max_sets) return;
   end_with(
       cell, ReasonCode::operands_stay_in_cache,
       fmt::format(

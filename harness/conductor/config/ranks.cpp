@@ -34,14 +34,13 @@ bool ignores_labels(const Graph& graph) {
 
 std::string ranks_refusal(const Cell& cell) {
   if (cell.axes.ranks() == 1) return {};
-  const Program& program = *cell.program;
-  const Graph& graph = program.training;
   const auto refused = [&](const char* what) { return fmt::format("[ranks] {}; use --ranks 1", what); };
   if (cell.backend->collectives.empty())
     return fmt::format("[{}] does not support --ranks above 1: its backend.json names no collectives",
                        cell.backend->name);
   if (cell.axes.task != Task::train)
     return "[ranks] ranks share only the training of a model; use --task train";
+  const Graph& graph = cell.program->graph(Task::train);
   if (cell.axes.device == DeviceKind::cuda && !has_nccl(*cell.backend))
     return "[ranks] its ranks do not exchange gradients between GPUs; use --device cpu";
   if (cell.axes.loader == LoaderKind::native)

@@ -62,7 +62,7 @@ void reject_what_is_not_offered(Cell& cell, const WorkloadRegistry& workloads) {
              fmt::format("[{}] does not support initial 'own': it has no layers with defaults; use --initial "
                          "keras, gluon or torch",
                          backend.name));
-  if (const auto scheme = cell.initial_scheme()) scheme_initializers(program.training, *scheme);
+  if (const auto scheme = cell.initial_scheme()) scheme_initializers(program.inference, *scheme);
   if (const Refusal* rule = cell.runnable() ? cell.refusal() : nullptr) {
     end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
     cell.refused_for_mode = !rule->modes.empty();

@@ -83,7 +83,7 @@ std::string recomputation_table() {
     const std::int64_t all = kept.arena.co_share;
     text += fmt::format("| {} | {} | {} |", workload.name, workload.batch, mebibytes(all));
     for (const char* policy : {"mirror", "sqrt"}) {
-      program.segments = recompute_segments(program.training, policy);
+      program.segments = recompute_segments(*program.training, policy);
       const StepSummary step = summarise(program, {}).training.value();
       const std::int64_t needed = step.arena.co_share;
       text += fmt::format(" {} ({:.0f} %) | {:+.0f} % |", mebibytes(needed),

@@ -216,7 +216,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
     copy_atomically(state.empty() ? exam / "state.safetensors" : state, folder / "parameters.safetensors",
                     false);
   } else {
-    std::vector<HostTensor> parameters = initial_values(cell.program->training, seed, cell.initial_scheme());
+    std::vector<HostTensor> parameters = initial_values(cell.program->inference, seed, cell.initial_scheme());
     if (weights != nullptr) weights->put_into(parameters, cell.network().workload->published);
     write_safetensors(folder / "parameters.safetensors", parameters);
   }

@@ -59,18 +59,17 @@ double OracleNeed::seconds(int threads) const { return flops / (flops_per_second
 OracleNeed oracle_need(const Cell& cell) {
   const ExamPlan plan = exam_plan(cell, 1, false);
   const Program program = with_batch(*cell.program, distinct_of(*cell.program, plan));
-  const bool op = program.is_op(), trains = plan.task == Task::train && !op;
+  const bool op = program.is_op(), trains = program.trains(plan.task);
   const double batches = op ? 2 : static_cast<double>(exam_slots(plan.resident, 0, 1).size());
 
   // Elements of the state, and of all answers that are compared.
-  const Graph& graph = program.training;
+  const Graph& graph = program.graph(plan.task);
   const double parameters = elements_of(graph, Role::parameter);
-  const double moments = trains ? parameters * static_cast<double>(program.optimizer.moments().size()) : 0;
+  const double moments = trains ? parameters * static_cast<double>(program.moments().size()) : 0;
   const double state = parameters + moments + elements_of(graph, Role::state);
   double answers = 0;
-  const Graph& timed = program.graph(plan.task);
-  for (const Graph::Output& output : timed.outputs())
-    answers += batches * static_cast<double>(timed.value(output.value).type.elements());
+  for (const Graph::Output& output : graph.outputs())
+    answers += batches * static_cast<double>(graph.value(output.value).type.elements());
   if (trains) answers = 2 * state + parameters;  // after the first step and the last one, and the gradients
   const double watched = trains ? watched_elements(graph) : 0;
 

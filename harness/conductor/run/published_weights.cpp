@@ -125,7 +125,7 @@ std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells,
     const Workload& workload = *cell.network().workload;
     const bool seen = std::ranges::any_of(
         networks, [&](const PublishedNetwork& network) { return network.name == workload.name; });
-    if (!seen) networks.push_back({workload.name, workload.published, cell.program->training});
+    if (!seen) networks.push_back({workload.name, workload.published, cell.program->inference});
   }
   return networks;
 }

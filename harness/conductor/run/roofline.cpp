@@ -199,7 +199,7 @@ double median_step(const Fork& fork) {
 }
 
 double allowed_over_peak(const Program& program) {
-  const bool convolves = std::ranges::any_of(program.training.nodes(), [](const Node& node) {
+  const bool convolves = std::ranges::any_of(program.inference.nodes(), [](const Node& node) {
     return node.op->name().find("convolution") != std::string_view::npos;
   });
   if (convolves) return winograd_over_peak;

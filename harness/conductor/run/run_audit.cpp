@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t max_handed_bytes = std::int64_t{256} << 20;
 
-bool draws_masks(const Program& program) { return !program.training.with_role(Role::mask).empty(); }
+bool draws_masks(const Cell& cell) {
+  return !cell.program->graph(cell.axes.task).with_role(Role::mask).empty();
+}
 
 fs::path handed_state(const fs::path& folder) { return folder / "results/state.safetensors"; }
 
@@ -67,7 +69,7 @@ std::vector<Evaluation> last_evaluations(const Fork& fork) {
 void add_first_steps(RunAudit& audit, const Cell& cell, const Fork& fork, const ForkContext& context) {
   const Precision precision = precision_of(cell.axes.precision);
   const std::vector<ReportedLoss> reported = replayable(fork.blocks);
-  if (reported.empty() || draws_masks(*cell.program) || slices_of(*cell.program, cell.axes.ranks()) > 1)
+  if (reported.empty() || draws_masks(cell) || slices_of(*cell.program, cell.axes.ranks()) > 1)
     return;
   std::vector<std::int64_t> steps;
   for (const ReportedLoss& one : reported) steps.push_back(one.steps);
@@ -98,7 +100,7 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Fork& fork, const 
 
 // The first step of the continuation; absent if it has none, or none on a batch of the run.
 std::optional<Replays::NextStep> next_step(const Cell& cell, const Fork& fork, const fs::path& check) {
-  if (!fs::exists(check / "continuation.json") || draws_masks(*cell.program) ||
+  if (!fs::exists(check / "continuation.json") || draws_masks(cell) ||
       cell.axes.loader != LoaderKind::resident || cell.measure.epochs > 0)
     return std::nullopt;
   std::int64_t steps = 0;
@@ -159,7 +161,7 @@ RunAudit ask_about_run(const Cell& cell, const Fork& fork, const fs::path& folde
   audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
                         cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
   audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
-  audit.draws_masks = draws_masks(*cell.program);
+  audit.draws_masks = draws_masks(cell);
   if (has_run_results(*cell.program, cell.axes.task))
     audit.results = context.exams.ask_of_run(cell, fork, folder);
   audit.excerpt = choose_excerpt(*cell.program, folder / "check");

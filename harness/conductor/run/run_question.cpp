@@ -126,7 +126,7 @@ RunResults question_of_run(const Cell& cell, const Fork& fork, const std::filesy
       to += sample;
     }
   }
-  write_run_exam(asked, *cell.program, inputs, cell_folder / "parameters.safetensors");
+  write_run_exam(asked, inputs, cell_folder / "parameters.safetensors");
   return asked;
 }
 

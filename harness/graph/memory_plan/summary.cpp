@@ -108,26 +108,26 @@ ArenaSummary plan_sizes(const Graph& graph) {
           .lower_bound = shared.lower_bound};
 }
 
-ProgramSummary summarise(const Program& program, const Precision& precision, bool trains) {
+ProgramSummary summarise(const Program& program, const Precision& precision) {
   ProgramSummary summary;
-  summary.workload = program.training.name();
+  const Graph& network = program.inference;
+  summary.workload = network.name();
   summary.precision = precision.kind;
-  const ValueId inputs = program.training.find("inputs");
-  if (inputs != none) summary.batch = program.training.value(inputs).type.shape.at(0);
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    summary.parameters += program.training.value(id).type.elements();
-  }
+  const ValueId inputs = network.find("inputs");
+  if (inputs != none) summary.batch = network.value(inputs).type.shape.at(0);
+  for (const ValueId id : network.with_role(Role::parameter))
+    summary.parameters += network.value(id).type.elements();
   summary.inference = summarise(inference_step(program, precision));
   summary.forward_flops = summary.inference.flops;
-  if (!trains) return summary;
+  if (!program.training) return summary;
   const Graph step = training_step(program, {.precision = precision});
   summary.training = summarise(step);
   summary.forward_flops = 0;
   for (const Node& node : step.nodes()) {
     const double flops = cost(step, node).flops;
-    if (program.training.find_node(node.name) != none) {
+    if (program.training->find_node(node.name) != none) {
       summary.forward_flops += flops;
-    } else if (node.op->name() == program.optimizer.kind) {
+    } else if (program.optimizer && node.op->name() == program.optimizer->kind) {
       summary.optimizer_flops += flops;
     } else {
       summary.backward_flops += flops;

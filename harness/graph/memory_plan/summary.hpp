@@ -71,7 +71,7 @@ struct ProgramSummary {
   StepSummary inference;
 };
 
-// `trains`: whether there is a training step; without one, forward_flops are those of inference.
-ProgramSummary summarise(const Program& program, const Precision& precision, bool trains = true);
+// Without a training step, forward_flops are those of inference.
+ProgramSummary summarise(const Program& program, const Precision& precision);
 
 }  // namespace assay

@@ -70,7 +70,7 @@ class Slicing {
 
 Program with_slices(const Program& program, std::int64_t slices) {
   Program sliced = program;
-  if (slices > 1) sliced.training = Slicing(program.training, slices).take();
+  if (slices > 1) sliced.training = Slicing(program.graph(Task::train), slices).take();
   return sliced;
 }
 

@@ -181,13 +181,14 @@ void add_optimizer(Graph& graph, const OptimizerSpec& spec, ValueId schedule, Va
 
 // Results and gradients of a single op.
 Graph op_step(const Program& program, const Precision& precision) {
-  Graph graph = with_drawn_masks(program.training);
+  const Graph& training = program.graph(Task::train);
+  Graph graph = with_drawn_masks(training);
   std::vector<std::pair<ValueId, ValueId>> given;
   for (const auto& [output, name] : program.cotangents)
     given.emplace_back(graph.output(output), graph.find(name));
   std::vector<ValueId> inputs;
   for (const ValueId id : differentiated_inputs(program))
-    inputs.push_back(graph.find(program.training.value(id).name));
+    inputs.push_back(graph.find(training.value(id).name));
   const std::vector<ValueId> gradients = differentiate(graph, given, inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     graph.add_output("gradient/" + graph.value(inputs[i]).name, gradients[i]);
@@ -198,8 +199,10 @@ Graph op_step(const Program& program, const Precision& precision) {
 
 Graph training_step(const Program& program, const TrainingStepOptions& options) {
   if (program.is_op()) return op_step(program, options.precision);
-  check_optimizer(program.optimizer);
-  Graph graph = with_drawn_masks(program.training);
+  const Graph& training = program.graph(Task::train);
+  const OptimizerSpec& optimizer = program.optimizer.value();
+  check_optimizer(optimizer);
+  Graph graph = with_drawn_masks(training);
   const ValueId loss = graph.output("loss");
   const std::vector<bool> reaching = ancestors(graph, {loss});
   std::vector<ValueId> parameters;
@@ -215,17 +218,17 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
                        dense(graph, gradients[i], parameters[i]));
   }
   if (options.mean_over_ranks) average(graph, *options.mean_over_ranks, parameters, gradients);
-  if (program.optimizer.clip_norm > 0) clip(graph, program.optimizer.clip_norm, parameters, gradients);
+  if (optimizer.clip_norm > 0) clip(graph, optimizer.clip_norm, parameters, gradients);
   const ValueId drawn_by = graph.find("schedule");
   const ValueId schedule =
       drawn_by != none ? drawn_by : graph.add_value("schedule", {DType::f32, {2}}, Role::schedule);
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    add_optimizer(graph, program.optimizer, schedule, parameters[i], gradients[i]);
+    add_optimizer(graph, optimizer, schedule, parameters[i], gradients[i]);
   if (!options.network_outputs) {
-    for (const Graph::Output& output : program.training.outputs())
+    for (const Graph::Output& output : training.outputs())
       if (output.name != "loss") graph.remove_output(output.name);
   }
-  const Graph step = apply_precision(with_recomputation(graph.pruned(), program.training, program.segments),
+  const Graph step = apply_precision(with_recomputation(graph.pruned(), training, program.segments),
                                      options.precision);
   return options.mean_over_ranks ? with_overlap(step) : step;
 }

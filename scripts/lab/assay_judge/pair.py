@@ -145,7 +145,7 @@ def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[objec
 
 def graph_facts(graph: dict[str, Any]) -> tuple[int, list[int]]:
     """Return the number of trained parameters of the program, and the shape of its input."""
-    values = graph["training"]["values"]
+    values = graph["inference"]["values"]
     parameters = sum(math.prod(value["shape"]) for value in values if value["role"] == "parameter")
     return parameters, next(value["shape"] for value in values if value["role"] == "input")
 

@@ -148,7 +148,7 @@ TEST(PrimitivesMode, FusesNothingAndUpdatesEachTensorByItself) {
   const auto bare = make_kernel_library(options(primitives_mode));
   const Graph lowered = bare->fuse(step);
   EXPECT_EQ(lowered.nodes().size(), step.nodes().size());
-  const auto parameters = std::ranges::count(program.training.values(), Role::parameter, &Value::role);
+  const auto parameters = std::ranges::count(program.training->values(), Role::parameter, &Value::role);
   const auto is_update = [](const Node& node) { return node.op->repeats() > 0; };
   EXPECT_EQ(std::ranges::count_if(lowered.nodes(), is_update), parameters);
 }

@@ -26,7 +26,7 @@ inline float noise(std::uint64_t seed, std::uint64_t index) {
 // Every parameter small and none constant; state at its initial value is left out.
 inline std::vector<HostTensor> parameters(const Program& program, std::uint64_t seed) {
   std::vector<HostTensor> tensors;
-  for (const Value& value : program.training.values()) {
+  for (const Value& value : program.training->values()) {
     if (value.role != Role::parameter) continue;
     HostTensor tensor{value.name, {DType::f32, value.type.shape}, {}};
     tensor.bytes.resize(static_cast<std::size_t>(tensor.type.bytes()));
@@ -45,7 +45,7 @@ struct Batch {
 
 inline Batch batch(const Program& program, std::uint64_t seed) {
   Batch batch;
-  for (const Value& value : program.training.values()) {
+  for (const Value& value : program.training->values()) {
     if (value.role == Role::input) batch.inputs.resize(static_cast<std::size_t>(value.type.elements()));
     if (value.role == Role::label) batch.labels.resize(static_cast<std::size_t>(value.type.elements()));
   }

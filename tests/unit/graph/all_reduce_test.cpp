@@ -88,7 +88,7 @@ TEST_F(Ranks, GiveEachOptimizerTheMeanOfItsGradient) {
 }
 
 TEST_F(Ranks, ClipMeansByTheNormOfMeans) {
-  lenet_.optimizer.clip_norm = 1;
+  lenet_.optimizer->clip_norm = 1;
   const Graph graph = step(lenet_);
   const auto is_mean = [&](ValueId value) {
     return graph.node(graph.value(value).producer).op->name() == "all_reduce_wait";
@@ -133,7 +133,7 @@ TEST_F(Ranks, StartEachBucketWithItsLastGradientAndWaitBeforeTheFirstReader) {
   for (const char* workload : {"lenet5", "resnet56", "lstm", "vit-tiny"}) {
     for (const char* policy : {"none", "sqrt"}) {
       Program program = find_workload(workload).build(4);
-      program.segments = recompute_segments(program.training, policy);
+      program.segments = recompute_segments(program.training.value(), policy);
       const Graph graph = step(program, PrecisionKind::bf16);
       const auto readers = [&](ValueId value) {
         std::vector<NodeId> all;

@@ -20,13 +20,13 @@ Program dropping() {
 }
 
 TEST(DrawnMasks, a_graph_without_dropout_stays_as_it_is) {
-  const Graph graph = find_workload("mlp").build(2).training;
+  const Graph graph = find_workload("mlp").build(2).training.value();
   EXPECT_EQ(with_drawn_masks(graph).nodes().size(), graph.nodes().size());
   EXPECT_EQ(with_drawn_masks(graph).find("seed"), none);
 }
 
 TEST(DrawnMasks, are_drawn_before_they_are_read_and_kept_for_the_next_step) {
-  const Graph graph = with_drawn_masks(dropping().training);
+  const Graph graph = with_drawn_masks(dropping().training.value());
   const NodeId draw = graph.find_node("drop.mask.drawn");
   ASSERT_NE(draw, none);
   EXPECT_EQ(graph.node(draw).attributes.number("rate"), 0.25);

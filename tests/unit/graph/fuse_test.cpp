@@ -299,10 +299,10 @@ TEST(Fuse, keeps_values_with_other_readers_in_batch_norm_gradients) {
   const ValueId y = b.relu(b.batch_norm("bn2", b.convolution("conv2", x, 4, {.kernel = 1})), "relu2");
   const ValueId z = b.relu(b.add(x, y), "relu3");
   const ValueId logits = b.linear("fc", b.flatten(z), 10);
-  Program program{graph, Graph("g"), {}};
-  program.training.add_output("logits", logits);
-  GraphBuilder c(program.training);
-  program.training.add_output("loss", c.softmax_cross_entropy(logits, c.label("labels", {2})));
+  Program program{graph, Graph("g"), OptimizerSpec{}};
+  program.training->add_output("logits", logits);
+  GraphBuilder c(program.training.value());
+  program.training->add_output("loss", c.softmax_cross_entropy(logits, c.label("labels", {2})));
   const Graph fused = fuse(training_step(program, {}), all_rules());
   const Node& first = fused.node(fused.find_node("bn1.gradient"));
   const Node& second = fused.node(fused.find_node("bn2.gradient"));

@@ -44,7 +44,7 @@ TEST(GraphJson, round_trips_every_workload) {
     const std::string text = to_json(workload.build(3)).dump();
     const Program read = program_from_json(json::parse(text));
     EXPECT_EQ(to_json(read).dump(), text) << workload.name;
-    EXPECT_EQ(read.training.nodes().size(), workload.build(3).training.nodes().size());
+    EXPECT_EQ(read.training->nodes().size(), workload.build(3).training->nodes().size());
   }
 }
 
@@ -94,15 +94,33 @@ TEST(GraphJson, refuses_with_the_place_of_the_error) {
               ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("beta1 is 1"))));
 }
 
+TEST(GraphJson, ReadsANetworkThatIsOnlyInferred) {
+  const Workload& workload = find_workload("lenet5");
+  const json written = to_json(workload.build(workload.form(4, Task::infer)));
+  EXPECT_FALSE(written.contains("training") || written.contains("optimizer"));
+  const Program read = program_from_json(written);
+  EXPECT_FALSE(read.training || read.optimizer || read.is_op());
+  EXPECT_EQ(to_json(read), written);
+}
+
+TEST(GraphJson, RefusesHalfOfATraining) {
+  for (const char* absent : {"training", "optimizer"})
+    EXPECT_THAT(reading([&](json& p) { p.erase(absent); }),
+                ThrowsMessage<GraphError>(HasSubstr("a training graph and an optimizer, or neither")));
+  EXPECT_THAT(reading([](json& p) { p["kind"] = "layer"; }),
+              ThrowsMessage<GraphError>(AllOf(HasSubstr("/kind"), HasSubstr("found 'layer'"))));
+  EXPECT_THAT(reading([](json& p) { p["kind"] = "op"; }), ThrowsMessage<GraphError>(HasSubstr("mlp")));
+}
+
 TEST(GraphJson, KeepsTheClippingOfGradients) {
   Program program = find_workload("mlp").build(4);
   program.optimizer = {.kind = "adamw", .weight_decay = 0.05, .clip_norm = 1.5};
-  const OptimizerSpec read = program_from_json(to_json(program)).optimizer;
+  const OptimizerSpec read = program_from_json(to_json(program)).optimizer.value();
   EXPECT_EQ(read.kind, "adamw");
   EXPECT_EQ(read.clip_norm, 1.5);
   json older = mlp();
   older["optimizer"].erase("clip_norm");
-  EXPECT_EQ(program_from_json(older).optimizer.clip_norm, 0);
+  EXPECT_EQ(program_from_json(older).optimizer->clip_norm, 0);
   EXPECT_THAT(reading([](json& p) { p["optimizer"]["clip_norm"] = -1; }),
               ThrowsMessage<GraphError>(HasSubstr("clip_norm is -1")));
 }

@@ -65,7 +65,7 @@ TEST(OpWorkload, is_a_whole_program_at_every_size_of_its_sweep) {
       EXPECT_EQ(to_json(program_from_json(to_json(program))), to_json(program));
       EXPECT_FALSE(inference_step(program, {}).outputs().empty());
       if (op.differentiable) {
-        EXPECT_GT(training_step(program, {}).outputs().size(), program.training.outputs().size());
+        EXPECT_GT(training_step(program, {}).outputs().size(), program.training->outputs().size());
       }
     }
   }
@@ -74,8 +74,9 @@ TEST(OpWorkload, is_a_whole_program_at_every_size_of_its_sweep) {
 TEST(OpWorkload, has_no_parameters_and_an_input_per_result_gradient) {
   for (const OpWorkload& op : all_op_workloads()) {
     const Program program = op.program(op.sizes.front());
-    EXPECT_TRUE(program.training.with_role(Role::parameter).empty()) << op.name;
-    EXPECT_EQ(program.cotangents.size(), op.differentiable ? program.training.outputs().size() : 0)
+    EXPECT_TRUE(program.inference.with_role(Role::parameter).empty()) << op.name;
+    EXPECT_EQ(program.training.has_value(), op.differentiable) << op.name;
+    EXPECT_EQ(program.cotangents.size(), op.differentiable ? program.training->outputs().size() : 0)
         << op.name;
   }
 }
@@ -85,14 +86,14 @@ TEST(OpProgram, places_its_inputs_one_after_the_other) {
   EXPECT_EQ(input_offsets(program.inference),
             (std::map<std::string, std::int64_t>{{"x", 0}, {"weight", 15}, {"bias", 35}}));
   EXPECT_EQ(input_elements(program.inference), 39);
-  EXPECT_EQ(input_offsets(program.training).at("dy"), 39);
-  EXPECT_EQ(input_elements(program.training), 51);
+  EXPECT_EQ(input_offsets(program.training.value()).at("dy"), 39);
+  EXPECT_EQ(input_elements(program.training.value()), 51);
 }
 
 TEST(OpProgram, differentiates_f32_inputs_that_are_not_gradients) {
   const Program program = find_op_workload("op/softmax_cross_entropy").program("n4");
   std::vector<std::string> names;
-  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);
+  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training->value(id).name);
   EXPECT_THAT(names, ElementsAre("logits"));
   const Graph step = training_step(program, {});
   EXPECT_TRUE(step.has_output("gradient/logits"));
@@ -110,11 +111,13 @@ TEST(OpProgram, AMaskOfAnAttentionHasNoGradient) {
     if (training) b.input("dy", {2, 3, 2, 4});
     return graph;
   };
-  Program program{graph_of(true), graph_of(false), {}, {{"y", "dy"}}};
-  program.optimizer.kind.clear();
+  const Program program{.training = graph_of(true),
+                        .inference = graph_of(false),
+                        .cotangents = {{"y", "dy"}},
+                        .kind = ProgramKind::op};
   check_program(program);
   std::vector<std::string> names;
-  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);
+  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training->value(id).name);
   EXPECT_THAT(names, ElementsAre("q", "k", "v"));
   EXPECT_FALSE(training_step(program, {}).has_output("gradient/mask"));
 }
@@ -125,7 +128,7 @@ TEST(OpProgram, is_refused_where_its_two_graphs_disagree) {
   EXPECT_THAT([&] { check_program(program); },
               ::testing::ThrowsMessage<GraphError>(HasSubstr("not an input")));
   program = find_op_workload("op/relu").program("16");
-  program.training.add_value("p", {DType::f32, {2}}, Role::parameter, "zeros");
+  program.training->add_value("p", {DType::f32, {2}}, Role::parameter, "zeros");
   EXPECT_THAT([&] { check_program(program); },
               ::testing::ThrowsMessage<GraphError>(HasSubstr("must be an input")));
   program = find_op_workload("op/relu").program("16");

@@ -19,7 +19,7 @@ namespace {
 
 Program recomputing(const std::string& workload, std::int64_t batch, std::string_view policy) {
   Program program = find_workload(workload).build(batch);
-  program.segments = recompute_segments(program.training, policy);
+  program.segments = recompute_segments(program.training.value(), policy);
   return program;
 }
 
@@ -32,7 +32,7 @@ std::set<std::string> computed_again(const Graph& step) {
 
 TEST(Recompute, segments_of_mirroring_end_with_a_product) {
   for (const Workload& workload : all_workloads()) {
-    const Graph forward = workload.build(4).training;
+    const Graph forward = workload.build(4).training.value();
     for (const Segment& segment : recompute_segments(forward, "mirror")) {
       EXPECT_GT(segment.end - segment.begin, 1) << workload.name;
       for (std::int64_t i = segment.begin; i + 1 < segment.end; ++i) {
@@ -47,7 +47,7 @@ TEST(Recompute, segments_of_mirroring_end_with_a_product) {
 }
 
 TEST(Recompute, square_root_segments_are_about_as_many_as_the_root_of_the_nodes) {
-  const Graph forward = find_workload("resnet56").build(4).training;
+  const Graph forward = find_workload("resnet56").build(4).training.value();
   const std::vector<Segment> segments = recompute_segments(forward, "sqrt");
   const double root = std::sqrt(static_cast<double>(forward.nodes().size()));
   EXPECT_GT(static_cast<double>(segments.size()), 0.5 * root);
@@ -64,7 +64,7 @@ TEST(Recompute, without_segments_a_step_is_unchanged) {
 }
 
 TEST(Recompute, refuses_an_unknown_policy) {
-  EXPECT_THROW(recompute_segments(find_workload("mlp").build(2).training, "half"), std::invalid_argument);
+  EXPECT_THROW(recompute_segments(find_workload("mlp").build(2).training.value(), "half"), std::invalid_argument);
 }
 
 TEST(Recompute, mirroring_computes_only_cheap_ops_again) {

@@ -112,7 +112,7 @@ TEST(TrainingStep, AdamwIsAdamWithADecoupledDecayOfKernels) {
 
 TEST(TrainingStep, ClipsEveryGradientByTheNormOfAll) {
   Program program = find_workload("mlp").build(8);
-  program.optimizer.clip_norm = 1.5;
+  program.optimizer->clip_norm = 1.5;
   const Graph graph = training_step(program, {.gradients_as_outputs = true});
   const Node& norm = graph.node(graph.find_node("gradient_norm"));
   EXPECT_EQ(norm.inputs.size(), 4u);
@@ -125,13 +125,13 @@ TEST(TrainingStep, ClipsEveryGradientByTheNormOfAll) {
     EXPECT_EQ(clip.inputs[0], graph.output("gradient/" + name)) << "the check sees the gradient before it";
     EXPECT_EQ(clip.inputs[1], norm.outputs[0]);
   }
-  program.optimizer.clip_norm = 0;
+  program.optimizer->clip_norm = 0;
   EXPECT_EQ(training_step(program, {}).find_node("gradient_norm"), none);
 }
 
 TEST(TrainingStep, ClipsRowSparseGradientsBeforeTheyAreDense) {
   Program sparse = sparse_embedding("sgd");
-  sparse.optimizer.clip_norm = 1;
+  sparse.optimizer->clip_norm = 1;
   const Graph graph = training_step(sparse, {.gradients_as_outputs = true});
   const Node& update = graph.node(graph.find_node("embedding.weight.update"));
   const Node& dense = graph.node(graph.value(update.inputs[2]).producer);
@@ -139,7 +139,7 @@ TEST(TrainingStep, ClipsRowSparseGradientsBeforeTheyAreDense) {
   EXPECT_EQ(graph.node(graph.value(dense.inputs[0]).producer).op->name(), "clip");
   EXPECT_NE(graph.output("gradient/embedding.weight"), update.inputs[2]);
   Program lazy = sparse_embedding("lazy_adam");
-  lazy.optimizer.clip_norm = 1;
+  lazy.optimizer->clip_norm = 1;
   const Graph step = training_step(lazy, {});
   const Node& touched = step.node(step.find_node("embedding.weight.update"));
   EXPECT_EQ(touched.op->name(), "lazy_adam");
@@ -163,7 +163,7 @@ TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
     EXPECT_EQ(found, moments) << kind;
     EXPECT_EQ(updates(graph).size(), 4 * (1 + moments.size())) << kind;
   }
-  program.optimizer.kind = "adamax";
+  program.optimizer->kind = "adamax";
   EXPECT_THROW(training_step(program, {}), GraphError);
 }
 
@@ -187,7 +187,7 @@ TEST(TrainingStep, only_the_check_gets_gradients_and_logits) {
 
 TEST(TrainingStep, does_not_update_an_unused_parameter) {
   Program program = find_workload("mlp").build(8);
-  program.training.add_value("spare", {DType::f32, {3}}, Role::parameter, "zeros");
+  program.training->add_value("spare", {DType::f32, {3}}, Role::parameter, "zeros");
   const Graph graph = training_step(program, {});
   EXPECT_FALSE(updates(graph).contains("spare"));
   EXPECT_NE(graph.find("spare"), none);

@@ -34,7 +34,7 @@ struct Data {
     std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
     for (float& x : inputs) x = uniform(random);
     for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<std::int32_t>(n % 10);
-    for (const Value& value : program.training.values()) {
+    for (const Value& value : program.training->values()) {
       if (value.role != Role::parameter) continue;
       HostTensor tensor = HostTensor::zeros(value.name, value.type);
       const Shape& shape = value.type.shape;

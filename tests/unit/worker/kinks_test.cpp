@@ -44,8 +44,8 @@ std::vector<double> count(const Kinks& kinks, const std::string& op) {
 
 TEST(Kinks, adds_and_removes_an_output_per_relu_and_max_pool) {
   Kinks kinks(kinked());
-  EXPECT_NE(kinks.watched().training.output("kink/relu1"), none);
-  EXPECT_NE(kinks.watched().training.output("kink/pool1"), none);
+  EXPECT_NE(kinks.watched().training->output("kink/relu1"), none);
+  EXPECT_NE(kinks.watched().training->output("kink/pool1"), none);
   std::vector<HostTensor> answers = pass(plane());
   EXPECT_EQ(kinks.elements(), 0);
   kinks.take(answers);

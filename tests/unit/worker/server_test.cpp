@@ -43,13 +43,13 @@ class Mistaken final : public Backend {
 };
 
 Program small_program() {
-  Program program{Graph("small"), Graph("small"), {}};
-  for (Graph* graph : {&program.training, &program.inference}) {
-    GraphBuilder builder(*graph, graph == &program.training);
+  Program program{Graph("small"), Graph("small"), OptimizerSpec{}};
+  for (Graph* graph : {&program.training.value(), &program.inference}) {
+    GraphBuilder builder(*graph, graph == &program.training.value());
     const ValueId inputs = builder.input("inputs", {4, 2, 2, 3});
     const ValueId logits = builder.linear("fc", builder.flatten(inputs, "flat"), Cell::classes);
     graph->add_output("logits", logits);
-    if (graph != &program.training) continue;
+    if (graph != &program.training.value()) continue;
     const ValueId labels = builder.label("labels", {4});
     graph->add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
   }

@@ -122,7 +122,6 @@ struct Subject {
   std::string title;
   std::vector<std::string> notes;
   Program program;
-  bool trains = true;
 };
 
 // The value of an option that takes one value; empty if it was not given.
@@ -143,7 +142,7 @@ Subject network(const InspectOptions& options, const OptionValues& given) {
   const Workload& workload = workloads.network(options.workload);
   Program program = workload.build(one(given, "batch").empty() ? workload.batch : integer_of(given, "batch"));
   const std::string optimizer = one(given, "optimizer");
-  if (!optimizer.empty() && optimizer != program.optimizer.kind)
+  if (!optimizer.empty() && optimizer != program.optimizer->kind)
     program.optimizer = OptimizerSpec{.kind = optimizer};
   return {fmt::format("{}: {}", workload.name, workload.description), {workload.source}, std::move(program)};
 }
@@ -154,8 +153,7 @@ Subject single_op(const InspectOptions& options, const OptionValues& given) {
   const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
   return {fmt::format("{}: {}", op.name, op.description),
           {fmt::format("size {}", size)},
-          op.program(size),
-          op.differentiable};
+          op.program(size)};
 }
 
 bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
@@ -163,7 +161,7 @@ bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
 std::string facts(const InspectOptions& options, const ProgramSummary& summary, const Program& program) {
   if (is_op(options.workload)) return std::string(to_string(summary.precision));
   return fmt::format("batch {}, {}, {}; {}", summary.batch, to_string(summary.precision),
-                     program.optimizer.kind, plural(summary.parameters, "parameter"));
+                     program.optimizer->kind, plural(summary.parameters, "parameter"));
 }
 
 int inspect(const InspectOptions& options) {
@@ -175,14 +173,14 @@ int inspect(const InspectOptions& options) {
     return fine;
   }
   const ProgramSummary summary = summarise(
-      program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()), subject.trains);
+      program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()));
   if (options.json) {
     print_json(to_json(summary));
     return fine;
   }
   Table head{.title = subject.title, .columns = {}, .rows = {}, .notes = subject.notes};
   head.notes.push_back(facts(options, summary, program));
-  head.notes.push_back(subject.trains
+  head.notes.push_back(program.training
                            ? fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
                                          format_value(summary.forward_flops, Hint::rate, "1"),
                                          format_value(summary.backward_flops, Hint::rate, "1"),

@@ -45,8 +45,8 @@ class AnsweredExam {
     batches_ = read_exam_batches(folder() / "check/batches.json");
     for (const ExpectedTensor& expected : expected()) answer(expected);
     if (task != Task::train) return;
-    for (const ValueId id : program_.training.with_role(Role::parameter)) {
-      const Value& value = program_.training.value(id);
+    for (const ValueId id : program_.training->with_role(Role::parameter)) {
+      const Value& value = program_.training->value(id);
       add_exact("gradient/" + value.name, value.type.shape);
     }
     continue_run();

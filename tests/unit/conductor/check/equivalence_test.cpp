@@ -179,7 +179,7 @@ class RunOfInference : public ::testing::Test {
     const std::filesystem::path run = exam.folder() / "run";
     exam.add("run/last/logits", {8, 3});
     std::ranges::fill(exam.worker("run/last/logits").as<float>(), 1 + error);
-    write_run_exam({.exam = run, .rows = {2, 5}}, exam.program(),
+    write_run_exam({.exam = run, .rows = {2, 5}},
                    HostTensor::zeros("inputs", {DType::f32, {2, 1, 4, 4}}),
                    exam.folder() / "check/state.safetensors");
     HostTensor logits = HostTensor::zeros("logits", {DType::f64, {1, 2, 3}}),
@@ -210,7 +210,7 @@ TEST(Equivalence, JudgesWhatWasReadOfARun) {
   const std::filesystem::path run = exam.folder() / "run";
   RunResults asked{
       .exam = run, .answers = exam.folder() / "run.safetensors", .rows = {2, 5}, .read = {{1, 0}}};
-  write_run_exam(asked, exam.program(), HostTensor::zeros("inputs", {DType::f32, {4, 1, 4, 4}}),
+  write_run_exam(asked, HostTensor::zeros("inputs", {DType::f32, {4, 1, 4, 4}}),
                  exam.folder() / "check/state.safetensors");
   HostTensor logits = HostTensor::zeros("logits", {DType::f64, {2, 2, 3}}),
              bound = HostTensor::zeros("bound/logits", {DType::f64, {2}});

@@ -57,8 +57,8 @@ TEST_F(WrittenExam, HasNoParameterThatIsZeroOrOneAndNoMomentThatIsZero) {
     }
     ++count;
   }
-  EXPECT_EQ(count, 3 * program_.training.with_role(Role::parameter).size() +
-                       program_.training.with_role(Role::state).size());
+  EXPECT_EQ(count, 3 * program_.training->with_role(Role::parameter).size() +
+                       program_.training->with_role(Role::state).size());
 }
 
 TEST_F(WrittenExam, has_means_of_squares_over_decades) {
@@ -126,9 +126,9 @@ TEST_F(WrittenExam, HasABatchOfItsOwnForEverySlot) {
 
 // Texts of 9 tokens with the padding token 3; a label for each text.
 Program padded_program() {
-  Program program{Graph("padded"), Graph("padded"), {}};
+  Program program{Graph("padded"), Graph("padded"), OptimizerSpec{}};
   for (const bool training : {true, false}) {
-    Graph& graph = training ? program.training : program.inference;
+    Graph& graph = training ? program.training.value() : program.inference;
     GraphBuilder b(graph, training);
     const ValueId tokens = b.tokens("inputs", {8, 9});
     const ValueId x = b.embedding("table", tokens, 11, 4);
@@ -164,9 +164,9 @@ TEST(PaddedExam, HasTextsOfAllLengthsWithThePaddingAtTheEnd) {
 
 // A label for each of 6 positions, and a tied head without a bias.
 Program next_token_program() {
-  Program program{Graph("next"), Graph("next"), {}};
+  Program program{Graph("next"), Graph("next"), OptimizerSpec{}};
   for (const bool training : {true, false}) {
-    Graph& graph = training ? program.training : program.inference;
+    Graph& graph = training ? program.training.value() : program.inference;
     GraphBuilder b(graph, training);
     const ValueId x = b.embedding("table", b.tokens("inputs", {8, 6}), 11, 4);
     const ValueId logits = b.apply("linear", {x, graph.find("table.weight"), none}, {}, "head").front();
@@ -245,7 +245,7 @@ TEST_F(WrittenExam, HasLabelsOfTheFirstTheLastAndManyClasses) {
     const ValueId logits = b.linear("fc1", b.input("inputs", {8, 5}), classes);
     graph.add_output("logits", logits);
     graph.add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8}), "loss"));
-    return Program{graph, graph, {}};
+    return Program{graph, graph, OptimizerSpec{}};
   };
   for (const std::int64_t classes : {2, 3, 10, 100}) {
     SCOPED_TRACE(classes);
@@ -302,7 +302,7 @@ TEST(ExamOfInference, HasNoMasks) {
     if (graph == &training)
       graph->add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8}), "loss"));
   }
-  const Program program{training, inference, {}};
+  const Program program{training, inference, OptimizerSpec{}};
   for (const Task task : {Task::train, Task::infer}) {
     const TemporaryFolder folder;
     write_exam(folder.path(), program, {.seed = 1, .resident = 2, .task = task});
@@ -311,8 +311,8 @@ TEST(ExamOfInference, HasNoMasks) {
 }
 
 TEST_F(WrittenExam, LetsTheGradientOfPlainSgdShowInTheParameter) {
-  program_.optimizer.kind = "sgd";
-  program_.optimizer.momentum = 0;
+  program_.optimizer->kind = "sgd";
+  program_.optimizer->momentum = 0;
   TemporaryFolder plain;
   write_exam(plain.path(), program_, plan_);
   EXPECT_EQ(TensorFile::read_array(plain.path() / "schedule.npy").front(), 1);
@@ -401,13 +401,13 @@ TEST(Rebatch, changes_the_rows_and_nothing_else) {
   const Program program = tiny_program(32);
   const Program small = with_batch(program, 8);
   EXPECT_EQ(batch_of(small), 8);
-  const Graph& graph = small.training;
+  const Graph& graph = small.training.value();
   EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{8, 3}));
   EXPECT_EQ(graph.value(graph.output("loss")).type.shape, Shape{});
-  EXPECT_EQ(graph.nodes().size(), program.training.nodes().size());
-  EXPECT_EQ(graph.updates().size(), program.training.updates().size());
-  for (const ValueId id : program.training.with_role(Role::parameter)) {
-    const Value& value = program.training.value(id);
+  EXPECT_EQ(graph.nodes().size(), program.training->nodes().size());
+  EXPECT_EQ(graph.updates().size(), program.training->updates().size());
+  for (const ValueId id : program.training->with_role(Role::parameter)) {
+    const Value& value = program.training->value(id);
     ASSERT_NE(graph.find(value.name), none);
     EXPECT_EQ(graph.value(graph.find(value.name)).type, value.type);
   }

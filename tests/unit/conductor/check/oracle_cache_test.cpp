@@ -84,7 +84,7 @@ TEST_F(OracleCacheTest, asks_again_for_another_precision_and_for_other_inputs) {
 
 TEST_F(OracleCacheTest, asks_again_for_another_optimizer) {
   ask();
-  program_.optimizer.beta1 = 0.8;
+  program_.optimizer->beta1 = 0.8;
   EXPECT_EQ(ask(), 2);
 }
 

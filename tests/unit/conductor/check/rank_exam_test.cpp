@@ -153,7 +153,7 @@ TEST(RankTensors, AreJudgedOnEveryRankWithoutRunningStatistics) {
   const ValueId logits = builder.linear("fc1", builder.input("inputs", {4, 2}), 3);
   graph.add_output("logits", logits);
   graph.add_output("loss", builder.softmax_cross_entropy(logits, builder.label("labels", {4}), "loss"));
-  const Program program{graph, graph, {}};
+  const Program program{graph, graph, OptimizerSpec{}};
   for (const ExpectedTensor& expected :
        expected_tensors(program, Task::train, {.batch = 4, .distinct = 2}, false))
     EXPECT_FALSE(expected.of_first_rank) << expected.name;

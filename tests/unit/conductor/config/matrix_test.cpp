@@ -67,7 +67,7 @@ TEST_F(MatrixTest, MakesAProgramOnceForTheCellsThatComputeIt) {
   const auto made = cells(
       R"({"workload": ["mlp", "op/relu"], "backend": ["fast", "other"], "mode": ["eager"], "threads": [1, 2]})");
   const Cell& first = made.front();
-  EXPECT_EQ(first.program->training.name(), "mlp");
+  EXPECT_EQ(first.program->training->name(), "mlp");
   for (const Cell& cell : made) {
     if (cell.axes.workload != "mlp") continue;
     EXPECT_EQ(cell.program, first.program) << cell.id;
@@ -77,6 +77,17 @@ TEST_F(MatrixTest, MakesAProgramOnceForTheCellsThatComputeIt) {
   std::set<const Program*> programs;
   for (const Cell& cell : differ) programs.insert(cell.program.get());
   EXPECT_EQ(programs.size(), 4U);
+}
+
+TEST_F(MatrixTest, GivesACellThatInfersNoTraining) {
+  const auto made =
+      cells(R"({"workload": "cnn", "backend": "fast", "mode": "eager", "task": ["infer", "train"]})");
+  ASSERT_EQ(made.size(), 2U);
+  for (const Cell& cell : made) {
+    const bool trains = cell.axes.task == Task::train;
+    EXPECT_EQ(cell.program->training.has_value(), trains) << cell.id;
+    EXPECT_EQ(cell.program->optimizer.has_value(), trains) << cell.id;
+  }
 }
 
 TEST_F(MatrixTest, RunsANetworkThatWasMadeAtRunTime) {
@@ -625,7 +636,7 @@ TEST_F(MatrixTest, EpsilonAndNormMomentumReachTheProgram) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("epsilon"), std::string::npos) << "it is Adam's own";
   EXPECT_THAT(made[1].id, HasSubstr("/epsilon=1e-07/"));
-  EXPECT_EQ(made[1].program->optimizer.epsilon, 1e-7);
+  EXPECT_EQ(made[1].program->optimizer->epsilon, 1e-7);
   EXPECT_EQ(made[1].hyper_parameters()["optimizer"]["epsilon"], 1e-7);
   EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "optimizer": "sgd", "epsilon": 1e-7})"),
               HasSubstr("sgd has no epsilon"));
@@ -634,7 +645,7 @@ TEST_F(MatrixTest, EpsilonAndNormMomentumReachTheProgram) {
                 "norm-momentum": 0.9})")
           .at(0)
           .program;
-  for (const Graph* graph : {&program->training, &program->inference})
+  for (const Graph* graph : {&program->training.value(), &program->inference})
     for (const Node& node : graph->nodes())
       if (node.op->name() == "batch_norm") {
         EXPECT_EQ(node.attributes.get<double>("momentum"), 0.9);
@@ -657,7 +668,7 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    EXPECT_EQ(cell.program->optimizer.weight_decay, cell.network().weight_decay);
+    EXPECT_EQ(cell.program->optimizer->weight_decay, cell.network().weight_decay);
     EXPECT_EQ(cell.network().weight_decay != 0, cell.axes.variant.contains("weight-decay"));
     EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.network().weight_decay);
   }
@@ -669,7 +680,7 @@ TEST_F(MatrixTest, ClippingIsPartOfTheIdentityAndOfTheProgram) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "clip-norm": [0, 1.5], "optimizer": ["adamw", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    const OptimizerSpec optimizer = cell.program->optimizer;
+    const OptimizerSpec optimizer = cell.program->optimizer.value();
     const nlohmann::json reported = cell.hyper_parameters()["optimizer"];
     const bool clips = cell.axes.variant.contains("clip-norm");
     EXPECT_EQ(optimizer.kind, cell.axes.optimizer);
@@ -802,7 +813,7 @@ TEST_F(MatrixTest, embedding_gradient_is_an_axis_of_workloads_with_one) {
   EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr("--embedding-gradient sparse"));
   const auto attributes = [](const Cell& cell) {
     const Program& program = *cell.program;
-    return program.training.node(program.training.find_node("embedding")).attributes;
+    return program.training->node(program.training->find_node("embedding")).attributes;
   };
   EXPECT_FALSE(attributes(made[0]).has("sparse_gradient"));
   EXPECT_TRUE(attributes(made[1]).get<bool>("sparse_gradient"));
@@ -968,14 +979,14 @@ TEST_F(MatrixTest, SequencesHaveAnyLength) {
   EXPECT_EQ(made[0].id.find("sequence-length"), std::string::npos) << "its own length is no variant";
   EXPECT_THAT(made[1].id, HasSubstr("/sequence-length=64/"));
   EXPECT_THAT(made[1].reproduce({}, 1), HasSubstr(" --sequence-length 64 "));
-  const Graph& graph = made[1].program->training;
+  const Graph& graph = made[1].program->training.value();
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 64}));
 
   const auto gpt =
       cells(R"({"workload": "nanogpt", "dataset": "synthetic", "backend": "fast", "mode": "graph",
                              "sequence-length": 32})");
   ASSERT_EQ(gpt.size(), 1U);
-  const Graph& training = gpt[0].program->training;
+  const Graph& training = gpt[0].program->training.value();
   EXPECT_EQ(training.value(training.find("labels")).type.shape, (Shape{12, 32}));
 }
 
@@ -1022,8 +1033,8 @@ TEST_F(MatrixTest, RefusesANetworkThatNeedsMoreMemoryThanThereIs) {
   // 3 layers in the conductor and the worker, and gradients and two moments of Adam.
   const Program& program = *usual.program;
   std::int64_t parameters = 0;
-  for (const ValueId id : program.training.with_role(Role::parameter))
-    parameters += program.training.value(id).type.bytes();
+  for (const ValueId id : program.training->with_role(Role::parameter))
+    parameters += program.training->value(id).type.bytes();
   EXPECT_GE(least_memory(program, Task::train), 5 * parameters);
   EXPECT_LT(least_memory(program, Task::train), 6 * parameters);
   EXPECT_LT(least_memory(program, Task::infer), 3 * parameters);

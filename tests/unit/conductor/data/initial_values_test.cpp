@@ -80,7 +80,7 @@ std::map<std::string, double> greatest(const Graph& graph, InitialScheme scheme)
 }
 
 TEST(InitialValues, FollowASchemeByTheLayerThatReadsThem) {
-  const Graph graph = find_workload("lenet5").build(2).training;
+  const Graph graph = find_workload("lenet5").build(2).training.value();
   const auto near = [](double expected) { return testing::DoubleNear(expected, 0.05 * expected); };
   auto keras = greatest(graph, InitialScheme::keras);
   EXPECT_THAT(keras["fc1.weight"], near(std::sqrt(6.0 / (400 + 120))));
@@ -103,7 +103,7 @@ TEST(InitialValues, FollowASchemeByTheLayerThatReadsThem) {
 }
 
 TEST(InitialValues, KeepNormsUnderAScheme) {
-  const Graph graph = find_workload("resnet56").build(2).training;
+  const Graph graph = find_workload("resnet56").build(2).training.value();
   int scales = 0;
   for (const HostTensor& tensor : initial_values(graph, 1, InitialScheme::torch)) {
     const bool scale = tensor.name.ends_with(".norm.weight");
@@ -115,7 +115,7 @@ TEST(InitialValues, KeepNormsUnderAScheme) {
 }
 
 TEST(InitialValues, RefuseASchemeForAParameterOfAnotherLayer) {
-  const Graph graph = find_workload("lstm").build(2).training;
+  const Graph graph = find_workload("lstm").build(2).training.value();
   EXPECT_THAT([&] { scheme_initializers(graph, InitialScheme::keras); },
               testing::ThrowsMessage<DataError>(testing::HasSubstr("of the op lstm")));
 }

@@ -37,7 +37,7 @@ TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
 TEST(Roofline, MeasuresAProductThatNoCacheHoldsAndOneThatFits) {
   std::vector<std::int64_t> bytes;
   for (const char* size : product_sizes)
-    bytes.push_back(4 * input_elements(find_op_workload("op/gemm").program(size).training));
+    bytes.push_back(4 * input_elements(find_op_workload("op/gemm").program(size).training.value()));
   EXPECT_THAT(bytes, ::testing::ElementsAre(::testing::Gt(30 << 20), ::testing::Le(3 << 20)));
 }
 

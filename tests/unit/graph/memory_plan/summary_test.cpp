@@ -47,7 +47,7 @@ TEST(Summary, parts_add_up_and_plans_shrink) {
 
 TEST(Summary, DescribesEverySingleOpAtItsDefaultSize) {
   for (const OpWorkload& op : all_op_workloads()) {
-    const ProgramSummary summary = summarise(op.program(op.default_size), {}, op.differentiable);
+    const ProgramSummary summary = summarise(op.program(op.default_size), {});
     EXPECT_EQ(summary.training.has_value(), op.differentiable) << op.name;
     EXPECT_FALSE(summary.inference.nodes.empty()) << op.name;
   }
