@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/store/machine_store.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
@@ -22,23 +23,6 @@ std::string start_of(const Report& report) {
   return start.is_string() ? start.get<std::string>() : std::string();
 }
 
-bool is_report(const fs::path& file) {
-  const std::string name = file.filename().string();
-  return name.ends_with(".json") || name.ends_with(".json.gz");
-}
-
-std::vector<std::string> baselines_in(const fs::path& folder, const std::string& fingerprint) {
-  std::vector<std::string> files;
-  std::error_code ignored;
-  for (const char* ending : {".json", ".json.gz"})
-    if (const fs::path file = folder / (fingerprint + ending); fs::exists(file, ignored))
-      files.push_back(file);
-  if (fs::is_directory(folder / fingerprint, ignored))
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder / fingerprint))
-      if (entry.is_regular_file() && is_report(entry.path())) files.push_back(entry.path());
-  return files;
-}
-
 void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const std::string& current) {
   const auto fingerprint = shared_fingerprint(reports.current);
   if (!fingerprint) {
@@ -50,7 +34,8 @@ void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const st
     return;
   }
   std::vector<Report> found;
-  for (const std::string& file : baselines_in(folder, *fingerprint)) found.push_back(load_report(file));
+  for (const fs::path& file : MachineStore(folder).files_of(*fingerprint))
+    found.push_back(load_report(file));
   if (found.empty()) {
     const fs::path place = folder / *fingerprint;
     reports.why =

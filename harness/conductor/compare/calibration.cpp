@@ -12,7 +12,7 @@
 
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/core/paths.hpp"
+#include "harness/conductor/store/machine_store.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 
@@ -182,7 +182,7 @@ Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string
 }
 
 std::filesystem::path calibration_place(std::string_view fingerprint) {
-  return cache_folder() / "calibrations" / fmt::format("{}.json", fingerprint);
+  return MachineStore::in_cache("calibrations").place(fingerprint);
 }
 
 }  // namespace assay

@@ -12,18 +12,14 @@
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/run/best_search.hpp"
-#include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
-#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::vector<TriedRecord> tried_of(const std::vector<std::size_t>& work, const Report& report) {
   const std::vector<std::optional<TrialRatio>> ratios = ratios_to_first(work, report);
@@ -113,51 +109,33 @@ namespace {
 // The content of a file of the memory.
 struct Remembered {
   std::string date{};
-  nlohmann::json machine{};
   std::vector<TriedRecord> tried{};
 };
 inline Description describe(Of<Remembered>) {
   return fields("remembered", "A trial.", field("date", &Remembered::date, "ISO 8601, UTC."),
-                field("machine", &Remembered::machine, "What identifies the machine.").object(),
                 field("tried", &Remembered::tried, "The chosen one first."));
+}
+
+std::string name_of(const CellReport& row) {
+  return sha256(fmt::format("{}\n{}", work_id(row.axes), row.backend_version));
 }
 
 }  // namespace
 
-BestMemory::BestMemory(fs::path folder) : folder_(std::move(folder)) {}
-
-fs::path BestMemory::file_of(const CellReport& row, const nlohmann::json& environment) const {
-  return folder_ / (sha256(fmt::format("{}\n{}\n{}", work_id(row.axes), row.backend_version,
-                                       machine_fingerprint(environment).value_or(""))) +
-                    ".json");
-}
-
 void BestMemory::keep(const BestTrial& trial) const {
-  if (!machine_fingerprint(trial.report.environment)) return;
   for (const std::vector<std::size_t>& work : trial.works) {
-    Remembered found{.date = utc_now(),
-                     .machine = machine_identity(trial.report.environment),
-                     .tried = tried_of(work, trial.report)};
-    if (std::ranges::none_of(found.tried, [](const TriedRecord& one) { return one.lower.has_value(); }))
-      continue;
-    try {
-      fs::create_directories(folder_);
-      write_atomically(file_of(trial.report.cells[work.front()], trial.report.environment),
-                       encode(found).dump() + "\n", false);
-    } catch (const std::runtime_error&) {  // only a cache: the next run tries again
-    }
+    const Remembered found{.date = utc_now(), .tried = tried_of(work, trial.report)};
+    if (std::ranges::any_of(found.tried, [](const TriedRecord& one) { return one.lower.has_value(); }))
+      store_.keep(trial.report.environment, encode(found), name_of(trial.report.cells[work.front()]));
   }
 }
 
 std::optional<BetterSetting> BestMemory::better(const CellReport& row,
                                                 const nlohmann::json& environment) const {
-  if (!machine_fingerprint(environment)) return std::nullopt;
-  const fs::path file = file_of(row, environment);
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
+  const auto kept = store_.find(environment, name_of(row));
+  if (!kept) return std::nullopt;
   try {
-    const auto found = decoded<Remembered>(read_strict_json(file), file.string(), {.not_finite = false});
-    if (other_machine(found.machine, environment)) return std::nullopt;
+    const auto found = decoded<Remembered>(*kept, "best", {.not_finite = false});
     const auto own = std::find_if(found.tried.begin(), found.tried.end(), [&](const TriedRecord& one) {
       return one.mode == row.axes.mode && one.layout == row.axes.layout;
     });

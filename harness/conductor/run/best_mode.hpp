@@ -1,14 +1,13 @@
 // --mode best: the result of the search among the modes and layouts of each backend, and its memory.
 #pragma once
 
-#include <filesystem>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/config.hpp"
-#include "harness/core/paths.hpp"
+#include "harness/conductor/store/machine_store.hpp"
 #include "harness/report/report.hpp"
 #include "harness/report/run_record.hpp"
 
@@ -36,11 +35,10 @@ std::vector<BestRecord> best_of(const BestTrial& trial);
 // changed.
 RunConfig with_best(const RunConfig& config, const BestTrial& trial);
 
-// The results of trials on this machine, one file for each work; several processes may use it. Ignores files
-// that cannot be written or read.
+// The results of trials on this machine, by work.
 class BestMemory {
  public:
-  explicit BestMemory(std::filesystem::path folder = cache_folder() / "best");
+  explicit BestMemory(MachineStore store = MachineStore::in_cache("best")) : store_(std::move(store)) {}
   // The trial's environment names the machine. Skips works without an interval.
   void keep(const BestTrial& trial) const;
   // The chosen setting, if the interval shows that it is faster than the row's own; nullopt also if nothing is
@@ -48,8 +46,7 @@ class BestMemory {
   std::optional<BetterSetting> better(const CellReport& row, const nlohmann::json& environment) const;
 
  private:
-  std::filesystem::path file_of(const CellReport& row, const nlohmann::json& environment) const;
-  std::filesystem::path folder_;
+  MachineStore store_;
 };
 
 }  // namespace assay

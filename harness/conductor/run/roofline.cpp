@@ -6,19 +6,15 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/run/work.hpp"
-#include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
-#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* quick_product_size = "m1024";  // takes a tenth of a second
 constexpr double op_over_peak = 1.1, network_over_peak = 2.5, winograd_over_peak = 6;
@@ -104,57 +100,39 @@ void Rooflines::measure_peak(const Axes& axes, const std::string& size) {
 
 namespace {
 
-// The content of a file of the memory.
+// What is kept of a machine.
 struct KeptPeaks {
-  nlohmann::json machine{};
   std::map<std::string, double> rates{};
 };
 inline Description describe(Of<KeptPeaks>) {
   return fields("kept_peaks", "The peaks of a machine.",
-                field("machine", &KeptPeaks::machine, "What identifies the machine.").object(),
                 field("rates", &KeptPeaks::rates, "By device, precision and threads, in FLOP/s."));
 }
 
-// Nothing for a damaged file, which is made again, or one of another machine.
-KeptPeaks read_peaks(const fs::path& file, const nlohmann::json& environment) {
-  KeptPeaks kept{.machine = machine_identity(environment)};
+// Nothing of damaged content, which is made again.
+KeptPeaks peaks_in(const MachineStore& store, const nlohmann::json& environment) {
+  const auto kept = store.find(environment);
+  if (!kept) return {};
   try {
-    if (!fs::exists(file)) return kept;
-    const auto found = decoded<KeptPeaks>(read_strict_json(file), file.string(), {.not_finite = false});
-    if (!other_machine(found.machine, environment)) kept.rates = found.rates;
-  } catch (const std::exception&) {
+    return decoded<KeptPeaks>(*kept, "peaks", {.not_finite = false});
+  } catch (const std::runtime_error&) {
+    return {};
   }
-  return kept;
 }
 
 }  // namespace
 
-PeakMemory::PeakMemory(fs::path folder) : folder_(std::move(folder)) {}
-
-std::optional<fs::path> PeakMemory::file_of(const nlohmann::json& environment) const {
-  const auto fingerprint = machine_fingerprint(environment);
-  return fingerprint ? std::optional(folder_ / (*fingerprint + ".json")) : std::nullopt;
-}
-
 std::optional<double> PeakMemory::rate(const std::string& key, const nlohmann::json& environment) const {
-  const auto file = file_of(environment);
-  if (!file) return std::nullopt;
-  const KeptPeaks kept = read_peaks(*file, environment);
+  const KeptPeaks kept = peaks_in(store_, environment);
   const auto found = kept.rates.find(key);
   return found != kept.rates.end() && found->second > 0 ? std::optional(found->second) : std::nullopt;
 }
 
 void PeakMemory::keep(const std::string& key, double rate, const nlohmann::json& environment) const {
-  const auto file = file_of(environment);
-  if (!file) return;
-  KeptPeaks kept = read_peaks(*file, environment);
+  KeptPeaks kept = peaks_in(store_, environment);
   double& peak = kept.rates[key];
   peak = std::max(peak, rate);
-  try {
-    fs::create_directories(folder_);
-    write_atomically(*file, encode(kept).dump(1) + "\n", false);
-  } catch (const std::exception&) {  // only a cache: the next run measures again
-  }
+  store_.keep(environment, encode(kept));
 }
 
 void Rooflines::know_peak(const Axes& axes, const nlohmann::json& environment) {

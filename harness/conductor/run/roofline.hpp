@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,7 +13,7 @@
 
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
-#include "harness/core/paths.hpp"
+#include "harness/conductor/store/machine_store.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
@@ -34,19 +33,17 @@ struct MachinePeak {
   }
 };
 
-// Peaks between runs, by machine, in a folder of the cache. A machine that does not know its processor has none.
+// Peaks between runs, by machine.
 class PeakMemory {
  public:
-  explicit PeakMemory(std::filesystem::path folder);
-  // Nothing if it is unknown, or of a machine that other_machine() does not take for this one.
+  explicit PeakMemory(MachineStore store = MachineStore::in_cache("peaks")) : store_(std::move(store)) {}
+  // Nothing if it is unknown.
   std::optional<double> rate(const std::string& key, const nlohmann::json& environment) const;
-  // Keeps a rate that is larger than the kept one. Ignores a full disk: it is only a cache.
+  // Keeps a rate that is larger than the kept one.
   void keep(const std::string& key, double rate, const nlohmann::json& environment) const;
 
  private:
-  std::optional<std::filesystem::path> file_of(const nlohmann::json& environment) const;
-
-  std::filesystem::path folder_;
+  MachineStore store_;
 };
 
 // The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a
@@ -85,7 +82,7 @@ class Rooflines {
 
   const ForkContext& context_;
   Progress& progress_;
-  PeakMemory memory_{cache_folder() / "peaks"};
+  PeakMemory memory_;
   std::map<std::string, MachinePeak> peaks_;
   std::map<std::string, double> copies_;
   nlohmann::json log_ = nlohmann::json::array();

@@ -151,7 +151,7 @@ TEST_F(BestModeTest, RowsThatAskForNoBestModeStay) {
 
 TEST_F(BestModeTest, ASearchIsRememberedOnThatMachineForThatVersion) {
   const TemporaryFolder folder;
-  const BestMemory memory(folder / "best");
+  const BestMemory memory(MachineStore(folder / "best"));
   const std::vector<Cell> all = cells(config(lenet5));
   const Report report = trial(all, {1, 3, 4, 2, 1.99, 8});
   EXPECT_FALSE(memory.better(report.cells[2], report.environment)) << "nothing was kept yet";
@@ -176,7 +176,7 @@ TEST_F(BestModeTest, ASearchIsRememberedOnThatMachineForThatVersion) {
 
 TEST_F(BestModeTest, ALaterSearchReplacesWhatIsRemembered) {
   const TemporaryFolder folder;
-  const BestMemory memory(folder / "best");
+  const BestMemory memory(MachineStore(folder / "best"));
   const std::vector<Cell> all = cells(config(lenet5));
   memory.keep(BestTrial(all, trial(all, {1, 3, 4, 2, 1.5, 8})));
   const Report equal = trial(all, {1, 3, 2, 2, 2, 2});
@@ -220,14 +220,15 @@ TEST_F(BestModeTest, AFastWrongCandidateIsNotChosen) {
 
 TEST_F(BestModeTest, AMemoryWithoutAnIntervalIsNoKnowledge) {
   const TemporaryFolder folder;
-  const BestMemory memory(folder / "best");
+  const BestMemory memory(MachineStore(folder / "best"));
   const std::vector<Cell> all = cells(config(lenet5));
   const Report report = trial(all, {1, 3, 4, 2, 1.5, 8});
   memory.keep(BestTrial(all, report));
   ASSERT_TRUE(memory.better(report.cells[2], report.environment));
-  for (const auto& file : std::filesystem::directory_iterator(folder / "best")) {
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder / "best")) {
+    if (!file.is_regular_file()) continue;
     nlohmann::json kept = nlohmann::json::parse(std::ifstream(file.path()));
-    for (auto& tried : kept["tried"]) tried["lower"] = nullptr;
+    for (auto& tried : kept["content"]["tried"]) tried["lower"] = nullptr;
     std::ofstream(file.path()) << kept;
   }
   EXPECT_FALSE(memory.better(report.cells[2], report.environment));
@@ -235,12 +236,12 @@ TEST_F(BestModeTest, AMemoryWithoutAnIntervalIsNoKnowledge) {
 
 TEST_F(BestModeTest, ADamagedMemoryIsNoKnowledge) {
   const TemporaryFolder folder;
-  const BestMemory memory(folder / "best");
+  const BestMemory memory(MachineStore(folder / "best"));
   const std::vector<Cell> all = cells(config(lenet5));
   const Report report = trial(all, {1, 3, 4, 2, 1.5, 8});
   memory.keep(BestTrial(all, report));
-  for (const auto& file : std::filesystem::directory_iterator(folder / "best"))
-    std::filesystem::resize_file(file.path(), 10);
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder / "best"))
+    if (file.is_regular_file()) std::filesystem::resize_file(file.path(), 10);
   EXPECT_FALSE(memory.better(report.cells[2], report.environment));
 }
 

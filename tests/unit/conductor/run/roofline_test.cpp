@@ -88,7 +88,7 @@ TEST(PeakMemory, KnowsTheMachineAndItsSpeed) {
     return nlohmann::json{{"cpu", {{"model", model}, {"allowed", 2}, {"loop_seconds", loop_seconds}}}};
   };
   const TemporaryFolder folder;
-  const PeakMemory memory(folder / "peaks");
+  const PeakMemory memory(MachineStore(folder / "peaks"));
   const nlohmann::json here = machine("a processor", 300e-6), slow = machine("a processor", 350e-6);
   memory.keep("cpu/fp32/t2", 2e11, here);
   memory.keep("cpu/fp32/t2", 1e11, here);
