@@ -1,5 +1,5 @@
 // Exams with an oracle that answers with zeros, and workers that do too.
-#include "harness/conductor/run/exams.hpp"
+#include "harness/conductor/fork/exams.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,8 +14,8 @@
 
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/config/run_settings.hpp"
-#include "harness/conductor/run/core_watch.hpp"
-#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/fork/core_watch.hpp"
+#include "harness/conductor/fork/fork.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "tests/temporary_folder.hpp"
 

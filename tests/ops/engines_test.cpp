@@ -9,7 +9,7 @@
 #include <set>
 
 #include "harness/batch/c_api.h"
-#include "harness/conductor/run/work.hpp"
+#include "harness/conductor/fork/work.hpp"
 #include "harness/worker/trainer.hpp"
 #include "tests/backend_under_test.hpp"
 #include "tests/ops/op_benchmark.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "harness/conductor/run/work.hpp"
+#include "harness/conductor/fork/work.hpp"
 #include "tests/ops/op_run.hpp"
 
 namespace assay {

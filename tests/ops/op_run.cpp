@@ -7,7 +7,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/config/matrix.hpp"
-#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "harness/worker/backend.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/statistics.hpp"

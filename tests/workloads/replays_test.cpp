@@ -1,5 +1,5 @@
 // Another backend computes losses of a run again, from its seed or from a state.
-#include "harness/conductor/run/replays.hpp"
+#include "harness/conductor/fork/replays.hpp"
 
 #include <stdlib.h>
 
@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/run/exams.hpp"
-#include "harness/conductor/run/fork_context.hpp"
+#include "harness/conductor/fork/exams.hpp"
+#include "harness/conductor/fork/fork_context.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -9,7 +9,7 @@
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/print/report_tables.hpp"
-#include "harness/conductor/run/oracle_need.hpp"
+#include "harness/conductor/fork/oracle_need.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/run/progress.hpp"
-#include "harness/conductor/run/work.hpp"
+#include "harness/conductor/fork/work.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
@@ -58,28 +58,6 @@ void take_earlier(CellReport& row, const Report& earlier) {
   for (const Fork& fork : found->forks) {
     const bool again = fork.status == Status::interrupted || fork.reason_code == ReasonCode::data_changed;
     if (!again) row.forks.push_back(fork);
-  }
-}
-
-void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDescription& backend) {
-  namespace fs = std::filesystem;
-  const auto real = [](const fs::path& path) {
-    std::error_code error;
-    const fs::path found = fs::weakly_canonical(path, error);
-    return error ? path : found;
-  };
-  const fs::path folder = real(backend.folder);
-  for (protocol::Library& library : libraries) {
-    if (library.path.empty()) continue;
-    const fs::path path = real(library.path), inside = path.lexically_relative(folder);
-    const bool in_folder = !folder.empty() && !inside.empty() && *inside.begin() != "..";
-    const bool installed = std::ranges::any_of(
-        inside, [](const fs::path& part) { return part == "site-packages" || part == "dist-packages"; });
-    const bool is_worker = std::ranges::any_of(backend.command, [&](const std::string& word) {
-      return word.starts_with('/') && real(word) == path;
-    });
-    library.under_test =
-        (in_folder && !installed) || is_worker || path.filename().string().starts_with("libassay_");
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/fork/fork.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -15,9 +15,6 @@ CellReport planned_report(const Cell& cell, const RunSettings& settings);
 // Takes forks that were not interrupted, and the check, from an earlier report, so that they are not run
 // again.
 void take_earlier(CellReport& row, const Report& earlier);
-// Marks the libraries that belong to the code under test: files in the folder of the backend (but not those of Python
-// packages that are installed there), the programs that its command names, and the harness's own libraries.
-void mark_under_test(std::vector<protocol::Library>& libraries, const BackendDescription& backend);
 // Sets the libraries of the row to those in the hello; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
 // Describes the first library in the hello that differs from the one of these earlier forks; empty without

@@ -9,7 +9,7 @@
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/process/interrupts.hpp"
-#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/fork/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/core/text.hpp"

@@ -9,7 +9,7 @@
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/measurement_parts.hpp"
-#include "harness/conductor/run/worker_plan.hpp"
+#include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/report/fork_time.hpp"

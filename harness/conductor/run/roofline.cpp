@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/work.hpp"
+#include "harness/conductor/fork/work.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/statistics.hpp"

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/fork/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/store/machine_store.hpp"
 #include "harness/graph/program.hpp"

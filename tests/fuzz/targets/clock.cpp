@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/check/audit.hpp"
-#include "harness/conductor/run/cell_folder.hpp"
-#include "harness/conductor/run/quality.hpp"
+#include "harness/conductor/fork/cell_folder.hpp"
+#include "harness/conductor/fork/quality.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "harness/report/fork_time.hpp"

@@ -10,7 +10,7 @@
 #include "harness/conductor/compare/ab_sides.hpp"
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/print/printers.hpp"
-#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/protocol/request.hpp"
 #include "harness/report/axes_json.hpp"

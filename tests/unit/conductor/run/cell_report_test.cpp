@@ -1,3 +1,4 @@
+#include "harness/conductor/fork/under_test.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 
 #include <algorithm>

@@ -1,0 +1,74 @@
+#include "harness/conductor/fork/fork_verdict.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/conductor/check/self_judge.hpp"
+#include "harness/core/text.hpp"
+
+namespace assay {
+
+void reject_uncompiled(Fork& fork, const Cell& cell) {
+  const auto graphs = fork.settings.find("compiled_graphs");
+  if (fork.status != Status::ok || !contains(cell.backend->compiles, cell.axes.mode) ||
+      graphs == fork.settings.end() || graphs->second != "0")
+    return;
+  end_with(fork, ReasonCode::nothing_compiled,
+           fmt::format(
+               "the mode {} compiles, but the worker compiled nothing (compiled_graphs: 0): a setting or a "
+               "variable of --environment turns {}'s compiler off",
+               cell.axes.mode, cell.backend->name));
+}
+
+void reject_infinite_parameters(Fork& fork, Equivalence& verified) {
+  if (verified.not_finite.empty() || !differs_only_after_run(verified)) return;
+  end_with(
+      fork, ReasonCode::parameters_not_finite,
+      fmt::format(
+          "the timed steps left {} with values that are not finite; the learning rate, the samples or the "
+          "initial values may be too large; assay check examines the backend without them",
+          verified.not_finite));
+  verified.checked = verified.passed = false;
+  verified.reason = fork.reason;
+}
+
+void resolve_exam(Fork& fork, const Equivalence& equivalence, const std::string& changed) {
+  const bool wrong = equivalence.checked && !equivalence.passed;
+  if (!wrong && changed.empty()) return;
+  if (wrong)
+    end_with(fork, ReasonCode::differs_from_oracle, equivalence.reason);
+  else
+    end_with(fork, ReasonCode::exam_changed, changed);
+}
+
+void reject_changed_backend(Fork& fork, const BackendDescription& backend, const BackendDigest& before) {
+  const std::string name = changed_backend_file(before, digest_of(backend));
+  if (name.empty()) return;
+  end_with(fork, ReasonCode::backend_changed,
+           fmt::format(
+               "{} of the backend {} was changed while its worker ran: do not change a backend during a run",
+               name, backend.name));
+}
+
+bool reject_changed_data(Fork& fork, const PreparedDataset& data) {
+  const std::string change = data.in_place.change();
+  if (change.empty()) return false;
+  end_with(fork, ReasonCode::data_changed,
+           fmt::format(
+               "{} during the run: forks on other data must not be mixed; restore the data and continue with "
+               "--resume, or measure into a new report",
+               change));
+  return true;
+}
+
+void reject_unlike_ranks(Fork& fork, Equivalence& verified) {
+  for (const RankRecord& rank : fork.ranks) {
+    if (rank.parameters_digest == fork.ranks.front().parameters_digest) continue;
+    end_with(fork, ReasonCode::ranks_differ,
+             fmt::format("rank {} ended its timed steps with other parameters than rank 0", rank.rank));
+    verified.passed = false;
+    verified.reason = fork.reason;
+    return;
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// The workers of a fork: one, or one for each rank.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/ranks.hpp"
+#include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/fork/cell_folder.hpp"
+#include "harness/conductor/fork/given_files.hpp"
+
+namespace assay {
+
+// A worker of the cell, and where it works.
+struct Member {
+  RankPlace place;
+  std::filesystem::path folder;
+  ConversationPlan plan;
+  std::optional<GivenFiles> given{};  // if it gets an exam
+};
+
+// The cell's workers, each with its folder: `folder` itself, or one below it for each of several ranks.
+std::vector<Member> members_of(const Cell& cell, const std::filesystem::path& folder);
+
+// The processors of the worker, or "inherited".
+std::string cores_of(const Member& member);
+// The processors of all workers, or "rank 0: 0; rank 1: 1".
+std::string cores_of(const std::vector<Member>& members);
+
+// The workers' processors that do not share a physical core as far as the system shows it; none if the work is on a
+// GPU.
+std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members);
+
+// Describes a file that one of the workers changed; empty if none was changed.
+std::string changed_file(const std::vector<Member>& members);
+
+// Where the workers answer. The first one is judged by what other programs computed of the run.
+std::vector<RankAnswers> answers_of(const std::vector<Member>& members, const RunAudit& audit);
+
+}  // namespace assay
