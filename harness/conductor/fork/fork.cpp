@@ -17,6 +17,7 @@
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/core_watch.hpp"
 #include "harness/conductor/fork/exams.hpp"
+#include "harness/conductor/fork/fork_answers.hpp"
 #include "harness/conductor/fork/fork_clock.hpp"
 #include "harness/conductor/fork/fork_verdict.hpp"
 #include "harness/conductor/fork/members.hpp"
@@ -79,41 +80,6 @@ bool interrupted(const ForkContext& context) {
   return context.watch.interrupts && context.watch.interrupts->signal() != 0;
 }
 
-// Copies the end of a conversation, and the data about the worker until then, into the fork.
-void take_ending(Fork& fork, ConversationResult& result) {
-  end_like(fork, result);
-  if (!result.ok()) fork.log_tail = result.log_tail;
-  fork.gpu = std::move(result.gpu);
-}
-
-// A worker reports what it finds in its environment, in which there may be secrets of its user.
-void add_settings(Fork& fork, const protocol::Settings& settings) {
-  for (const auto& [name, value] : settings)
-    if (may_be_listed(name)) fork.settings[name] = value;
-}
-
-void take_over(Fork& fork, ConversationResult& result) {
-  take_ending(fork, result);
-  fork.host_peak_rss = result.peak_rss;
-  fork.host_start_rss = result.start_rss;
-  fork.samples = std::move(result.samples);
-  if (result.hello) add_settings(fork, result.hello->settings);
-  if (result.compiled) {
-    fork.compile_seconds = result.compiled->seconds;
-    fork.memory = result.compiled->memory;
-    add_settings(fork, result.compiled->settings);
-  }
-  if (!result.ran) return;
-  fork.parameters_digest = result.ran->state_digest;
-  for (const auto& [name, value] : result.ran->memory) fork.memory[name] = value;
-  add_settings(fork, result.ran->settings);
-  for (const auto& time : result.ran->operators) {
-    fork.operators.push_back(
-        {{"node", time.node}, {"op", time.op}, {"seconds", time.seconds}, {"calls", time.calls}});
-    if (!time.implementation.empty()) fork.operators.back()["implementation"] = time.implementation;
-  }
-}
-
 // If we cannot make or read files, or have a bug, the row reports the failure and the run continues.
 template <typename F>
 void guarded(Fork& fork, F body) {
@@ -133,18 +99,6 @@ void guarded(Fork& fork, F body) {
   }
 }
 
-// Adds the time of the worker's answers.
-void add_spent(TimeSpent& spent, const ConversationResult& result) {
-  spent.start += result.start_seconds;
-  spent.quit += result.quit_seconds;
-  for (const auto& [verb, seconds] : result.command_seconds) {
-    if (verb == Verb::compile || verb == Verb::restart) spent.compile += seconds;
-    if (verb == Verb::run) spent.run += seconds;
-    if (verb == Verb::verify) spent.check += seconds;
-    if (verb == Verb::exchange) spent.exchange += seconds;
-  }
-}
-
 // Whether a worker can serve several forks: not with a cold start, a framework's own loader, a profile or other ranks.
 bool may_stay(const Cell& cell) {
   return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile &&
@@ -154,12 +108,6 @@ bool may_stay(const Cell& cell) {
 // Whether the ranks of a cell are asked what their exchange costs. It takes time that --quick does not have.
 bool exchange_is_timed(const Cell& cell, const ForkContext& context) {
   return cell.axes.ranks() > 1 && cell.backend->times_exchange && !context.settings.quick;
-}
-
-// Copies what the ranks measured of their exchange.
-void take_exchange(Fork& fork, std::vector<ConversationResult>& results) {
-  for (std::size_t rank = 0; rank < std::min(fork.ranks.size(), results.size()); ++rank)
-    if (results[rank].exchanged) fork.ranks[rank].exchange = std::move(results[rank].exchanged);
 }
 
 // A later fork of a resident worker: its code is compiled and its threads exist, so --warm-up-seconds decides. One
@@ -191,176 +139,254 @@ std::string check_subject(const Cell& cell) {
 
 namespace {
 
-// Runs a fork, from the exam and the cell folder to the verdict. resident: as in time_cell().
-ForkOutcome run_fork(const Cell& cell, FolderPurpose purpose, int round, const ForkContext& context,
-                     std::optional<ResidentWorker>* resident) {
-  const bool timed = purpose == FolderPurpose::run;
-  ForkOutcome outcome;
-  Fork& fork = outcome.fork;
-  fork.round = round;
-  fork.seed = context.settings.seed_of(round);
-  fork.resident = resident && resident->has_value();
-  TimeSpent spent;  // in this process
-  WorkerFolders folders;
-  const PreparedDataset* data = nullptr;
-  guarded(fork, [&] {
-    if (timed && cell.reads_dataset()) {
-      data = &context.data.get(cell);
-      fork.data_digest = data->provenance.checksum.value_or("");
-      if (reject_changed_data(fork, *data)) return;
-    }
-    const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
-    Clock::time_point begin = Clock::now();
-    const SetExam* set =
-        exam_for(cell, context.settings.exam_seed_of(round), timed, context, outcome.verified);
-    spent.judge = seconds_since(begin);
-    if (interrupted(context)) {
-      end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
-      return;
-    }
-    // Given back to the caller only after success.
-    std::optional<ResidentWorker> used = resident ? std::exchange(*resident, std::nullopt) : std::nullopt;
-    std::unique_ptr<ForkFolders> own;
-    if (used)
-      remove_earlier(used->folders->cell());
-    else
-      own = std::make_unique<ForkFolders>(context.scratch, (timed ? "" : "check-") + file_name_of(cell),
-                                          context.keep_folders);
-    folders = used ? used->folders->both() : own->both();
-    const Cell acting = with_threads(cell, timed ? context.threads : std::nullopt);
-    std::vector<Member> members = members_of(cell, folders.cell);
-    begin = Clock::now();
-    for (Member& member : members) {
-      write_cell_folder(member.folder, used ? already_warm(acting) : acting, purpose, fork.seed,
-                        set ? set->exam.folder : "", context.data, context.weights, member.place);
-      if (set) member.given.emplace(member.folder, *set, member.place);
-    }
-    spent.folder = seconds_since(begin);
-    const bool starts = !used;
-    outcome.backend = used ? used->backend : digest_of(*cell.backend);
-    fork.adapter_digest = outcome.backend.adapter;
-    fork.program_digest = outcome.backend.program;
+// A fork, from the exam and the cell folder to the verdict. A phase that returns false is the last one: the fork has
+// its status and reason.
+class ForkRun {
+ public:
+  // resident: as in time_cell().
+  ForkRun(const Cell& cell, FolderPurpose purpose, int round, const ForkContext& context,
+          std::optional<ResidentWorker>* resident)
+      : cell_(cell), purpose_(purpose), round_(round), context_(context), resident_(resident) {
+    fork_.round = round;
+    fork_.seed = context.settings.seed_of(round);
+    fork_.resident = resident && resident->has_value();
+    stays_ = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
+  }
 
-    const Command first{used ? Verb::restart : Verb::compile}, second{timed ? Verb::run : Verb::verify};
+  // Call it once.
+  ForkOutcome take() {
+    guarded(fork_, [this] {
+      if (!prepare()) return;
+      make_worker();
+      if (converse() && measure() && examine() && stays_) *resident_ = std::move(worker_);
+    });
+    worker_.reset();  // it ends
+    own_.reset();
+    if (data_ && fork_.status != Status::interrupted && reject_changed_data(fork_, *data_))
+      outcome_.verified = {};
+    fork_.spent = spent_;
+    name_what_is_left();
+    return std::move(outcome_);
+  }
+
+ private:
+  bool timed() const { return purpose_ == FolderPurpose::run; }
+  bool is_ok() const { return fork_.status == Status::ok; }
+
+  // The data set and the exam.
+  bool prepare() {
+    if (timed() && cell_.reads_dataset()) {
+      data_ = &context_.data.get(cell_);
+      fork_.data_digest = data_->provenance.checksum.value_or("");
+      if (reject_changed_data(fork_, *data_)) return false;
+    }
+    const Clock::time_point begin = Clock::now();
+    set_ = exam_for(cell_, context_.settings.exam_seed_of(round_), timed(), context_, outcome_.verified);
+    spent_.judge = seconds_since(begin);
+    if (!interrupted(context_)) return true;
+    end_with(fork_, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
+    return false;
+  }
+
+  // The worker that stayed, or a new one, with its folders. It is given back to the caller only after success.
+  void make_worker() {
+    if (resident_) worker_ = std::exchange(*resident_, std::nullopt);
+    starts_ = !worker_;
+    if (worker_)
+      remove_earlier(worker_->folders->cell());
+    else
+      own_ = std::make_unique<ForkFolders>(context_.scratch, (timed() ? "" : "check-") + file_name_of(cell_),
+                                           context_.keep_folders);
+    folders_ = worker_ ? worker_->folders->both() : own_->both();
+    const Cell acting = with_threads(cell_, timed() ? context_.threads : std::nullopt);
+    write_folders(starts_ ? acting : already_warm(acting));
+    outcome_.backend = worker_ ? worker_->backend : digest_of(*cell_.backend);
+    fork_.adapter_digest = outcome_.backend.adapter;
+    fork_.program_digest = outcome_.backend.program;
+    std::vector<ConversationPlan> plans = plans_for(acting);
+    if (worker_) return;
+    std::optional<LaunchPlan> launch = launch_plan(cell_, folders_);
+    worker_ = ResidentWorker{std::move(own_), Team(std::move(plans), context_.watch, std::move(launch)),
+                             outcome_.backend};
+  }
+
+  void write_folders(const Cell& acting) {
+    const Clock::time_point begin = Clock::now();
+    members_ = members_of(cell_, folders_.cell);
+    for (Member& member : members_) {
+      write_cell_folder(member.folder, acting, purpose_, fork_.seed, set_ ? set_->exam.folder : "",
+                        context_.data, context_.weights, member.place);
+      if (set_) member.given.emplace(member.folder, *set_, member.place);
+    }
+    spent_.folder = seconds_since(begin);
+  }
+
+  std::vector<ConversationPlan> plans_for(const Cell& acting) {
     std::vector<ConversationPlan> plans;
-    for (Member& member : members) {
-      member.plan = plan_for(acting, *cell.backend, {member.folder, folders.temporary}, {first, second},
-                             context, member.place);
-      if (timed && context.threads)
-        member.plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane);
+    for (Member& member : members_) {
+      member.plan = plan_for(acting, *cell_.backend, {member.folder, folders_.temporary},
+                             {first_command(), second_command()}, context_, member.place);
+      if (timed() && context_.threads)
+        member.plan.worker.cores = worker_cores(cell_.axes.all_threads(), context_.lane);
       plans.push_back(member.plan);
     }
-    if (!used) {
-      std::optional<LaunchPlan> launch = launch_plan(cell, folders);
-      used = ResidentWorker{std::move(own), Team(std::move(plans), context.watch, std::move(launch)),
-                            outcome.backend};
+    return plans;
+  }
+
+  Command first_command() const { return {starts_ ? Verb::compile : Verb::restart}; }
+  Command second_command() const { return {timed() ? Verb::run : Verb::verify}; }
+  Afterwards at_end() const { return stays_ ? Afterwards::stop : Afterwards::quit; }
+
+  ConversationResult say(const std::vector<Command>& commands, Afterwards afterwards) {
+    results_ = worker_->team.converse(commands, afterwards, context_.deadline);
+    ConversationResult result = joined(results_);
+    add_spent(spent_, result);
+    return result;
+  }
+
+  // Compiles, and runs the steps or, in a check, the exam.
+  bool converse() {
+    ConversationResult result = say({first_command()}, timed() || set_ ? Afterwards::stay : at_end());
+    if (result.ok() && timed()) {
+      result = run_steps();
+    } else if (result.ok() && set_) {
+      audit_.excerpt = choose_excerpt(*cell_.program, members_.front().folder / "check");
+      write_audits();
+      result = say({second_command()}, at_end());
     }
-    std::vector<ConversationResult> results;  // of the ranks
-    const auto say = [&](const std::vector<Command>& commands, Afterwards afterwards) {
-      results = used->team.converse(commands, afterwards, context.deadline);
-      ConversationResult result = joined(results);
-      add_spent(spent, result);
-      return result;
-    };
-    RunAudit audit;
-    const fs::path& first_folder = members.front().folder;
-    const Afterwards at_end = stays ? Afterwards::stop : Afterwards::quit;
-    ConversationResult result = say({first}, timed || set ? Afterwards::stay : at_end);
-    if (result.ok() && timed) {
-      const std::vector<int> processors = watched_processors(cell, members);
-      context.cores->before_run(processors, !context.settings.quick);
-      const auto sent_before = cell.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
-      result = say({second}, Afterwards::stay);
-      if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
-        fork.loopback_bytes = *sent - *sent_before;
-      if (result.ok()) fork.placement = context.cores->after_run(processors);
-    } else if (result.ok() && set) {
-      audit.excerpt = choose_excerpt(*cell.program, first_folder / "check");
-      for (const Member& member : members) write_audit(member.folder / "check", audit);
-      result = say({second}, at_end);
+    take_answers(std::move(result));
+    return answer_.ok();
+  }
+
+  ConversationResult run_steps() {
+    const std::vector<int> processors = watched_processors(cell_, members_);
+    context_.cores->before_run(processors, !context_.settings.quick);
+    const auto sent_before = cell_.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
+    ConversationResult result = say({second_command()}, Afterwards::stay);
+    if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
+      fork_.loopback_bytes = *sent - *sent_before;
+    if (result.ok()) fork_.placement = context_.cores->after_run(processors);
+    return result;
+  }
+
+  void take_answers(ConversationResult result) {
+    outcome_.hello = result.hello;
+    if (outcome_.hello) mark_under_test(outcome_.hello->libraries, *cell_.backend);
+    if (result.compiled && !fork_.resident)
+      warn_of_compile_time(fork_, result.compiled->seconds, spent_.compile);
+    take_over(fork_, result);
+    fork_.settings["affinity"] = cores_of(members_);
+    if (members_.size() > 1) {
+      fork_.settings["launcher"] = to_string(cell_.launcher);
+      fork_.settings["nodes"] = std::to_string(worker_->team.nodes());
+      fork_.settings["rendezvous"] = cell_.rendezvous;
     }
-    outcome.hello = result.hello;
-    if (outcome.hello) mark_under_test(outcome.hello->libraries, *cell.backend);
-    if (result.compiled && !fork.resident)
-      warn_of_compile_time(fork, result.compiled->seconds, spent.compile);
-    take_over(fork, result);
-    fork.settings["affinity"] = cores_of(members);
-    if (members.size() > 1) {
-      fork.settings["launcher"] = to_string(cell.launcher);
-      fork.settings["nodes"] = std::to_string(used->team.nodes());
-      fork.settings["rendezvous"] = cell.rendezvous;
+    fork_.settings["wait_policy"] = wait_policy(members_.front().plan.worker);
+    fork_.settings["confined_by"] = confined_by();
+    fork_.variables = own_variables(members_.front().plan.worker, context_.settings);
+    answer_ = std::move(result);
+  }
+
+  // What the worker measured.
+  bool measure() {
+    if (timed()) take_clock(fork_, cell_, members_, answer_, results_);
+    reject_uncompiled(fork_, cell_);
+    if (timed() && context_.threads) {
+      fork_.flags.emplace_back(quality_flag::fewer_threads);
+      fork_.settings["fewer_threads"] = std::to_string(*context_.threads);
     }
-    fork.settings["wait_policy"] = wait_policy(members.front().plan.worker);
-    fork.settings["confined_by"] = confined_by();
-    fork.variables = own_variables(members.front().plan.worker, context.settings);
-    if (!result.ok()) return;
-    if (timed) take_clock(fork, cell, members, result, results);
-    reject_uncompiled(fork, cell);
-    if (timed && context.threads) {
-      fork.flags.emplace_back(quality_flag::fewer_threads);
-      fork.settings["fewer_threads"] = std::to_string(*context.threads);
+    if (starts_ && is_ok()) reject_changed_backend(fork_, *cell_.backend, outcome_.backend);
+    return is_ok();
+  }
+
+  // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the first fork,
+  // and is at least once more.
+  void choose_exam() {
+    const bool due = !worker_->examined_again && round_ + 1 >= context_.settings.forks;
+    fork_.examined = set_ && (!fork_.resident || context_.settings.examine_all || due ||
+                              chosen_of_later_forks(std::random_device()()));
+    worker_->examined_again = worker_->examined_again || (fork_.resident && fork_.examined);
+  }
+
+  bool examine() {
+    choose_exam();
+    if (timed() && fork_.examined) {
+      audit_ = ask_about_run(cell_, fork_, members_.front().folder, context_);
+      write_audits();
     }
-    if (starts && fork.status == Status::ok) reject_changed_backend(fork, *cell.backend, outcome.backend);
-    if (fork.status != Status::ok) return;
-    // Chosen now, so that the worker could not know it while it was timed. Its program was examined after the
-    // first fork, and is at least once more.
-    const bool due = !used->examined_again && round + 1 >= context.settings.forks;
-    fork.examined = set && (!fork.resident || context.settings.examine_all || due ||
-                            chosen_of_later_forks(std::random_device()()));
-    used->examined_again = used->examined_again || (fork.resident && fork.examined);
-    // After the exam, because it leaves another state.
+    if (timed() && !say_last_commands()) return false;
+    if (fork_.examined)
+      judge_exam();
+    else if (const std::string changed = timed() ? changed_file(members_) : ""; !changed.empty())
+      end_with(fork_, ReasonCode::exam_changed, changed);
+    if (is_ok() && !fork_.examined) reject_unlike_ranks(fork_, outcome_.verified);
+    return is_ok();
+  }
+
+  // The exchange comes after the exam, because it leaves another state.
+  bool say_last_commands() {
     std::vector<Command> at_last;
-    if (timed && fork.examined) at_last.push_back({Verb::verify});
-    if (timed && exchange_is_timed(cell, context)) at_last.push_back({Verb::exchange});
-    if (timed && !fork.examined) {
-      ConversationResult last = say(at_last, at_end);
-      take_ending(fork, last);
-      if (!last.ok()) return;
-      take_exchange(fork, results);
-      if (const std::string changed = changed_file(members); !changed.empty())
-        end_with(fork, ReasonCode::exam_changed, changed);
-    }
-    if (fork.examined) {
-      if (timed) {
-        audit = ask_about_run(cell, fork, first_folder, context);
-        for (const Member& member : members) write_audit(member.folder / "check", audit);
-        ConversationResult last = say(at_last, at_end);
-        take_ending(fork, last);
-        if (!last.ok()) return;
-        take_exchange(fork, results);
-      }
-      begin = Clock::now();
-      outcome.verified = judged(cell, *set, [&] {
-        if (timed) compute_audit(audit, cell, fork, first_folder, context);
-        return answers_of(members, audit);
-      });
-      reject_infinite_parameters(fork, outcome.verified);
-      if (fork.status == Status::ok) reject_unlike_ranks(fork, outcome.verified);
-      if (fork.status == Status::ok) resolve_exam(fork, outcome.verified, changed_file(members));
-      spent.judge += seconds_since(begin);
-    }
-    if (fork.status == Status::ok && !fork.examined) reject_unlike_ranks(fork, outcome.verified);
-    if (fork.status == Status::ok && stays) *resident = std::move(used);
-  });
-  if (data != nullptr && fork.status != Status::interrupted && reject_changed_data(fork, *data))
-    outcome.verified = {};
-  fork.spent = spent;
-  const bool removed = !context.keep_folders && !folders.cell.empty() && !(resident && resident->has_value());
-  if (const std::string left = removed ? what_is_left(folders) : ""; !left.empty())
-    fork.warnings.push_back(
-        fmt::format("{}; remove it by hand, as its owner or as root (chattr -R -ia, rm -r)", left));
-  return outcome;
-}
+    if (fork_.examined) at_last.push_back({Verb::verify});
+    if (exchange_is_timed(cell_, context_)) at_last.push_back({Verb::exchange});
+    ConversationResult last = say(at_last, at_end());
+    take_ending(fork_, last);
+    if (last.ok()) take_exchange(fork_, results_);
+    return last.ok();
+  }
+
+  void judge_exam() {
+    const Clock::time_point begin = Clock::now();
+    outcome_.verified = judged(cell_, *set_, [this] {
+      if (timed()) compute_audit(audit_, cell_, fork_, members_.front().folder, context_);
+      return answers_of(members_, audit_);
+    });
+    reject_infinite_parameters(fork_, outcome_.verified);
+    if (is_ok()) reject_unlike_ranks(fork_, outcome_.verified);
+    if (is_ok()) resolve_exam(fork_, outcome_.verified, changed_file(members_));
+    spent_.judge += seconds_since(begin);
+  }
+
+  void write_audits() const {
+    for (const Member& member : members_) write_audit(member.folder / "check", audit_);
+  }
+
+  void name_what_is_left() {
+    const bool removed = !context_.keep_folders && !folders_.cell.empty() && !(resident_ && resident_->has_value());
+    if (const std::string left = removed ? what_is_left(folders_) : ""; !left.empty())
+      fork_.warnings.push_back(
+          fmt::format("{}; remove it by hand, as its owner or as root (chattr -R -ia, rm -r)", left));
+  }
+
+  const Cell& cell_;
+  const FolderPurpose purpose_;
+  const int round_;
+  const ForkContext& context_;
+  std::optional<ResidentWorker>* const resident_;
+  ForkOutcome outcome_;
+  Fork& fork_ = outcome_.fork;
+  TimeSpent spent_;      // in this process
+  bool stays_ = false;   // the worker, for the next fork
+  bool starts_ = false;  // a new worker
+  const PreparedDataset* data_ = nullptr;
+  const SetExam* set_ = nullptr;  // null: no exam
+  WorkerFolders folders_;
+  std::unique_ptr<ForkFolders> own_;  // until a worker has them
+  std::optional<ResidentWorker> worker_;
+  std::vector<Member> members_;
+  std::vector<ConversationResult> results_;  // of the ranks, to the last commands
+  ConversationResult answer_;                // to the first commands
+  RunAudit audit_;
+};
 
 }  // namespace
 
 ForkOutcome check_cell(const Cell& cell, const ForkContext& context) {
-  return run_fork(cell, FolderPurpose::check, 0, context, nullptr);
+  return ForkRun(cell, FolderPurpose::check, 0, context, nullptr).take();
 }
 
 ForkOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
                       std::optional<ResidentWorker>* resident) {
-  return run_fork(cell, FolderPurpose::run, round, context, resident);
+  return ForkRun(cell, FolderPurpose::run, round, context, resident).take();
 }
 
 }  // namespace assay
