@@ -1,4 +1,4 @@
-"""JAX as an assay_worker.Adapter."""
+"""JAX as an assay_worker.TrainingAdapter."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Tensors = dict[str, np.ndarray]
 Step = Callable[..., Any]
 
 
-class JaxAdapter(Adapter):
+class JaxAdapter(TrainingAdapter):
     """Modes: `eager`, op by op; `jit`: the whole step, update included, compiled as one function; and `scan`:
     several steps in one call."""
 

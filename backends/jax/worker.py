@@ -8,10 +8,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from assay_worker import Adapter, worker_main
+from assay_worker import TrainingAdapter, worker_main
 
 
-def adapter() -> type[Adapter]:
+def adapter() -> type[TrainingAdapter]:
     from jax_adapter import JaxAdapter
 
     return JaxAdapter

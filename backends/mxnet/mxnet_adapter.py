@@ -1,10 +1,20 @@
-"""MXNet's Gluon as an assay_worker.Adapter."""
+"""MXNet's Gluon as an assay_worker.TrainingAdapter."""
 
 from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-from assay_worker import Adapter, Cell, Exchange, Info, Program, Samples, Unsupported, loaded_libraries
+from assay_worker import (
+    Adapter,
+    Cell,
+    Exchange,
+    Info,
+    Program,
+    Samples,
+    TrainingAdapter,
+    Unsupported,
+    loaded_libraries,
+)
 from assay_worker.tensors import same_tensors, scaled
 from mxnet import autograd, gluon, nd
 from mxnet_arrays import to_mxnet, to_numpy
@@ -18,7 +28,7 @@ from mxnet_settings import MODES, PLAIN, STATIC, TWO_CONTEXTS, observed, refuse_
 Tensors = dict[str, np.ndarray]
 
 
-class MxnetAdapter(Adapter):
+class MxnetAdapter(TrainingAdapter):
     """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), `hybridize-plain`
     (hybridize() without arguments), `two-contexts` (imperative, half of each batch on either of two CPU
     contexts, whose gradients a kvstore adds up; the contexts share the cell's threads),

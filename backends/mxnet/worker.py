@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from assay_worker import Adapter, worker_main
+from assay_worker import TrainingAdapter, worker_main
 
 
 def restore_aliases() -> None:
@@ -23,7 +23,7 @@ def restore_aliases() -> None:
                 setattr(np, alias.__name__, alias)
 
 
-def adapter() -> type[Adapter]:
+def adapter() -> type[TrainingAdapter]:
     restore_aliases()
     from mxnet_adapter import MxnetAdapter
 

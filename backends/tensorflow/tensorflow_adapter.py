@@ -1,4 +1,4 @@
-"""TensorFlow and Keras as an assay_worker.Adapter."""
+"""TensorFlow and Keras as an assay_worker.TrainingAdapter."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from assay_worker import (
     Loop,
     Program,
     Samples,
+    TrainingAdapter,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
@@ -50,7 +51,7 @@ class Functions:
     drops: Callable[..., list[tf.Tensor]] | None
 
 
-class TensorflowAdapter(Adapter):
+class TensorflowAdapter(TrainingAdapter):
     """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it chooses to),
     `v1-graph` (a session of TensorFlow 1 runs the step), and Keras's own loop: `fit` (a tf.function),
     `fit-xla` (jit_compile), `fit-autocluster`, `fit-eager` (op by op) and `fit-generator` (batches of a

@@ -10,10 +10,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from assay_worker import Adapter, worker_main
+from assay_worker import TrainingAdapter, worker_main
 
 
-def adapter() -> type[Adapter]:
+def adapter() -> type[TrainingAdapter]:
     # Read on import. A worker runs one cell, so the environment may hold its mode.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

@@ -1,4 +1,4 @@
-"""PyTorch as an assay_worker.Adapter."""
+"""PyTorch as an assay_worker.TrainingAdapter."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from assay_worker import (
     Library,
     Program,
     Samples,
+    TrainingAdapter,
     Unsupported,
     loaded_libraries,
     memory_share,
@@ -36,7 +37,7 @@ from torch_upload import Upload
 Tensors = dict[str, np.ndarray]
 
 
-class TorchAdapter(Adapter):
+class TorchAdapter(TrainingAdapter):
     """Modes: `eager` (`cudnn-benchmark`: with cuDNN's search), `compile` for torch.compile of the forward and
     backward pass, also with its modes, `cudagraph`, and for tasks infer and decode `freeze`: compiled with
     the weights as constants."""

@@ -10,11 +10,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from assay_worker import Adapter, worker_main
+from assay_worker import TrainingAdapter, worker_main
 from assay_worker.folders import require_executable
 
 
-def adapter() -> type[Adapter]:
+def adapter() -> type[TrainingAdapter]:
     # Read on import: a fork compiles from nothing, unless the conductor names a cache.
     cache = Path(sys.argv[1]).resolve() / "cache"
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))

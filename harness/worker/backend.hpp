@@ -92,7 +92,8 @@ class GradientExchange {
 };
 
 // One compiled program with its memory and its state. Used from one thread. Errors are exceptions:
-// OutOfMemory, Unsupported, std::runtime_error for all others.
+// OutOfMemory, Unsupported, std::runtime_error for all others. A runtime that only infers writes what is pure; a backend
+// that trains also state(), loss() and evaluate().
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -101,8 +102,8 @@ class Executable {
   // (moments zero, running mean 0, running variance 1).
   virtual void set_state(std::span<const HostTensor> tensors) = 0;
   // Parameters, running statistics and moments ("<parameter>.<moment>") in the contract's layout, f32 (f64
-  // under fp64).
-  virtual std::vector<HostTensor> state() = 0;
+  // under fp64). A single op has only running statistics.
+  virtual std::vector<HostTensor> state() { return {}; }
 
   // Keeps a batch as number `slot` in any layout that the executable reads. Slots are small and dense.
   virtual void stage(std::int64_t slot, const HostBatch& batch) = 0;
@@ -120,14 +121,16 @@ class Executable {
   // Returns when every enqueued step is done and all updated state is complete.
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
-  virtual double loss() = 0;
+  virtual double loss() { throw Unsupported("[train] this backend only infers; use --task infer"); }
   // The results of the last step, f32 (f64 under fp64). A network in task infer or decode returns its "logits". A
   // single op returns results by the names of the graph's outputs, for task train with "gradient/<input>" for
   // each of differentiated_inputs(). Synchronises.
   virtual std::vector<HostTensor> results() = 0;
   // Inference-mode logits f32 (B, classes), or (B, T, classes), of a batch with the current state; does not
   // change state.
-  virtual void evaluate(const HostBatch& batch, float* logits) = 0;
+  virtual void evaluate(const HostBatch&, float*) {
+    throw Unsupported("[train] this backend only infers; use --task infer");
+  }
 
   // Dropout: from the next step on each mask of the program (role mask) is the u8 tensor of its name, 1 kept
   // and 0 dropped, instead of one that the program draws; empty: it draws masks again. Does not compile
@@ -151,7 +154,7 @@ class Executable {
   virtual GradientExchange* gradient_exchange() { return nullptr; }
 
   // Bytes by name: "planned_arena", "persistent", ...
-  virtual std::map<std::string, std::int64_t> memory() const = 0;
+  virtual std::map<std::string, std::int64_t> memory() const { return {}; }
   virtual std::vector<OperatorTime> operator_times() const { return {}; }
 };
 

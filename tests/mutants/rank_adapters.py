@@ -6,10 +6,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from assay_worker import Adapter
+from assay_worker import TrainingAdapter
 
 
-def of_numpy(module: ModuleType) -> type[Adapter]:
+def of_numpy(module: ModuleType) -> type[TrainingAdapter]:
     class Spoilt(module.NumpyAdapter):  # type: ignore[misc,name-defined]
         def _averaged(self, gradients: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             spoilt: dict[str, np.ndarray] = self.spoilt(super()._averaged(gradients), gradients)
@@ -23,7 +23,7 @@ def of_numpy(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
-def of_torch(module: ModuleType) -> type[Adapter]:
+def of_torch(module: ModuleType) -> type[TrainingAdapter]:
     import torch
     import torch.distributed as dist
 
@@ -62,7 +62,7 @@ def of_torch(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
-def of_mxnet(module: ModuleType) -> type[Adapter]:
+def of_mxnet(module: ModuleType) -> type[TrainingAdapter]:
     base = module.adapter()
     from mxnet import nd
 
@@ -92,7 +92,7 @@ def of_mxnet(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
-def of_jax(module: ModuleType) -> type[Adapter]:
+def of_jax(module: ModuleType) -> type[TrainingAdapter]:
     import jax
     from jax.experimental import io_callback, multihost_utils
 
@@ -117,7 +117,7 @@ def of_jax(module: ModuleType) -> type[Adapter]:
     return Spoilt
 
 
-def of_tensorflow(module: ModuleType) -> type[Adapter]:
+def of_tensorflow(module: ModuleType) -> type[TrainingAdapter]:
     adapter = module.adapter()
     import tensorflow as tf
 

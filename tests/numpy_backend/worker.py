@@ -21,6 +21,7 @@ from assay_worker import (
     Info,
     OpAdapter,
     Program,
+    TrainingAdapter,
     Unsupported,
     worker_main,
 )
@@ -44,7 +45,7 @@ def drawn_masks(graph: Graph, random: np.random.Generator) -> Tensors:
     }
 
 
-class NumpyAdapter(Adapter):
+class NumpyAdapter(TrainingAdapter):
     """Runs the graph op by op, forwards and then backwards."""
 
     @classmethod

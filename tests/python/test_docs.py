@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from assay_worker.adapter import Adapter
+from assay_worker.adapter import InferenceAdapter, TrainingAdapter
 from program import assay
 from worker_under_test import ROOT
 
@@ -222,8 +222,11 @@ def test_the_pages_count_the_methods_of_a_backend() -> None:
     table = page.partition("## 2. Nine methods")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(named) == sorted(Adapter.__abstractmethods__)
+    assert sorted(named) == sorted(TrainingAdapter.__abstractmethods__)
     assert len(named) == 9
+    runtime = page.partition("### Only inference")[2].partition("\n#")[0]
+    named = re.findall(r"^- `(\w+)`", runtime, re.MULTILINE)
+    assert sorted(named) == sorted({*InferenceAdapter.__abstractmethods__, "__init__"})
     header = (ROOT / "harness/worker/backend.hpp").read_text(encoding="utf-8")
     classes = header.partition("class Executable {")[2]
     methods = re.findall(r"^  virtual [^~]", classes, re.MULTILINE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker import Adapter, Cell, Unsupported
+from assay_worker import Cell, TrainingAdapter, Unsupported
 from assay_worker.exam import sit
 from assay_worker.exam_dropout import filled
 from assay_worker.program import read_program
@@ -22,7 +22,7 @@ def examined(folder: Path, *mistakes: type) -> Tensors:
     """Let the numpy adapter with these classes in front of it sit the exam; what it drew."""
     kind: Any = type("Adapter", (*mistakes, numpy_adapter()), {})
     program = read_program(folder / "graph.json")
-    adapter: Adapter = kind(program, Cell(folder, json.loads((folder / "request.json").read_text())))
+    adapter: TrainingAdapter = kind(program, Cell(folder, json.loads((folder / "request.json").read_text())))
     sit(adapter, program, "train", None, folder)
     return read_tensors(folder / "results/verify.safetensors")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker import Adapter, Cell, Unsupported
+from assay_worker import Cell, TrainingAdapter, Unsupported
 from assay_worker.exam import sit
 from assay_worker.exam_staging import ALIGNMENT, Staged, StagingBuffer
 from assay_worker.program import read_program
@@ -58,7 +58,7 @@ def test_all_batches_of_an_exam_come_from_one_buffer() -> None:
 def examined(folder: Path, task: str, *mistakes: type) -> Tensors:
     kind: Any = type("Adapter", (*mistakes, numpy_adapter()), {})
     program = read_program(folder / "graph.json")
-    adapter: Adapter = kind(program, Cell(folder, json.loads((folder / "request.json").read_text())))
+    adapter: TrainingAdapter = kind(program, Cell(folder, json.loads((folder / "request.json").read_text())))
     adapter.set_state(read_tensors(folder / "parameters.safetensors"))
     sit(adapter, program, task, None, folder)
     return read_tensors(folder / "results/verify.safetensors")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from assay_worker import Adapter, Cell, Exchange, Program, exchange
+from assay_worker import Cell, Exchange, Program, TrainingAdapter, exchange
 from assay_worker.exchange import exchange_times
 from assay_worker.serve import Server
 from worker_under_test import numpy_adapter
@@ -101,7 +101,7 @@ def test_another_rank_takes_as_many_as_rank_0(clock: Clock) -> None:
     assert (found["steps"], len(found["bare_seconds"])) == (7, 4)
 
 
-def answer(make_cell: Callable[..., Any], adapter: type[Adapter], world: int) -> dict[str, Any]:
+def answer(make_cell: Callable[..., Any], adapter: type[TrainingAdapter], world: int) -> dict[str, Any]:
     folder = make_cell(world=world)
     cell = Cell(folder, json.loads((folder / "request.json").read_text()))
     server = Server(adapter, cell, lambda _: None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker import Adapter, Cell, Loop, Samples
+from assay_worker import Cell, Loop, Samples, TrainingAdapter
 from assay_worker.batch import DONE, EVALUATE, TIMED, Block, Layout
 from assay_worker.serve import Server, error_event
 from assay_worker.tensors import read_tensors
@@ -169,7 +169,7 @@ class FakeSession:
 
 def serve_a_run(folder: Path, resident: int) -> tuple[FakeSession, list[tuple[int, float, int]]]:
     steps: list[tuple[int, float, int]] = []
-    base: type[Adapter] = numpy_adapter()
+    base: type[TrainingAdapter] = numpy_adapter()
 
     class Recording(base):  # type: ignore[misc,valid-type]
         def step(self, slot: int, learning_rate: float, step: int) -> None:
@@ -254,7 +254,7 @@ def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
 def test_moments_that_survive_a_state_without_moments_are_found(make_cell: Any) -> None:
     """The exam sets moments itself, and a replay makes the same mistake."""
     folder = make_cell()
-    base: type[Adapter] = numpy_adapter()
+    base: type[TrainingAdapter] = numpy_adapter()
 
     class Keeping(base):  # type: ignore[misc,valid-type]
         calls_that_reset = 1

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import BUILD, PROGRAM
@@ -113,6 +114,38 @@ def test_a_backend_begun_outside_of_the_tree_works_and_agrees_with_the_page(tmp_
     (checked,) = json.loads(report.read_text())["cells"]
     assert checked["status"] == "ok"
     assert checked["equivalence"]["passed"] is True
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_a_backend_that_only_infers_is_proven_and_its_mistake_is_found(tmp_path: Path) -> None:
+    home = tmp_path / "backends"
+    call(ROOT / "scripts/new-backend", "--infer", "runtime", home, folder=tmp_path)
+    assert len((home / "runtime/worker.py").read_text().splitlines()) < 60
+    found = {"ASSAY_BACKENDS": str(home)}
+    listed = json.loads(call(PROGRAM, "list", "backends", "--json", folder=tmp_path, **found))
+    (runtime,) = [backend for backend in listed if backend["name"] == "runtime"]
+    if not runtime["available"]:
+        pytest.skip(runtime["reason"])
+
+    def measured(task: str = "infer", may_fail: bool = False) -> dict[str, Any]:
+        report = tmp_path / "r.json"
+        cell = ("--workload", "mlp", "--dataset", "synthetic", "--backend", "runtime", "--threads", "1")
+        options = ("--task", task, "--quick", "--forks", "1", "--out", report)
+        command = [str(part) for part in (PROGRAM, "run", *cell, *options)]
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | found, capture_output=True, text=True, check=False
+        )
+        assert may_fail or ended.returncode == 0, ended.stderr
+        (of_cell,) = json.loads(report.read_text())["cells"]
+        return dict(of_cell)
+
+    right = measured()
+    assert right["status"] == "ok"
+    assert right["equivalence"]["passed"] is True
+    assert measured("train", may_fail=True)["status"] == "unsupported"
+    worker = home / "runtime/worker.py"
+    worker.write_text(worker.read_text().replace("np.maximum(x, 0)", "np.maximum(x, 1e-3)"))
+    assert measured(may_fail=True)["status"] == "wrong_result"
 
 
 def test_a_backend_is_not_begun_over_another_one_or_with_a_bad_name(tmp_path: Path) -> None:

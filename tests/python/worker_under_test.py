@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from assay_worker import Adapter
+from assay_worker import TrainingAdapter
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = Path(os.environ.get("ASSAY_BUILD", ROOT / "build/dev")) / "libassay_batch.so"
@@ -22,5 +22,5 @@ def _load(path: str) -> ModuleType:
     return module
 
 
-def numpy_adapter() -> type[Adapter]:
+def numpy_adapter() -> type[TrainingAdapter]:
     return _load("tests/numpy_backend").NumpyAdapter

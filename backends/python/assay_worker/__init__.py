@@ -3,7 +3,8 @@
 The contract is docs/reference/protocol.md; harness/worker/backend.hpp is the same contract in C++.
 """
 
-from .adapter import Adapter, Cell, Info
+from .adapter import Adapter, InferenceAdapter, TrainingAdapter
+from .cell import Cell, Info
 from .channels_last import ChannelsLast, images_to_ours, images_to_theirs, values_of_heads
 from .environment import variables
 from .errors import Unavailable, Unsupported
@@ -39,6 +40,7 @@ __all__ = [
     "Decoding",
     "Exchange",
     "Graph",
+    "InferenceAdapter",
     "Info",
     "Library",
     "Loop",
@@ -47,6 +49,7 @@ __all__ = [
     "Optimizer",
     "Program",
     "Samples",
+    "TrainingAdapter",
     "Unavailable",
     "Unsupported",
     "Value",

@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .adapter import Adapter, Cell
+from .adapter import Adapter, NetworkAdapter, TrainingAdapter
+from .cell import Cell
 from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import fit_losses, loader_losses, loader_samples
 from .exam_staging import Staged
+from .op_adapter import OpAdapter
 from .program import Program
 from .tensors import Tensors, copied, nudged, read_tensors, same_tensors, write_tensors
 
@@ -112,18 +114,19 @@ def sit(
     feeds = read_feeds(cell_folder)
     agree = agree or int  # one rank agrees with itself
     answers: Tensors = {}
+    trained = cast(TrainingAdapter, adapter)  # if the exam has questions about a training
     if feeds.run is not None:
         answers |= _run(adapter, program, task, feeds.run, read or {})
     if feeds.continuation is not None:
         # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
             Staged(adapter, feeds.slots, feeds.batch).stage_all()
-        answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1, agree)
+        answers |= _continuation(trained, feeds, feeds.continuation, (last_step or 0) + 1, agree)
     if last_step is not None and task == "train" and not program.is_op and _has_own_loader(cell_folder):
-        answers |= loader_samples(adapter, program, cell_folder)
-        answers |= loader_losses(adapter, program, cell_folder)
-        if adapter.own_loop:
-            answers |= fit_losses(adapter, program, cell_folder)
+        answers |= loader_samples(trained, program, cell_folder)
+        answers |= loader_losses(trained, program, cell_folder)
+        if trained.own_loop:
+            answers |= fit_losses(trained, program, cell_folder)
     staged = Staged(adapter, feeds.slots, feeds.batch)
     dropout = _dropout_exam(adapter, program, task, staged, feeds)
     if dropout:
@@ -137,9 +140,9 @@ def sit(
     if program.is_op or task == "infer":
         answers |= _results(adapter, staged, feeds, program.is_op)
     elif task == "decode":
-        answers |= _decoding(adapter, staged, feeds, program.generated)
+        answers |= _decoding(cast(NetworkAdapter, adapter), staged, feeds, program.generated)
     else:
-        answers |= _training(adapter, staged, feeds, program)
+        answers |= _training(trained, staged, feeds, program)
     if dropout:
         answers |= dropout.answers()
     if masks:
@@ -158,18 +161,19 @@ def _dropout_exam(
         return None
     if program.is_op:
         adapter.set_state(feeds.state)
-        return OpDropout(adapter, staged.slot_of)
+        return OpDropout(cast(OpAdapter, adapter), staged.slot_of)
     if task != "train":
         return None
     row = feeds.schedule[0]
-    return NetworkDropout(adapter, feeds.state, row, staged.slot_of, len(feeds.slots), feeds.handed)
+    return NetworkDropout(cast(TrainingAdapter, adapter), feeds.state, row, staged.slot_of, len(feeds.slots), feeds.handed)
 
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:
     """The results of the timed step on each batch, one after the other."""
     answers = _stacked(_computed(adapter, is_op, staged.slot_of(batch), batch + 1) for batch in feeds.batches)
     if is_op:
-        answers |= {f"running/{name}": tensor for name, tensor in adapter.state().items()}
+        state = cast(OpAdapter, adapter).state()
+        answers |= {f"running/{name}": tensor for name, tensor in state.items()}
     return answers
 
 
@@ -195,12 +199,12 @@ def _named(results: Tensors, is_op: bool) -> Tensors:
     }
 
 
-def _decoding(adapter: Adapter, staged: Staged, feeds: Feeds, tokens: int) -> Tensors:
+def _decoding(adapter: NetworkAdapter, staged: Staged, feeds: Feeds, tokens: int) -> Tensors:
     """The logits of the last token of each prompt and of the tokens after it, on each batch."""
     return _stacked(_generated(adapter, staged.slot_of(batch), tokens) for batch in feeds.batches)
 
 
-def _generated(adapter: Adapter, slot: int, tokens: int) -> Tensors:
+def _generated(adapter: NetworkAdapter, slot: int, tokens: int) -> Tensors:
     def logits() -> np.ndarray:
         adapter.synchronize()
         return np.array(adapter.results()["logits"])
@@ -227,13 +231,14 @@ def _run(adapter: Adapter, program: Program, task: str, slots: list[int], read: 
         for name, tensor in _named(results, program.is_op).items()
     }
     if task == "decode":
-        answers |= _stacked(_generated(adapter, slot, program.generated) for slot in slots)
+        decoder = cast(NetworkAdapter, adapter)
+        answers |= _stacked(_generated(decoder, slot, program.generated) for slot in slots)
     else:
         answers |= _stacked(_computed(adapter, program.is_op, slot, 1) for slot in slots)
     return {f"run/{name}": tensor for name, tensor in answers.items()}
 
 
-def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) -> Tensors:
+def _training(adapter: TrainingAdapter, staged: Staged, feeds: Feeds, program: Program) -> Tensors:
     kinds = {value.name: "parameter" for value in program.parameters} | {
         value.name: "running" for value in program.states
     }
@@ -267,7 +272,7 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
 
 
 def _continuation(
-    adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int, agree: Callable[[int], int]
+    adapter: TrainingAdapter, feeds: Feeds, asked: dict[str, float], first: int, agree: Callable[[int], int]
 ) -> Tensors:
     """Return the states after several runs of the same steps from the present state.
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .adapter import Adapter
+from .adapter import TrainingAdapter
 from .errors import Unsupported
+from .op_adapter import OpAdapter
 from .tensors import Tensors, copied
 
 DRAWS = 3  # steps that are compared by their loss
@@ -37,7 +38,7 @@ class NetworkDropout(DropoutExam):
 
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: TrainingAdapter,
         state: Tensors,
         row: list[float],
         slot_of: Callable[[int], int],
@@ -105,7 +106,7 @@ class NetworkDropout(DropoutExam):
 class OpDropout(DropoutExam):
     """The masks of a single op are read off its own results."""
 
-    def __init__(self, adapter: Adapter, slot_of: Callable[[int], int]) -> None:
+    def __init__(self, adapter: OpAdapter, slot_of: Callable[[int], int]) -> None:
         self._adapter, self._slot_of = adapter, slot_of
         self._drawn: list[Tensors] = []
         self._results: Tensors = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Adapter
+from .adapter import TrainingAdapter
 from .batch import DONE, TIMED, Block
 from .errors import Unsupported
 from .loop import Loop
@@ -160,7 +160,7 @@ class Steps:
         return len(self.losses), len(self.schedule)
 
 
-def loader_samples(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+def loader_samples(adapter: TrainingAdapter, program: Program, cell_folder: Path) -> Tensors:
     """Return which samples the framework's own loader puts into slot 0: (passes, batches, rows of a batch).
 
     All batches of each pass, and one more if there is one.
@@ -180,7 +180,7 @@ def loader_samples(adapter: Adapter, program: Program, cell_folder: Path) -> Ten
     return {"loader/samples": found[:, : samples.batches + extra]}
 
 
-def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+def loader_losses(adapter: TrainingAdapter, program: Program, cell_folder: Path) -> Tensors:
     """Return the losses of steps on batches of the framework's own loader, and of the same steps on staged
     batches with the same contents: (2, steps).
 
@@ -227,7 +227,7 @@ def loader_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tens
     return {"loader/losses": np.array([loaded[: len(staged)], staged])}
 
 
-def fit_losses(adapter: Adapter, program: Program, cell_folder: Path) -> Tensors:
+def fit_losses(adapter: TrainingAdapter, program: Program, cell_folder: Path) -> Tensors:
     """Return what shows in the framework's own loop.
 
     "loader/fit" (1 + passes, batches): the losses of all batches in the order of the data set, and those of
@@ -279,7 +279,7 @@ def _classes(program: Program) -> int:
     return program.training.values[program.training.outputs["logits"]].shape[-1]
 
 
-def _loss(adapter: Adapter, samples: NumberedSamples, rows: list[int]) -> float:
+def _loss(adapter: TrainingAdapter, samples: NumberedSamples, rows: list[int]) -> float:
     """The mean cross-entropy of these samples with the present parameters."""
     inputs, labels = samples.batch(rows)
     logits = np.float64(adapter.evaluate(inputs))

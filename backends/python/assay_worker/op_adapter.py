@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Adapter, Cell, Info
+from .adapter import Adapter
+from .cell import Cell
 from .errors import Unsupported
 from .program import Node, Program
 from .tensors import Tensors
@@ -76,14 +77,6 @@ class OpAdapter(Adapter):
         The gradients are those of `differentiated`, after the outputs.
         """
 
-    @classmethod
-    def info(cls, cell: Cell) -> Info:
-        raise NotImplementedError("the adapter for networks describes the backend")
-
-    @classmethod
-    def of(cls, program: Program) -> type[Adapter]:
-        return cls
-
     def set_state(self, tensors: Tensors) -> None:
         for value in self.program.states:
             given = tensors.get(value.name)
@@ -127,9 +120,3 @@ class OpAdapter(Adapter):
         for i, name in enumerate(self.differentiated, len(outputs)):
             found[f"gradient/{name}"] = self.fetch(name, self._found[i])
         return found
-
-    def loss(self) -> float:
-        raise NotImplementedError("a single op has no loss")
-
-    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("a single op has no logits")

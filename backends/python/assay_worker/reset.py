@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .adapter import Adapter
+from .adapter import TrainingAdapter
 from .program import Program
 
 
-def require_reset(adapter: Adapter, program: Program) -> None:
+def require_reset(adapter: TrainingAdapter, program: Program) -> None:
     """Raise ValueError if moments of earlier steps are left after the parameters were set.
 
     The exam sets moments itself, so it cannot see what survives between the first step, or the fork before,

@@ -13,13 +13,14 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from . import exam, trainer
-from .adapter import Adapter, Cell
+from .adapter import Adapter, InferenceAdapter, NetworkAdapter, TrainingAdapter
 from .batch import Session, library_path
+from .cell import Cell
 from .errors import Unavailable, Unsupported
 from .exchange import exchange_times
 from .installed import installed_size
@@ -42,7 +43,7 @@ class Server:
 
     def __init__(
         self,
-        adapter_type: type[Adapter],
+        adapter_type: type[NetworkAdapter],
         cell: Cell,
         emit: Callable[[Event], None],
         open_session: Callable[[Path], Session] = Session,
@@ -92,7 +93,7 @@ class Server:
             return self._exchange(self._adapter)
         task, last_step = self._cell.task, self._last_step
         read = self._session.read if self._session else {}
-        agree = self._adapter.agree if self._cell.world > 1 else None
+        agree = cast(TrainingAdapter, self._adapter).agree if self._cell.world > 1 else None
         exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, agree, read)
         return {"event": "verified"}
 
@@ -110,7 +111,7 @@ class Server:
         self._program = read_program(self._cell.folder / "graph.json")
         parameters = read_tensors(self._cell.folder / "parameters.safetensors")
         begin = time.monotonic()
-        self._adapter = self._type.of(self._program)(self._program, self._cell)
+        self._adapter = self._kind(self._program)(self._program, self._cell)
         self._adapter.set_state(parameters)
         if self._cell.is_timed:
             self._first_step(self._adapter, self._program)
@@ -125,6 +126,12 @@ class Server:
             "memory": self._adapter.memory() | installed_size(),
         }
 
+    def _kind(self, program: Program) -> type[Adapter]:
+        kind = self._type.of(program)
+        if issubclass(kind, InferenceAdapter) and self._cell.task == "train":
+            raise Unsupported("[train] this backend only infers: --task infer")
+        return kind
+
     def _first_step(self, adapter: Adapter, program: Program) -> None:
         """Do the work that frameworks postpone to the first step."""
         if program.is_op:
@@ -134,22 +141,23 @@ class Server:
             inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
         if self._cell.task == "decode":
-            adapter.prefill(0)
-            adapter.next_token(0)
+            decoder = cast(NetworkAdapter, adapter)
+            decoder.prefill(0)
+            decoder.next_token(0)
         else:
             adapter.step(0, 0.0, 1)
         adapter.synchronize()
         if self._cell.task == "train" and not program.is_op:
-            adapter.loss()
+            cast(TrainingAdapter, adapter).loss()
 
     def _require_reset(self, adapter: Adapter, program: Program) -> None:
         if self._cell.task == "train" and not program.is_op:
-            require_reset(adapter, program)
+            require_reset(cast(TrainingAdapter, adapter), program)
 
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
         if self._cell.world > 1:
-            self._session.set_agree(adapter.agree)
+            self._session.set_agree(cast(TrainingAdapter, adapter).agree)
         op = self._program is not None and self._program.is_op
         tokens = 0 if self._program is None else self._program.generated
 
@@ -157,12 +165,14 @@ class Server:
             self._emit({"event": "progress", "done": done, "planned": planned})
 
         if self._cell.loader == "native" and self._cell.task == "train" and not op:
-            last_step = trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
+            samples = Samples(self._cell.folder)
+            last_step = trainer.run_native(cast(TrainingAdapter, adapter), self._session, samples, progress)
         else:
             last_step = trainer.run(adapter, self._session, self._cell.task, progress, op, tokens)
         self.close()
         self._last_step = last_step
-        state = {} if op else adapter.state()
+        # A runtime that only infers changes no weights, and may not be able to return them.
+        state = {} if op or isinstance(adapter, InferenceAdapter) else cast(TrainingAdapter, adapter).state()
         if self._cell.request.get("hand_over"):
             write_tensors(self._cell.folder / "results/state.safetensors", state)
         return {
@@ -178,7 +188,7 @@ class Server:
         if self._cell.world == 1:
             return {"event": "exchanged", "reason": "[exchange] there is one rank"}
         try:
-            return {"event": "exchanged", **exchange_times(adapter)}
+            return {"event": "exchanged", **exchange_times(cast(TrainingAdapter, adapter))}
         except Unsupported as error:
             return {"event": "exchanged", "reason": str(error)}
 
@@ -263,7 +273,7 @@ def adapt_allocator() -> None:
     np.empty(ADAPTED_BYTES, np.uint8)
 
 
-def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
+def worker_main(adapter_type: Callable[[], type[NetworkAdapter]]) -> None:
     """The main of a Python worker. `adapter_type` imports the framework; a failure is `unavailable`."""
     folder = Path(sys.argv[1])
     # Prints where each thread is; the conductor asks for it after a time-out.

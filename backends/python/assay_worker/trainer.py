@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
-from .adapter import Adapter
+from .adapter import Adapter, NetworkAdapter, TrainingAdapter
 from .batch import Block, Session
 from .loop import Loop, Progress
 from .samples import Samples
@@ -29,17 +29,18 @@ def run(
     tokens: for task decode, those of a sample after its prompt.
     """
     resident = stage_resident(adapter, session)
-    loop = Loop(adapter, session, progress, tokens)
-    if task == "train" and not op and adapter.own_loop:
-        adapter.train(loop, None)
+    trained = cast(TrainingAdapter, adapter)  # where nothing is trained, a loop asks it nothing
+    loop = Loop(trained, session, progress, tokens)
+    if task == "train" and not op and trained.own_loop:
+        trained.train(loop, None)
         return loop.last_step
-    steps = _op if op else STEPS[task]
+    steps: Any = _op if op else STEPS[task]
     while (block := loop.next_block()) is not None:
         steps(adapter, loop, block, resident)
     return loop.last_step
 
 
-def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> int:
+def run_native(adapter: TrainingAdapter, session: Session, samples: Samples, progress: Progress) -> int:
     """Train on the batches of the framework's own loader, in its own order."""
     loop, epoch = Loop(adapter, session, progress), 0
     given: Iterator[Any] = iter(())
@@ -60,12 +61,12 @@ def run_native(adapter: Adapter, session: Session, samples: Samples, progress: P
     return loop.last_step
 
 
-def _pass(adapter: Adapter, samples: Samples, epoch: int) -> Iterator[Any]:
+def _pass(adapter: TrainingAdapter, samples: Samples, epoch: int) -> Iterator[Any]:
     samples.start(epoch)
     return iter(adapter.loader(samples))
 
 
-def _train(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+def _train(adapter: TrainingAdapter, loop: Loop, block: Block, resident: int) -> None:
     session, rows = loop.session, loop.rows(block)
     step = adapter.step
     if resident and adapter.takes_blocks:
@@ -101,7 +102,7 @@ def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     _end_block(adapter, session)
 
 
-def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+def _decode(adapter: NetworkAdapter, loop: Loop, block: Block, resident: int) -> None:
     """A step is a generation: the prompts of a batch, and then its other tokens, one after the other."""
     session = loop.session
     next_token, synchronize, lap = adapter.next_token, adapter.synchronize, session.lap  # as in _infer
