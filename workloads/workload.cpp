@@ -1,8 +1,11 @@
 #include "workloads/workload.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
+#include "harness/graph/passes/batch.hpp"
 #include "harness/graph/passes/recompute.hpp"
 
 namespace assay {
@@ -37,6 +40,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 Program Workload::build(const NetworkForm& form) const {
   if (form.batch < 1)
     throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, form.batch));
+  if (program) return program(form);
   if (form.classes < 2)
     throw GraphError(fmt::format("[{}] got {} classes: there must be two", name, form.classes));
   Shape shape{form.batch};
@@ -77,6 +81,25 @@ Program Workload::build_small(Task task) const {
   if (small.vocabulary > 0) shallow.vocabulary = small.vocabulary;
   return shallow.build(small.batch, small.sample_shape.empty() ? sample_shape : small.sample_shape,
                        small.classes > 0 ? small.classes : classes, task);
+}
+
+Workload workload_of(Graph inference) {
+  Program known{.training = {}, .inference = std::move(inference)};
+  check_program(known);
+  std::int64_t parameters = 0;
+  for (const ValueId id : known.inference.with_role(Role::parameter))
+    parameters += known.inference.value(id).type.elements();
+  Workload made{.name = known.name(),
+                .description = "a network that was made from a graph",
+                .dataset = "synthetic",
+                .parameters = parameters,
+                .batch = batch_of(known)};
+  made.program = [known = std::move(known)](const NetworkForm& form) {
+    if (form.task != Task::infer)
+      throw GraphError(fmt::format("[{}] is only inferred: use --task infer", known.name()));
+    return with_batch(known, form.batch);
+  };
+  return made;
 }
 
 }  // namespace assay

@@ -72,6 +72,9 @@ struct Workload {
   std::string augmentation =
       "none";  // of the training images: harness/conductor/data/epoch_plan.hpp has the forms
   NetworkFunction network;
+  // Instead of `network`, for what that cannot say: several inputs, outputs that are no logits. Without training in the
+  // form, the program has none.
+  std::function<Program(const NetworkForm& form)> program = {};
   PublishedTensors published = {};
 
   // With the default samples, classes and optimizer.
@@ -90,6 +93,10 @@ struct Workload {
  private:
   Graph decoding_graph(const Shape& inputs, std::int64_t prompt, std::int64_t class_count, bool step) const;
 };
+
+// A workload that is inferred, and computes what this graph does, with any number of samples. The sizes of its other
+// dimensions are those of the graph. Throws GraphError if no batch can be found in its inputs and outputs.
+Workload workload_of(Graph inference);
 
 // The networks of this build, in the order of registry.cpp; valid until the program ends.
 std::span<const Workload> all_workloads();

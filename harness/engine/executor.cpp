@@ -18,7 +18,12 @@ namespace assay {
 
 Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
                    const Packing& packing)
-    : lowered_(std::move(lowered)), library_(library), profile_(profile), pointers_(lowered_.buffers.size()) {
+    : lowered_(std::move(lowered)),
+      library_(library),
+      profile_(profile),
+      pointers_(lowered_.buffers.size()),
+      samples_(packing.samples) {
+  for (const auto& [name, input] : packing.inputs) sample_elements_ += input.elements;
   for (std::size_t b = 0; b < pointers_.size(); ++b) {
     const Buffer& buffer = lowered_.buffers[b];
     const Placed& first = buffer.first;
@@ -34,8 +39,9 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
       const bool label = value.role == Role::label;
       const bool floats = packing.floats && !label;
       const DType host = value.type.dtype == DType::i32 && !floats ? DType::i32 : DType::f32;
-      const auto offset = packing.offsets.find(value.name);
-      feeds_.push_back({static_cast<int>(b), label, offset == packing.offsets.end() ? 0 : offset->second,
+      const auto input = packing.inputs.find(value.name);
+      feeds_.push_back({static_cast<int>(b), label,
+                        input == packing.inputs.end() ? PackedInput{} : input->second,
                         Inlet(library, first.type, first.format, host)});
     }
   }
@@ -59,11 +65,20 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     if (feeds_[f].label && batch.labels == nullptr)
       throw std::logic_error("[stage] got a batch without labels: the graph reads them");
-    // f32 and i32 both take four bytes.
-    const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels)
-                                       : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
+    const void* host = feeds_[f].label ? batch.labels : rows_of(feeds_[f], batch.inputs);
     feeds_[f].inlet.push(host, place[f].data());
   }
+}
+
+const void* Executor::rows_of(const Feed& feed, const void* inputs) {
+  // f32 and i32 both take four bytes.
+  const float* first = static_cast<const float*>(inputs) + feed.input.offset;
+  if (samples_ == 1 || feed.input.elements == sample_elements_) return first;
+  gathered_.resize(static_cast<std::size_t>(samples_ * feed.input.elements));
+  for (std::int64_t sample = 0; sample < samples_; ++sample)
+    std::copy_n(first + sample * sample_elements_, feed.input.elements,
+                gathered_.begin() + sample * feed.input.elements);
+  return gathered_.data();
 }
 
 void Executor::set_schedule(double learning_rate, std::int64_t step) {

@@ -16,8 +16,9 @@ namespace assay {
 
 // The position of a graph's inputs in a batch.
 struct Packing {
-  std::map<std::string, std::int64_t> offsets = {};  // offset of the first element of each (input_offsets())
-  bool floats = false;                               // whole numbers are stored as floats: a single op
+  std::map<std::string, PackedInput> inputs = {};  // packed_inputs()
+  std::int64_t samples = 1;                        // rows of the batch
+  bool floats = false;                             // packs_inputs()
 };
 
 // Used from one thread. The library and the store must outlive it.
@@ -69,11 +70,16 @@ class Executor {
   struct Feed {
     int buffer = none;
     bool label = false;
-    std::int64_t offset = 0;  // offset of its first element in the batch
+    PackedInput input = {};  // where it is in a sample
     Inlet inlet;
   };
   using Slot = std::vector<Storage>;  // by feed
 
+  // The batch of an input among those of the others, in host memory until the next call.
+  const void* rows_of(const Feed& feed, const void* inputs);
+
+  std::int64_t samples_, sample_elements_ = 0;  // of a batch, and of all inputs of a sample
+  std::vector<float> gathered_;                 // by rows_of()
   std::vector<Feed> feeds_;
   std::vector<Slot> slots_;              // the spare one first
   std::vector<int> schedule_;            // buffers of the schedule

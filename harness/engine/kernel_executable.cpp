@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "harness/engine/memory.hpp"
+#include "harness/graph/passes/batch.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "harness/graph/passes/walk.hpp"
 
@@ -56,7 +57,8 @@ double scalar(const HostTensor& tensor) {
 KernelExecutable::KernelExecutable(const Program& program, const CompileOptions& options,
                                    std::unique_ptr<KernelLibrary> library)
     : program_(program), options_(options), library_(std::move(library)), store_(*library_) {
-  packing_ = {input_offsets(program_.graph(options.task)), program_.is_op()};
+  const std::int64_t samples = batch_of(program_);
+  packing_ = {packed_inputs(program_.graph(options.task), samples), samples, packs_inputs(program_)};
   main_ = make(timed_step(program_, options_), options.profile);
   if (options.task == Task::decode) prefill_ = make(prefill_step(program_, options_.precision), false);
 }

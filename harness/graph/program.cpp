@@ -70,14 +70,19 @@ void check_op(const Program& program) {
 
 }  // namespace
 
-std::map<std::string, std::int64_t> input_offsets(const Graph& graph) {
-  std::map<std::string, std::int64_t> offsets;
+std::map<std::string, PackedInput> packed_inputs(const Graph& graph, std::int64_t samples) {
+  std::map<std::string, PackedInput> inputs;
   std::int64_t next = 0;
   for (const ValueId id : graph.with_role(Role::input)) {
-    offsets[graph.value(id).name] = next;
-    next += graph.value(id).type.elements();
+    const std::int64_t elements = graph.value(id).type.elements() / samples;
+    inputs[graph.value(id).name] = {next, elements};
+    next += elements;
   }
-  return offsets;
+  return inputs;
+}
+
+bool packs_inputs(const Program& program) {
+  return program.is_op() || program.inference.with_role(Role::input).size() > 1;
 }
 
 std::int64_t input_elements(const Graph& graph) {
@@ -204,6 +209,21 @@ void check_decoding(const Program& program) {
   }
 }
 
+// The inputs of a network have a row for each sample, and so have its outputs.
+void check_rows(const Graph& graph) {
+  const std::vector<ValueId> inputs = graph.with_role(Role::input);
+  if (inputs.empty()) throw GraphError(fmt::format("graph '{}' has no input", graph.name()));
+  if (graph.outputs().empty()) throw GraphError(fmt::format("graph '{}' has no output", graph.name()));
+  const std::int64_t batch = feed(graph, graph.value(inputs.front()).name, Role::input);
+  const auto check = [&](const Value& value) {
+    if (value.type.shape.empty() || value.type.shape.front() != batch)
+      throw GraphError(fmt::format("graph '{}': '{}' {} must have a row for each of {} samples", graph.name(),
+                                   value.name, to_string(value.type), batch));
+  };
+  for (const ValueId id : inputs) check(graph.value(id));
+  for (const Graph::Output& output : graph.outputs()) check(graph.value(output.value));
+}
+
 void check_segments(const Program& program) {
   const auto count =
       program.training ? static_cast<std::int64_t>(program.training->nodes().size()) : std::int64_t{0};
@@ -238,17 +258,7 @@ void check_program(const Program& program) {
     }
   };
   if (program.decoding) check_decoding(program);
-  const auto logits = [](const Graph& graph) {
-    const Value& value = graph.value(graph.output("logits"));
-    const std::int64_t batch = feed(graph, "inputs", Role::input);
-    if (value.type.shape.size() < 2 || value.type.shape[0] != batch) {
-      throw GraphError(
-          fmt::format("graph '{}': logits {} must be ({}, classes), or with positions between them",
-                      graph.name(), to_string(value.type), batch));
-    }
-    return Shape(value.type.shape.begin(), value.type.shape.end() - 1);
-  };
-  logits(program.inference);
+  check_rows(program.inference);
   if (program.training.has_value() != program.optimizer.has_value())
     throw GraphError(
         fmt::format("graph '{}': a network has a training graph and an optimizer, or neither", program.name()));
@@ -258,7 +268,11 @@ void check_program(const Program& program) {
   same(program.inference, training);
   feed(training, "labels", Role::label);
   const Shape& labels = training.value(training.find("labels")).type.shape;
-  if (labels != logits(training))
+  const Shape& logits = training.value(training.output("logits")).type.shape;
+  if (logits.size() < 2)
+    throw GraphError(fmt::format("graph '{}': logits {} must be (batch, classes), or with positions between them",
+                                 training.name(), to_string(logits)));
+  if (labels != Shape(logits.begin(), logits.end() - 1))
     throw GraphError(fmt::format("graph '{}': labels and logits differ in the batch", training.name()));
   const Value& loss = training.value(training.output("loss"));
   if (!loss.type.shape.empty())

@@ -81,10 +81,11 @@ struct Segment {
 
 // A network, or a single op.
 //
-// A network that is only inferred has no `training` and no optimizer. Otherwise `training` and `inference` are the
-// same layers with the same parameter names; they differ only in some ops (batch norm, dropout). Outputs of
-// `training`: "logits", "loss" (mean over the batch). Output of `inference`: "logits". What both graphs have
-// (inputs, parameters, state) is read from `inference`.
+// A network that is only inferred has no `training` and no optimizer, and its outputs have any names. Otherwise
+// `training` and `inference` are the same layers with the same parameter names; they differ only in some ops (batch
+// norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch). Output of `inference`: "logits". What
+// both graphs have (inputs, parameters, state) is read from `inference`. Inputs and outputs have a row for each sample
+// of the batch. Several inputs follow each other in a sample (packed_inputs()).
 //
 // A single op has no optimizer, no loss and no parameters: every operand is an input, so that all of them can be
 // cold. The outputs are the op's results by their names. `training`, absent for an op without gradient, has the
@@ -116,8 +117,17 @@ struct Program {
   const Graph& graph(Task task) const;
 };
 
-// The offset of each input of a graph in the fed batch, in elements; a network has one, at 0.
-std::map<std::string, std::int64_t> input_offsets(const Graph& graph);
+// Where an input lies in a sample, in elements.
+struct PackedInput {
+  std::int64_t offset = 0;
+  std::int64_t elements = 0;
+};
+// By name, in the order of the graph's values. samples: those of a batch; 1 for a single op.
+std::map<std::string, PackedInput> packed_inputs(const Graph& graph, std::int64_t samples = 1);
+// Whether inputs are stored as floats, one after the other, also those with whole numbers: a single op, and a network
+// with several inputs.
+bool packs_inputs(const Program& program);
+// Of a batch.
 std::int64_t input_elements(const Graph& graph);
 // The inputs for which a training step of a single op computes gradients: f32, no cotangents and no masks.
 std::vector<ValueId> differentiated_inputs(const Program& program);

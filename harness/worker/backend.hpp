@@ -70,10 +70,10 @@ struct CompileOptions {
   BucketLimits buckets = {};    // of the gradients that these exchange
 };
 
-// One batch in host memory. inputs: f32 (B, ...), or i32 if the program's inputs are tokens; labels: i32 (B), or
-// (B, T) if every position has a label; may be null for evaluation. For a single op (Program::is_op) inputs are the operands one after the other,
-// in the order of the graph's values (input_offsets()), all f32: an i32 operand is stored as floats with
-// whole values. Labels then have no meaning.
+// One batch in host memory. inputs: f32 (B, ...), or i32 if the program's input is tokens; labels: i32 (B), or
+// (B, T) if every position has a label; may be null if nothing is trained. If the program packs its inputs
+// (packs_inputs()), each sample has all of them, one after the other, in f32: an i32 input is stored as floats with
+// whole values. A single op is one sample.
 struct HostBatch {
   const void* inputs = nullptr;
   const std::int32_t* labels = nullptr;
@@ -122,9 +122,9 @@ class Executable {
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
   virtual double loss() { throw Unsupported("[train] this backend only infers; use --task infer"); }
-  // The results of the last step, f32 (f64 under fp64). A network in task infer or decode returns its "logits". A
-  // single op returns results by the names of the graph's outputs, for task train with "gradient/<input>" for
-  // each of differentiated_inputs(). Synchronises.
+  // The results of the last step, f32 (f64 under fp64). By the names of the graph's outputs: of a network
+  // in task infer or decode, and of a single op, for task train with "gradient/<input>" for each of
+  // differentiated_inputs(). Synchronises.
   virtual std::vector<HostTensor> results() = 0;
   // Inference-mode logits f32 (B, classes), or (B, T, classes), of a batch with the current state; does not
   // change state.

@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "harness/graph/passes/batch.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/worker/exam.hpp"
 
@@ -83,6 +84,19 @@ void supply_masks(Executable& executable, const ExamFeeds& feeds) {
     executable.supply_masks(masks);
 }
 
+// The real numbers among the inputs of packed samples; whole numbers are not changed.
+std::vector<std::span<float>> real_parts(const Graph& graph, std::int64_t samples, std::span<float> values) {
+  const std::map<std::string, PackedInput> inputs = packed_inputs(graph, samples);
+  const std::int64_t sample = input_elements(graph) / samples;
+  std::vector<std::span<float>> real;
+  for (std::int64_t first = 0; first < static_cast<std::int64_t>(values.size()); first += sample)
+    for (const auto& [name, input] : inputs)
+      if (graph.value(graph.find(name)).type.dtype == DType::f32)
+        real.push_back(values.subspan(static_cast<std::size_t>(first + input.offset),
+                                      static_cast<std::size_t>(input.elements)));
+  return real;
+}
+
 class NetworkAnswers : public Answers {
  public:
   NetworkAnswers(const Program& program, Task task)
@@ -118,6 +132,7 @@ class NetworkAnswers : public Answers {
   // Tokens are not changed.
   std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
     if (!is_floating(inputs.type.dtype)) return {};
+    if (packs_inputs(program_)) return real_parts(program_.inference, batch_of(program_), inputs.as<float>());
     return {inputs.as<float>()};
   }
 
@@ -293,20 +308,8 @@ class OpAnswers : public Answers {
   }
   bool draws_masks() const override { return true; }
 
-  // Whole numbers among the operands are not changed.
   std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
-    const std::span<float> values = inputs.as<float>();
-    const std::int64_t sample = input_elements(graph_);
-    std::vector<std::span<float>> real;
-    for (std::int64_t first = 0; first < static_cast<std::int64_t>(values.size()); first += sample) {
-      for (const auto& [name, offset] : input_offsets(graph_)) {
-        const TensorType& type = graph_.value(graph_.find(name)).type;
-        if (type.dtype != DType::f32) continue;
-        real.push_back(values.subspan(static_cast<std::size_t>(first + offset),
-                                      static_cast<std::size_t>(type.elements())));
-      }
-    }
-    return real;
+    return real_parts(graph_, 1, inputs.as<float>());
   }
 
  private:

@@ -378,8 +378,9 @@ class Runs {
       kinks_.leave_out(tensors);
     Values answers = by_name(tensors);
     for (auto& [name, values] : answers) {
-      if (name.ends_with("logits"))
-        values = perturbation.ordered(values, name == "logits" ? feeds_.batches.count() : 1);
+      const bool of_all_batches = !program_.is_op() && task_ != Task::train;
+      if (of_all_batches || name.ends_with("/logits"))
+        values = perturbation.ordered(values, of_all_batches ? feeds_.batches.count() : 1);
     }
     remove_shift(answers, perturbation.feeds(), feeds_);
     return answers;

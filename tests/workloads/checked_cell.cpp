@@ -42,14 +42,16 @@ void answer(const fs::path& folder, int threads) {
 
 // Parameters that are not the check's, and steps on a batch that is not the check's.
 void run_as_if_timed(Executable& executable, const Program& program, Task task) {
-  if (program.is_op()) {
-    const std::vector<float> operands = draw_operands(program.graph(task), 2, 7, "as if timed");
+  if (packs_inputs(program)) {
+    const std::int64_t batch = batch_of(program);
+    const std::vector<float> operands =
+        draw_operands(program.graph(task), 2 * batch, 7, "as if timed", batch);
     for (const std::int64_t slot : {0, 1})
       executable.stage(slot, {operands.data() + slot * input_elements(program.graph(task)), nullptr});
     for (int step = 0; step < 4; ++step) executable.step(step % 2, 0, step + 1);
     return executable.synchronize();
   }
-  const TensorType type = program.inference.value(program.inference.find("inputs")).type;
+  const TensorType type = program.inference.value(program.inference.with_role(Role::input).at(0)).type;
   HostTensor inputs = HostTensor::zeros("inputs", type);
   for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i) {
     const auto value = static_cast<std::int32_t>((i * 7919) % 101);

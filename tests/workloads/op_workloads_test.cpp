@@ -116,7 +116,7 @@ double weighted_results(Executable& reference, const Program& program, const std
   reference.step(0, 0, 1);
   reference.synchronize();
   std::map<std::string, std::int64_t> offsets;
-  for (const auto& [name, offset] : input_offsets(program.training.value())) offsets[name] = offset;
+  for (const auto& [name, input] : packed_inputs(program.training.value())) offsets[name] = input.offset;
   double sum = 0;
   for (const HostTensor& tensor : reference.results()) {
     const auto cotangent = program.cotangents.find(tensor.name);
@@ -154,10 +154,10 @@ TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
       reference->set_state({});
       std::vector<float> operands = draw_operands(program.training.value(), 1, 3, "small sizes");
       // Multiples of a power of two, so that a difference of 2 h is exact.
-      for (const auto& [name, offset] : input_offsets(program.training.value())) {
+      for (const auto& [name, input] : packed_inputs(program.training.value())) {
         const TensorType& type = program.training->value(program.training->find(name)).type;
         if (!is_floating(type.dtype)) continue;
-        for (std::int64_t e = offset; e < offset + type.elements(); ++e) {
+        for (std::int64_t e = input.offset; e < input.offset + type.elements(); ++e) {
           float& value = operands[static_cast<std::size_t>(e)];
           if (std::isfinite(value)) value = std::round(value * 0x1p12F) * 0x1p-12F;
         }
@@ -171,8 +171,8 @@ TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
         double largest = 1;
         for (const double element : gradient) largest = std::max(largest, std::abs(element));
         std::int64_t offset = 0;
-        for (const auto& [name, at] : input_offsets(program.training.value()))
-          if (name == input.name) offset = at;
+        for (const auto& [name, packed] : packed_inputs(program.training.value()))
+          if (name == input.name) offset = packed.offset;
         for (std::size_t e = 0; e < gradient.size(); e += 1 + gradient.size() / 20) {
           float& operand = operands[static_cast<std::size_t>(offset) + e];
           const float kept = operand;

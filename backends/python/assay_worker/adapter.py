@@ -136,7 +136,11 @@ class InferenceAdapter(NetworkAdapter):
         """Return the outputs of the inference graph by name, for its inputs by name, when they are complete."""
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._staged[slot] = {"inputs": inputs.copy()}
+        graph = self.program.inference
+        if self.program.packs_inputs:
+            self._staged[slot] = graph.unpack(inputs.copy(), self.program.batch)
+        else:
+            self._staged[slot] = {graph.with_role("input")[0].name: inputs.copy()}
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         self._results = self.infer(self._staged[slot])

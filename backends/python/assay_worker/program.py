@@ -78,12 +78,13 @@ class Graph:
         """The number of elements of all inputs together."""
         return sum(math.prod(value.shape) for value in self.with_role("input"))
 
-    def unpack(self, fed: np.ndarray) -> dict[str, np.ndarray]:
-        """Return views of an op's inputs, which are one after the other in its only sample."""
-        flat, found, begin = fed.reshape(-1), {}, 0
+    def unpack(self, fed: np.ndarray, samples: int = 1) -> dict[str, np.ndarray]:
+        """Return views of the inputs, which are one after the other in each sample; a single op has one sample."""
+        rows, found, begin = fed.reshape(samples, -1), {}, 0
         for value in self.with_role("input"):
-            end = begin + math.prod(value.shape)
-            found[value.name] = flat[begin:end].reshape(value.shape).astype(DTYPES[value.dtype], copy=False)
+            end = begin + math.prod(value.shape) // samples
+            part = rows[:, begin:end].reshape(value.shape)
+            found[value.name] = part.astype(DTYPES[value.dtype], copy=False)
             begin = end
         return found
 
@@ -340,7 +341,12 @@ class Program:
 
     @property
     def batch(self) -> int:
-        return 1 if self.is_op else self.inference.values["inputs"].shape[0]
+        return 1 if self.is_op else self.inference.with_role("input")[0].shape[0]
+
+    @property
+    def packs_inputs(self) -> bool:
+        """Whether inputs are f32, one after the other in each sample: see Graph.unpack()."""
+        return self.is_op or len(self.inference.with_role("input")) > 1
 
     @property
     def labels(self) -> tuple[int, ...]:

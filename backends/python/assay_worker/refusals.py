@@ -27,6 +27,8 @@ AXES = {
 
 def refuse(cell: Cell, program: Program, folder: Path) -> None:
     """Raise Unsupported, with its reason, if the backend.json in that folder refuses the cell."""
+    if not program.is_op and (program.packs_inputs or set(program.inference.outputs) != {"logits"}):
+        raise Unsupported("[network] this adapter runs networks with one input and the output logits")
     description = json.loads((folder / "backend.json").read_text())
     for known, axis in AXES.items():
         if (value := getattr(cell, axis)) not in description[known]:

@@ -134,10 +134,10 @@ class Server:
 
     def _first_step(self, adapter: Adapter, program: Program) -> None:
         """Do the work that frameworks postpone to the first step."""
-        if program.is_op:
+        if program.packs_inputs:
             inputs = np.zeros((1, program.graph(self._cell.task).input_elements), np.float32)
         else:
-            fed = program.inference.values["inputs"]
+            fed = program.inference.with_role("input")[0]
             inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
         if self._cell.task == "decode":

@@ -288,7 +288,7 @@ std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
 
 HostTensor inputs_of(const Graph& graph, const ExamBatches& batches, std::uint64_t seed) {
   const std::int64_t samples = batches.count() * batches.distinct;
-  const ValueId inputs = graph.find("inputs");
+  const ValueId inputs = graph.with_role(Role::input).at(0);
   const TensorType& type = graph.value(inputs).type;
   if (type.dtype != DType::i32) return images_of(type.shape, samples, seed);
   const std::int64_t vocabulary = vocabulary_of(graph, inputs);
@@ -517,10 +517,11 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::int64_t samples = batches.count() * batches.distinct;
 
   fs::create_directories(folder);
-  if (program.is_op()) {
-    HostTensor operands = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(graph)}});
-    std::ranges::copy(draw_operands(graph, samples, seed, "exam"), operands.as<float>().begin());
-    write_npy(folder / "inputs.npy", operands);
+  if (packs_inputs(program)) {
+    const std::int64_t batch = batch_of(program);
+    HostTensor drawn = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(graph) / batch}});
+    std::ranges::copy(draw_operands(graph, samples, seed, "exam", batch), drawn.as<float>().begin());
+    write_npy(folder / "inputs.npy", drawn);
   } else {
     write_npy(folder / "inputs.npy", inputs_of(graph, batches, seed));
   }

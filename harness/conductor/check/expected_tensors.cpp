@@ -60,9 +60,15 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
                                              bool extreme) {
   if (program.is_op()) return expected_of_op(program, task, batches);
   const Graph& graph = program.inference;
+  if (task == Task::infer) {
+    std::vector<ExpectedTensor> outputs;
+    for (const Graph::Output& output : graph.outputs())
+      outputs.push_back({.name = output.name,
+                         .shape = stacked(batches.count(), graph.value(output.value).type.shape),
+                         .rows = true});
+    return outputs;
+  }
   const Shape logits = graph.value(graph.output("logits")).type.shape;
-  if (task == Task::infer)
-    return {{.name = "logits", .shape = stacked(batches.count(), logits), .rows = true}};
   if (task == Task::decode) {
     // Those of the prompt's last token, and of each token after it.
     const Shape decoded{logits.front(), 1 + program.generated(), logits.back()};

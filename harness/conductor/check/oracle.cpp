@@ -17,54 +17,12 @@
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/graph/ops/registry.hpp"
-#include "harness/graph/passes/walk.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/exam_files.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 
 namespace assay {
-namespace {
-
-Graph with_batch(const Graph& graph, std::int64_t batch) {
-  GraphCopy copy(graph);
-  for (std::size_t i = 0; i < graph.values().size(); ++i) {
-    const Value& value = graph.values()[i];
-    if (value.producer != none) continue;
-    TensorType type = value.type;
-    const bool rows = value.role == Role::input || value.role == Role::label || value.role == Role::mask ||
-                      value.role == Role::cache;
-    if (rows && !type.shape.empty()) type.shape.front() = batch;
-    copy.add_value(static_cast<ValueId>(i), std::move(type));
-  }
-  for (const Node& node : graph.nodes()) copy.add_node(node);
-  copy.add_outputs();
-  copy.add_updates();
-  return copy.take();
-}
-
-}  // namespace
-
-std::int64_t batch_of(const Program& program) {
-  if (program.is_op()) return 1;
-  const ValueId inputs = program.inference.find("inputs");
-  if (inputs == none || program.inference.value(inputs).type.shape.empty())
-    throw GraphError(fmt::format("graph '{}' has no feed 'inputs' with a batch dimension", program.name()));
-  return program.inference.value(inputs).type.shape.front();
-}
-
-Program with_batch(const Program& program, std::int64_t batch) {
-  if (batch == batch_of(program)) return program;
-  Program other{
-      .training = {}, .inference = with_batch(program.inference, batch), .optimizer = program.optimizer};
-  if (program.training) other.training = with_batch(*program.training, batch);
-  if (program.decoding) {
-    other.decoding = {program.decoding->prompt, with_batch(program.decoding->prefill, batch),
-                      with_batch(program.decoding->step, batch)};
-  }
-  return other;
-}
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "harness/core/paths.hpp"
+#include "harness/graph/passes/batch.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
 
-// Samples of a batch: the outermost dimension of the inputs. Throws GraphError if the program has none.
-std::int64_t batch_of(const Program& program);
-
-// The program with `batch` rows of inputs and labels, and every other shape inferred again; names do not
-// change. Throws GraphError if an op has the batch in its attributes.
-Program with_batch(const Program& program, std::int64_t batch);
 // The version of the check's rules. Increase it if the questions or the answers change and no digest shows
 // the change.
 inline constexpr int check_version = 15;

@@ -91,9 +91,7 @@ std::optional<InitialScheme> Cell::initial_scheme() const {
   if (!network || network->initial.empty()) return std::nullopt;
   return network->initial == "own" ? backend->initial : from_word<InitialScheme>(network->initial);
 }
-bool Cell::reads_dataset() const {
-  return std::visit([](const auto& one) { return one.reads_dataset; }, subject);
-}
+bool Cell::reads_dataset() const { return !packs_inputs(*program); }
 bool Cell::has_roofline() const {
   return std::visit([](const auto& one) { return one.has_roofline; }, subject);
 }

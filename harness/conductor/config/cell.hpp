@@ -56,7 +56,6 @@ struct NetworkCell {
   // not fix them.
   std::int64_t image_size = 0, sequence_length = 0, classes = 0;
 
-  static constexpr bool reads_dataset = true;
   static constexpr bool has_roofline = false;
   // Whether each step computes a loss.
   static bool has_loss(const Axes& axes) { return axes.task == Task::train; }
@@ -71,7 +70,6 @@ struct NetworkCell {
 struct OpCell {
   const OpWorkload* op = nullptr;  // of the registry that the matrix was made with
 
-  static constexpr bool reads_dataset = false;
   static constexpr bool has_roofline = true;
   static bool has_loss(const Axes&) { return false; }
   static nlohmann::json hyper_parameters(const Axes& axes);
@@ -113,7 +111,7 @@ struct Cell {
   Program build() const;
   // Whose initial values it starts from; nullopt: those of the workload.
   std::optional<InitialScheme> initial_scheme() const;
-  // Whether it reads samples of a data set; a single op has operands instead.
+  // Whether it reads samples of a data set; the inputs of a single op, and several inputs of a network, are drawn.
   bool reads_dataset() const;
   // Whether its rates are compared with the machine's peak and copy bandwidth: true for single ops.
   bool has_roofline() const;

@@ -9,6 +9,7 @@
 
 #include "harness/conductor/config/launchers.hpp"
 #include "harness/conductor/config/ranks.hpp"
+#include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/text.hpp"
 #include "harness/core/words.hpp"
@@ -155,6 +156,17 @@ Found epochs_of_resident_batches(const Asked& asked) {
       "the resident loader does not support epochs: it rotates a few batches; use --loader harness"};
 }
 
+// The samples of a network with several inputs are drawn, as many as its resident batches have.
+Found samples_are_drawn(const Asked& asked) {
+  if (asked.cell.axes.is_op() || asked.cell.reads_dataset()) return std::nullopt;
+  const bool resident = asked.cell.axes.loader == LoaderKind::resident;
+  if (resident && find_dataset(asked.cell.axes.dataset).made_here()) return std::nullopt;
+  return Reason{ReasonCode::axis_value_not_offered,
+                fmt::format("{} has several inputs, whose samples are drawn: use --dataset synthetic and "
+                            "--loader resident",
+                            asked.cell.axes.workload)};
+}
+
 Found not_set_up(const Asked& asked) {
   const BackendDescription& backend = asked.backend;
   if (backend.available()) return std::nullopt;
@@ -212,6 +224,7 @@ constexpr Row rows[] = {
     {no_memory_limit},
     {no_ranks},
     {other_launcher},
+    {samples_are_drawn, false},
     {epochs_of_inference, false},
     {epochs_of_resident_batches, false},
     {not_set_up, false},

@@ -48,9 +48,10 @@ std::vector<std::string> scheme_initializers(const Graph& graph, InitialScheme s
 std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
                                        std::optional<InitialScheme> scheme = {});
 
-// The drawn operands of a single op.
+// The drawn inputs of a single op, or of a network that packs them (packs_inputs()).
 
-// `samples` samples; each contains every input of the graph, one after the other. Each input is drawn from
+// `samples` samples; each contains every input of the graph, one after the other. batch: the samples that the graph
+// computes at once. Each input is drawn from
 // Philox(seed, "<stream>/<name>") and filled according to its initializer; none is mostly zeros:
 //
 //   signal    uniform with mean 0 and standard deviation 1
@@ -63,6 +64,6 @@ std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
 //
 // Throws DataError for any other initializer.
 std::vector<float> draw_operands(const Graph& graph, std::int64_t samples, std::uint64_t seed,
-                                 std::string_view stream);
+                                 std::string_view stream, std::int64_t batch = 1);
 
 }  // namespace assay

@@ -73,15 +73,15 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
 }  // namespace
 
 std::vector<float> draw_operands(const Graph& graph, std::int64_t samples, std::uint64_t seed,
-                                 std::string_view stream) {
-  const auto row = static_cast<std::size_t>(input_elements(graph));
+                                 std::string_view stream, std::int64_t batch) {
+  const auto row = static_cast<std::size_t>(input_elements(graph) / batch);
   std::vector<float> all(row * static_cast<std::size_t>(samples));
-  for (const auto& [name, offset] : input_offsets(graph)) {
+  for (const auto& [name, input] : packed_inputs(graph, batch)) {
     const Value& value = graph.value(graph.find(name));
     Philox random(seed, fmt::format("{}/{}", stream, name));
     for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
-      fill(std::span(all).subspan(sample * row + static_cast<std::size_t>(offset),
-                                  static_cast<std::size_t>(value.type.elements())),
+      fill(std::span(all).subspan(sample * row + static_cast<std::size_t>(input.offset),
+                                  static_cast<std::size_t>(input.elements)),
            value, random);
     }
   }

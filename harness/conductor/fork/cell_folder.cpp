@@ -14,11 +14,13 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
+#include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/graph/passes/batch.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/message.hpp"
@@ -67,21 +69,59 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
 }
 
-void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
-                std::uint64_t seed, DatasetShelf& shelf, const RankPlace& place) {
-  const PreparedDataset& data = shelf.get(cell);
-  Manifest manifest = data.manifest;
+// Drawn inputs of `samples` samples, and their labels, as the data set of a cell. labels_shape: of one sample.
+Manifest write_drawn(const std::filesystem::path& folder, const Cell& cell, std::int64_t samples,
+                     std::uint64_t seed, const Shape& labels_shape, std::int64_t classes) {
+  const Graph& graph = cell.program->graph(cell.axes.task);
+  const std::int64_t batch = batch_of(*cell.program), elements = input_elements(graph) / batch;
+  Manifest manifest;
+  manifest.name = "operands";
+  manifest.sample_shape = {elements};
+  manifest.classes = classes;
+  manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, samples};
+  write_manifest(folder, manifest);
+  write_npy<float>(folder / "data/inputs.npy", {DType::f32, {samples, elements}},
+                   draw_operands(graph, samples, seed, "operands", batch));
+  Shape shape = labels_shape;
+  shape.insert(shape.begin(), samples);
+  HostTensor labels = HostTensor::zeros("labels", {DType::i32, std::move(shape)});
+  Philox random(seed, "operands/labels");
+  for (std::int32_t& label : labels.as<std::int32_t>())
+    label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(classes)));
+  write_npy(folder / "data/labels.npy", labels);
+  return manifest;
+}
+
+// The samples of a network with several inputs: as many as its resident batches have.
+Manifest write_packed(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed) {
+  const std::int64_t samples = cell.measure.resident_batches * batch_of(*cell.program);
+  if (!cell.program->training) return write_drawn(folder, cell, samples, seed, {}, 1);
+  const Graph& graph = *cell.program->training;
+  const Shape& logits = graph.value(graph.output("logits")).type.shape;
+  return write_drawn(folder, cell, samples, seed, Shape(logits.begin() + 1, logits.end() - 1), logits.back());
+}
+
+Manifest write_samples(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
+                       DatasetShelf& shelf) {
+  Manifest manifest = shelf.get(cell).manifest;
   if (network.raw_pixels) manifest.normalisation = {};
   for (auto& [name, split] : manifest.splits) {
     if (const std::int64_t samples = cell.axes.integer("samples"); samples > 0)
       split.count = std::min(split.count, samples);
   }
   write_manifest(folder, manifest);
+  return manifest;
+}
+
+void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
+                std::uint64_t seed, DatasetShelf& shelf, const RankPlace& place) {
+  const Manifest manifest =
+      cell.reads_dataset() ? write_samples(folder, network, cell, shelf) : write_packed(folder, cell, seed);
   const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
     throw ConfigError(
         fmt::format("[data] {} has {} training samples, fewer than a batch of {}; use a smaller --batch",
-                    data.manifest.name, samples, cell.axes.batch));
+                    manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
                     network.augmentation, {cell.axes.batch, place.rank, place.world});
@@ -94,18 +134,8 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
 // Writes the sets of operands that the steps of a single op rotate.
 void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, std::uint64_t seed,
                 DatasetShelf&, const RankPlace&) {
-  const Graph& graph = cell.program->graph(cell.axes.task);
-  const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
-  Manifest manifest;
-  manifest.name = "operands";
-  manifest.sample_shape = {elements};
-  manifest.classes = 1;
-  manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, sets};
-  write_manifest(folder, manifest);
-  write_npy<float>(folder / "data/inputs.npy", {DType::f32, {sets, elements}},
-                   draw_operands(graph, sets, seed, "operands"));
-  write_npy<std::int32_t>(folder / "data/labels.npy", {DType::i32, {sets}},
-                          std::vector<std::int32_t>(static_cast<std::size_t>(sets)));
+  const std::int64_t sets = cell.measure.resident_batches;
+  write_drawn(folder, cell, sets, seed, {}, 1);
   write_epoch_plans(folder, sets, 1, seed);
 }
 

@@ -83,10 +83,13 @@ TEST(OpWorkload, has_no_parameters_and_an_input_per_result_gradient) {
 
 TEST(OpProgram, places_its_inputs_one_after_the_other) {
   const Program program = find_op_workload("op/linear").program("m3n4k5");
-  EXPECT_EQ(input_offsets(program.inference),
-            (std::map<std::string, std::int64_t>{{"x", 0}, {"weight", 15}, {"bias", 35}}));
+  const auto inputs = packed_inputs(program.inference);
+  EXPECT_EQ(inputs.at("x").offset, 0);
+  EXPECT_EQ(inputs.at("weight").offset, 15);
+  EXPECT_EQ(inputs.at("bias").offset, 35);
+  EXPECT_EQ(inputs.at("bias").elements, 4);
   EXPECT_EQ(input_elements(program.inference), 39);
-  EXPECT_EQ(input_offsets(program.training.value()).at("dy"), 39);
+  EXPECT_EQ(packed_inputs(program.training.value()).at("dy").offset, 39);
   EXPECT_EQ(input_elements(program.training.value()), 51);
 }
 
