@@ -135,13 +135,13 @@ Found no_ranks(const Asked& asked) {
   return Reason{ReasonCode::ranks_not_supported, std::move(refusal)};
 }
 
-Found launcher(const Asked& asked, bool missing) {
+Found launcher_reason(const Asked& asked, bool missing) {
   std::optional<LauncherRefusal> found = launcher_refusal(asked.cell);
   if (!found || (found->code == ReasonCode::launcher_missing) != missing) return std::nullopt;
   return Reason{found->code, std::move(found->reason)};
 }
-Found other_launcher(const Asked& asked) { return launcher(asked, false); }
-Found missing_launcher(const Asked& asked) { return launcher(asked, true); }
+Found other_launcher(const Asked& asked) { return launcher_reason(asked, false); }
+Found missing_launcher(const Asked& asked) { return launcher_reason(asked, true); }
 
 Found epochs_of_inference(const Asked& asked) {
   if (asked.cell.measure.epochs == 0 || asked.cell.axes.task == Task::train) return std::nullopt;
@@ -206,13 +206,13 @@ Found larger_than_memory(const Asked& asked) {
           static_cast<double>(needed) * 0x1p-30, static_cast<double>(*available) * 0x1p-30)};
 }
 
-struct Row {
+struct ReasonRow {
   Found (*found)(const Asked& asked);
   bool needs_description = true;  // not asked of a backend that a config awaits, which nobody has described
 };
 
 // The first reason that holds is given: first what the backend does not offer, then what is missing here.
-constexpr Row rows[] = {
+constexpr ReasonRow reasons_against[] = {
     {axis_not_offered},
     {generates_no_tokens, false},
     {no_initial_values_of_its_own},
@@ -241,7 +241,7 @@ void mark_if_not_runnable(Cell& cell, const WorkloadRegistry& workloads,
                           std::optional<std::int64_t> available_memory) {
   if (const auto scheme = cell.initial_scheme()) scheme_initializers(cell.program->inference, *scheme);
   const Asked asked{cell, *cell.backend, workloads, available_memory};
-  for (const Row& row : rows) {
+  for (const ReasonRow& row : reasons_against) {
     if (!cell.runnable()) return;
     if (row.needs_description && cell.backend->awaited) continue;
     Found found = row.found(asked);
