@@ -39,7 +39,7 @@ struct RunWindow {
   std::optional<std::int64_t> waited_ns{};         // of the threads of the worker, for a processor
   std::optional<std::int64_t> quota_stopped_ns{};  // by the CPU quota of its control group
   std::vector<Standstill> standstills{};
-  // In which no process of the worker used a processor, as while it waits for a disk; 0 on a GPU, which may compute then.
+  // In which no process of the worker used a processor; 0 on a GPU, which may compute then.
   double idle_seconds = 0;
   // Of the batches that it stages before its first block, and of the state that it reads after the last. Absent: the time
   // for that is not limited.
