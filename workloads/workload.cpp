@@ -40,7 +40,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 Program Workload::build(const NetworkForm& form) const {
   if (form.batch < 1)
     throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, form.batch));
-  if (program) return program(form);
+  if (make_program) return make_program(form);
   if (form.classes < 2)
     throw GraphError(fmt::format("[{}] got {} classes: there must be two", name, form.classes));
   Shape shape{form.batch};
@@ -92,9 +92,11 @@ Workload workload_of(Graph inference) {
   Workload made{.name = known.name(),
                 .description = "a network that was made from a graph",
                 .dataset = "synthetic",
+                .sample_shape = {},
                 .parameters = parameters,
-                .batch = batch_of(known)};
-  made.program = [known = std::move(known)](const NetworkForm& form) {
+                .batch = batch_of(known),
+                .network = {}};
+  made.make_program = [known = std::move(known)](const NetworkForm& form) {
     if (form.task != Task::infer)
       throw GraphError(fmt::format("[{}] is only inferred: use --task infer", known.name()));
     return with_batch(known, form.batch);

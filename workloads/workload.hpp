@@ -74,7 +74,7 @@ struct Workload {
   NetworkFunction network;
   // Instead of `network`, for what that cannot say: several inputs, outputs that are no logits. Without training in the
   // form, the program has none.
-  std::function<Program(const NetworkForm& form)> program = {};
+  std::function<Program(const NetworkForm& form)> make_program = {};
   PublishedTensors published = {};
 
   // With the default samples, classes and optimizer.

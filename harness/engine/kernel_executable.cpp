@@ -220,8 +220,7 @@ std::string first_unsupported(const Program& program, const CompileOptions& opti
 }
 
 std::string reason_against_ranks(const Program& program, Task task) {
-  if (!program.trains(task))
-    return "[ranks] ranks share only the training of a network; use --ranks 1";
+  if (!program.trains(task)) return "[ranks] ranks share only the training of a network; use --ranks 1";
   for (const Node& node : program.graph(task).nodes()) {
     if (node.attributes.get_or("sparse_gradient", false))
       return "[ranks] row-sparse gradients are not exchanged; use --embedding-gradient dense";

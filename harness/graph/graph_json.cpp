@@ -307,9 +307,7 @@ nlohmann::json to_json(const OptimizerSpec& optimizer) {
 }
 
 nlohmann::json to_json(const Program& program) {
-  Json json{{"schema", schema},
-            {"kind", to_string(program.kind)},
-            {"inference", to_json(program.inference)}};
+  Json json{{"schema", schema}, {"kind", to_string(program.kind)}, {"inference", to_json(program.inference)}};
   if (program.training) json["training"] = to_json(*program.training);
   if (program.optimizer) json["optimizer"] = to_json(*program.optimizer);
   if (program.is_op()) json["cotangents"] = program.cotangents;

@@ -132,8 +132,7 @@ std::vector<ValueId> differentiated_inputs(const Program& program) {
     const Value& value = training.value(id);
     const bool given = std::any_of(program.cotangents.begin(), program.cotangents.end(),
                                    [&](const auto& pair) { return pair.second == value.name; });
-    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(training, id))
-      inputs.push_back(id);
+    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(training, id)) inputs.push_back(id);
   }
   return inputs;
 }
@@ -260,8 +259,8 @@ void check_program(const Program& program) {
   if (program.decoding) check_decoding(program);
   check_rows(program.inference);
   if (program.training.has_value() != program.optimizer.has_value())
-    throw GraphError(
-        fmt::format("graph '{}': a network has a training graph and an optimizer, or neither", program.name()));
+    throw GraphError(fmt::format("graph '{}': a network has a training graph and an optimizer, or neither",
+                                 program.name()));
   if (!program.training) return;
   const Graph& training = *program.training;
   same(training, program.inference);
@@ -270,8 +269,9 @@ void check_program(const Program& program) {
   const Shape& labels = training.value(training.find("labels")).type.shape;
   const Shape& logits = training.value(training.output("logits")).type.shape;
   if (logits.size() < 2)
-    throw GraphError(fmt::format("graph '{}': logits {} must be (batch, classes), or with positions between them",
-                                 training.name(), to_string(logits)));
+    throw GraphError(
+        fmt::format("graph '{}': logits {} must be (batch, classes), or with positions between them",
+                    training.name(), to_string(logits)));
   if (labels != Shape(logits.begin(), logits.end() - 1))
     throw GraphError(fmt::format("graph '{}': labels and logits differ in the batch", training.name()));
   const Value& loss = training.value(training.output("loss"));

@@ -21,7 +21,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
  protected:
   // Only the network, followed by a flatten.
   static Program program(const Shape& images, const std::function<ValueId(GraphBuilder&, ValueId)>& layer) {
-    Program program{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
+    Program program{Graph("trap"), Graph("trap"), OptimizerSpec{.kind = "sgd", .momentum = 0}};
     for (const bool training : {true, false}) {
       Graph& graph = training ? program.training.value() : program.inference;
       GraphBuilder b(graph, training);
@@ -206,7 +206,7 @@ TEST_P(TransformerTraps, rotary_pairs_halves_or_neighbours) {
 
 // Equal logits of four classes: each label costs log(4).
 TEST_P(TransformerTraps, a_loss_is_the_mean_of_the_labels_that_count) {
-  Program network{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
+  Program network{Graph("trap"), Graph("trap"), OptimizerSpec{.kind = "sgd", .momentum = 0}};
   for (const bool training : {true, false}) {
     Graph& graph = training ? network.training.value() : network.inference;
     GraphBuilder b(graph, training);

@@ -16,7 +16,20 @@ from worker_under_test import ROOT
 SHARED = {"core", "graph", "protocol", "batch", "machine", "report", "launch", "workloads"}
 CONDUCTOR = [
     f"conductor/{room}"
-    for room in ("backends", "store", "data", "config", "process", "check", "fork", "run", "print", "compare", "docs", "cli")
+    for room in (
+        "backends",
+        "store",
+        "data",
+        "config",
+        "process",
+        "check",
+        "fork",
+        "run",
+        "print",
+        "compare",
+        "docs",
+        "cli",
+    )
 ]
 WORKER = {"worker", "engine", "backends"}
 # What each folder may include, apart from itself.

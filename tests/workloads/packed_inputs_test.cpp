@@ -25,19 +25,19 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t tokens = 3, words = 7, width = 4, features = 6, classes = 5;
+constexpr std::int64_t two_tokens = 3, two_words = 7, two_width = 4, two_features = 6, two_classes = 5;
 
 // Real numbers and tokens in; their common features and the scores of the classes out.
 Graph two_graph(std::int64_t batch, bool mistaken = false) {
   Graph graph("two");
   GraphBuilder b(graph, false);
-  const ValueId real = graph.add_value("real", {DType::f32, {batch, features}}, Role::input, "signal");
-  const ValueId text = graph.add_value("text", {DType::i32, {batch, tokens}}, Role::input, "below:7");
-  const ValueId words_of_text = b.flatten(b.embedding("table", text, words, width), "flat");
-  const ValueId x = b.linear("fc1", real, tokens * width);
+  const ValueId real = graph.add_value("real", {DType::f32, {batch, two_features}}, Role::input, "signal");
+  const ValueId text = graph.add_value("text", {DType::i32, {batch, two_tokens}}, Role::input, "below:7");
+  const ValueId words_of_text = b.flatten(b.embedding("table", text, two_words, two_width), "flat");
+  const ValueId x = b.linear("fc1", real, two_tokens * two_width);
   const ValueId common = b.add(mistaken ? x : b.relu(x, "relu"), words_of_text);
   graph.add_output("features", common);
-  graph.add_output("scores", b.linear("head", common, classes));
+  graph.add_output("scores", b.linear("head", common, two_classes));
   return graph;
 }
 
@@ -57,9 +57,9 @@ TEST(PackedInputs, FollowEachOtherInASample) {
   EXPECT_TRUE(packs_inputs(program));
   const auto inputs = packed_inputs(program.inference, batch_of(program));
   EXPECT_EQ(inputs.at("real").offset, 0);
-  EXPECT_EQ(inputs.at("real").elements, features);
-  EXPECT_EQ(inputs.at("text").offset, features);
-  EXPECT_EQ(inputs.at("text").elements, tokens);
+  EXPECT_EQ(inputs.at("real").elements, two_features);
+  EXPECT_EQ(inputs.at("text").offset, two_features);
+  EXPECT_EQ(inputs.at("text").elements, two_tokens);
 }
 
 TEST(PackedInputs, NeedARowForEachSample) {
@@ -74,8 +74,7 @@ class PackedInputsOf : public ::testing::TestWithParam<std::string> {};
 TEST_P(PackedInputsOf, AgreeWithTheOracleByOutput) {
   for (const std::string& mode : modes_of(GetParam())) {
     const std::unique_ptr<Backend> backend = make_backend(GetParam());
-    const Judged judged =
-        judge_backend(*backend, two_inputs(8), {Task::infer, mode, PrecisionKind::fp32, 1});
+    const Judged judged = judge_backend(*backend, two_inputs(8), {Task::infer, mode, PrecisionKind::fp32, 1});
     EXPECT_TRUE(judged.passed()) << mode << '\n' << judged.text();
     EXPECT_THAT(names(judged), ElementsAre("features", "scores"));
   }
@@ -101,8 +100,7 @@ class Mistaken final : public Backend {
 
 TEST(PackedInputs, AMistakeInOneOutputIsFound) {
   Mistaken backend(two_inputs(8, true));
-  const Judged judged =
-      judge_backend(backend, two_inputs(8), {Task::infer, "graph", PrecisionKind::fp32, 1});
+  const Judged judged = judge_backend(backend, two_inputs(8), {Task::infer, "graph", PrecisionKind::fp32, 1});
   EXPECT_FALSE(judged.passed());
   EXPECT_GT(judged.find("features")->ratio, 1);
 }
@@ -114,10 +112,16 @@ TEST(PackedInputs, AWorkloadMadeFromAGraphRunsOnOurBackends) {
   registries.backends = find_backends_in({ASSAY_BUILT_BACKENDS}, {});
   registries.workloads.add(workload_of(two_graph(2)));
   RunRequest request;
-  request.config = config_from_json(
-      {{"workload", "two"}, {"backend", our_backends()}, {"task", "infer"}, {"mode", "graph"}, {"threads", 1},
-       {"batch", 6}, {"steps", 20}, {"warm-up-seconds", 0}, {"forks", 2}},
-      "test.json");
+  request.config = config_from_json({{"workload", "two"},
+                                     {"backend", our_backends()},
+                                     {"task", "infer"},
+                                     {"mode", "graph"},
+                                     {"threads", 1},
+                                     {"batch", 6},
+                                     {"steps", 20},
+                                     {"warm-up-seconds", 0},
+                                     {"forks", 2}},
+                                    "test.json");
   request.out = folder.path() / "report.json";
   Progress progress = Progress::quiet();
   const Report report = run(request, cells_of(request, registries), registries, progress).report;

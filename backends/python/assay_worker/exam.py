@@ -165,7 +165,9 @@ def _dropout_exam(
     if task != "train":
         return None
     row = feeds.schedule[0]
-    return NetworkDropout(cast(TrainingAdapter, adapter), feeds.state, row, staged.slot_of, len(feeds.slots), feeds.handed)
+    return NetworkDropout(
+        cast(TrainingAdapter, adapter), feeds.state, row, staged.slot_of, len(feeds.slots), feeds.handed
+    )
 
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:

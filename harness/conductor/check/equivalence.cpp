@@ -169,9 +169,8 @@ struct Questions {
   Precision precision = precision_of(exam.precision);
   std::vector<ExpectedTensor> tensors =
       expected_tensors(program, exam.task, batches, fs::exists(exam.folder / "extreme.safetensors"));
-  std::set<std::string> noisy = program.trains(exam.task)
-                                    ? noisy_parameters(oracle, program, precision)
-                                    : std::set<std::string>();
+  std::set<std::string> noisy =
+      program.trains(exam.task) ? noisy_parameters(oracle, program, precision) : std::set<std::string>();
 
   std::vector<double> exact(const ExpectedTensor& expected) const {
     std::vector<double> values = oracle.required(expected.name);
@@ -195,7 +194,8 @@ TensorVerdict compared(const Questions& asked, const ExpectedTensor& expected, c
   Bound bound = bound_of_answer(asked.oracle, expected.name, exact, asked.precision,
                                 expected.summed ? asked.batches.repeats() : 1,
                                 asked.noisy.contains(expected.parameter));
-  if (expected.square) bound = widened(bound, change_by_rounded_decay(asked.program.optimizer.value()), exact);
+  if (expected.square)
+    bound = widened(bound, change_by_rounded_decay(asked.program.optimizer.value()), exact);
   return compare(expected.name, got, exact, bound);
 }
 

@@ -34,8 +34,7 @@ void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const st
     return;
   }
   std::vector<Report> found;
-  for (const fs::path& file : MachineStore(folder).files_of(*fingerprint))
-    found.push_back(load_report(file));
+  for (const fs::path& file : MachineStore(folder).files_of(*fingerprint)) found.push_back(load_report(file));
   if (found.empty()) {
     const fs::path place = folder / *fingerprint;
     reports.why =

@@ -147,12 +147,10 @@ const Refusal* Cell::refusal() const {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
            is_among(axes.layout, rule.layouts) && is_among(axes.loader, rule.loaders) &&
-           is_among(axes.text("recompute"), rule.recompute) &&
-           is_among(optimizer, rule.optimizers) && has_op(graph, rule.ops) &&
-           is_as_asked(rule.single_ops, program->is_op()) &&
+           is_among(axes.text("recompute"), rule.recompute) && is_among(optimizer, rule.optimizers) &&
+           has_op(graph, rule.ops) && is_as_asked(rule.single_ops, program->is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
-           is_as_asked(rule.weight_decay, decays) &&
-           is_as_asked(rule.encoded_images, decodes_images(axes)) &&
+           is_as_asked(rule.weight_decay, decays) && is_as_asked(rule.encoded_images, decodes_images(axes)) &&
            is_as_asked(rule.several_ranks, axes.ranks() > 1);
   };
   const auto found = std::ranges::find_if(backend->refusals, holds);

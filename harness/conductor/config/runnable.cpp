@@ -100,8 +100,7 @@ Found no_compile_cache(const Asked& asked) {
 
 Found no_running_accuracy(const Asked& asked) {
   const std::vector<std::string>& modes = asked.backend.running_accuracy;
-  if (!asked.cell.axes.flag("running-accuracy") || contains(modes, asked.cell.axes.mode))
-    return std::nullopt;
+  if (!asked.cell.axes.flag("running-accuracy") || contains(modes, asked.cell.axes.mode)) return std::nullopt;
   return Reason{
       ReasonCode::axis_value_not_offered,
       fmt::format("[{}] does not support --running-accuracy in mode {}: its loop counts no accuracy{}",

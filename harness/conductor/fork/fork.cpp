@@ -351,7 +351,8 @@ class ForkRun {
   }
 
   void name_what_is_left() {
-    const bool removed = !context_.keep_folders && !folders_.cell.empty() && !(resident_ && resident_->has_value());
+    const bool removed =
+        !context_.keep_folders && !folders_.cell.empty() && !(resident_ && resident_->has_value());
     if (const std::string left = removed ? what_is_left(folders_) : ""; !left.empty())
       fork_.warnings.push_back(
           fmt::format("{}; remove it by hand, as its owner or as root (chattr -R -ia, rm -r)", left));

@@ -9,9 +9,9 @@
 #include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/process/team.hpp"
 #include "harness/conductor/fork/fork_context.hpp"
 #include "harness/conductor/fork/fork_folders.hpp"
+#include "harness/conductor/process/team.hpp"
 
 namespace assay {
 

@@ -8,8 +8,8 @@
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/registries.hpp"
 #include "harness/conductor/config/run_settings.hpp"
-#include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/fork/cell_folder.hpp"
+#include "harness/conductor/process/conversation.hpp"
 
 namespace assay {
 

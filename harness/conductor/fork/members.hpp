@@ -9,9 +9,9 @@
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/ranks.hpp"
-#include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/given_files.hpp"
+#include "harness/conductor/process/conversation.hpp"
 
 namespace assay {
 

@@ -9,12 +9,12 @@
 
 #include "harness/batch/plan_file.hpp"
 #include "harness/conductor/check/audit.hpp"
-#include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/fork_context.hpp"
 #include "harness/conductor/fork/fork_folders.hpp"
 #include "harness/conductor/fork/work.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
+#include "harness/conductor/process/conversation.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"

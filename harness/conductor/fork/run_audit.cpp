@@ -69,8 +69,7 @@ std::vector<Evaluation> last_evaluations(const Fork& fork) {
 void add_first_steps(RunAudit& audit, const Cell& cell, const Fork& fork, const ForkContext& context) {
   const Precision precision = precision_of(cell.axes.precision);
   const std::vector<ReportedLoss> reported = replayable(fork.blocks);
-  if (reported.empty() || draws_masks(cell) || slices_of(*cell.program, cell.axes.ranks()) > 1)
-    return;
+  if (reported.empty() || draws_masks(cell) || slices_of(*cell.program, cell.axes.ranks()) > 1) return;
   std::vector<std::int64_t> steps;
   for (const ReportedLoss& one : reported) steps.push_back(one.steps);
   const std::vector<double> losses = context.replays->first_losses(cell, fork.seed, steps, context);

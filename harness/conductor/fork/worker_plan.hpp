@@ -9,9 +9,9 @@
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/ranks.hpp"
+#include "harness/conductor/fork/fork_context.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/process/launch.hpp"
-#include "harness/conductor/fork/fork_context.hpp"
 
 namespace assay {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/fork/work.hpp"
+#include "harness/conductor/run/progress.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
-#include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/fork/fork.hpp"
+#include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/core/text.hpp"

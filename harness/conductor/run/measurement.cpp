@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/measurement_parts.hpp"
-#include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/report/fork_time.hpp"

@@ -4,8 +4,8 @@
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
-#include "harness/conductor/run/measurement_parts.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
+#include "harness/conductor/run/measurement_parts.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"

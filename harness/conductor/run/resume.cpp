@@ -12,8 +12,8 @@
 
 #include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/backends/build_info.hpp"
-#include "harness/conductor/run/shard.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
+#include "harness/conductor/run/shard.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"

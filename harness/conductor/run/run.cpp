@@ -8,16 +8,16 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/conductor/fork/published_weights.hpp"
+#include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/best_search.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/pace.hpp"
-#include "harness/conductor/fork/published_weights.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/conductor/run/shard.hpp"
-#include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"

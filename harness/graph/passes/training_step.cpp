@@ -228,8 +228,8 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
     for (const Graph::Output& output : training.outputs())
       if (output.name != "loss") graph.remove_output(output.name);
   }
-  const Graph step = apply_precision(with_recomputation(graph.pruned(), training, program.segments),
-                                     options.precision);
+  const Graph step =
+      apply_precision(with_recomputation(graph.pruned(), training, program.segments), options.precision);
   return options.mean_over_ranks ? with_overlap(step) : step;
 }
 

@@ -64,7 +64,8 @@ TEST(Recompute, without_segments_a_step_is_unchanged) {
 }
 
 TEST(Recompute, refuses_an_unknown_policy) {
-  EXPECT_THROW(recompute_segments(find_workload("mlp").build(2).training.value(), "half"), std::invalid_argument);
+  EXPECT_THROW(recompute_segments(find_workload("mlp").build(2).training.value(), "half"),
+               std::invalid_argument);
 }
 
 TEST(Recompute, mirroring_computes_only_cheap_ops_again) {

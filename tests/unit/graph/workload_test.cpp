@@ -35,7 +35,8 @@ TEST(Workload, lenet5_has_the_layers_that_its_source_names) {
 }
 
 TEST(Workload, mlp_has_the_parameters_of_784_128_10) {
-  EXPECT_EQ(parameter_count(find_workload("mlp").build(32).training.value()), 784 * 128 + 128 + 128 * 10 + 10);
+  EXPECT_EQ(parameter_count(find_workload("mlp").build(32).training.value()),
+            784 * 128 + 128 + 128 * 10 + 10);
 }
 
 TEST(Workload, cnn_has_the_parameters_of_its_two_convolutions) {
@@ -93,7 +94,8 @@ TEST(Workload, resnet50_has_the_papers_parameters_at_any_image_size) {
 
 TEST(Workload, lstm_has_one_bias_and_takes_tokens) {
   const Program program = find_workload("lstm").build(32);
-  EXPECT_EQ(parameter_count(program.training.value()), 5000 * 128 + 512 * 128 + 512 * 128 + 512 + 2 * 128 + 2);
+  EXPECT_EQ(parameter_count(program.training.value()),
+            5000 * 128 + 512 * 128 + 512 * 128 + 512 + 2 * 128 + 2);
   EXPECT_EQ(program.training->value(program.training->find("inputs")).type,
             (TensorType{DType::i32, {32, 500}}));
 }

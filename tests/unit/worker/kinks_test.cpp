@@ -17,7 +17,7 @@ Program kinked() {
   const ValueId logits = builder.linear("fc1", builder.flatten(pooled), 3);
   graph.add_output("logits", logits);
   graph.add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
-  return {graph, graph, {}};
+  return {graph, graph, OptimizerSpec{}};
 }
 
 HostTensor values(const std::string& name, const std::vector<double>& elements) {
@@ -111,7 +111,7 @@ Program chosen() {
   builder.apply("reduce", {y}, {{"kind", std::string("sum")}, {"axes", std::vector<std::int64_t>{1}}},
                 "sum1");
   graph.add_output("logits", max);
-  return {graph, graph, {}};
+  return {graph, graph, OptimizerSpec{}};
 }
 
 TEST(Kinks, EnterByTheContractOfTheOp) {

@@ -98,7 +98,7 @@ Program transformer_trap_program(std::int64_t batch, const TransformerForm& form
     Network(graph, form, training).build(batch);
     return graph;
   };
-  return {build(true), build(false), {.kind = "adamw", .weight_decay = 0.1, .clip_norm = 0.05}};
+  return {build(true), build(false), OptimizerSpec{.kind = "adamw", .weight_decay = 0.1, .clip_norm = 0.05}};
 }
 
 const std::vector<WrongProgram>& wrong_programs() {

@@ -151,9 +151,7 @@ Subject single_op(const InspectOptions& options, const OptionValues& given) {
   for (const char* name : {"batch", "optimizer"}) reject(given, name, options.workload);
   const OpWorkload& op = WorkloadRegistry::op(options.workload);
   const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
-  return {fmt::format("{}: {}", op.name, op.description),
-          {fmt::format("size {}", size)},
-          op.program(size)};
+  return {fmt::format("{}: {}", op.name, op.description), {fmt::format("size {}", size)}, op.program(size)};
 }
 
 bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
@@ -172,8 +170,8 @@ int inspect(const InspectOptions& options) {
     print_json(assay::to_json(program));
     return fine;
   }
-  const ProgramSummary summary = summarise(
-      program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()));
+  const ProgramSummary summary =
+      summarise(program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()));
   if (options.json) {
     print_json(to_json(summary));
     return fine;

@@ -179,8 +179,7 @@ class RunOfInference : public ::testing::Test {
     const std::filesystem::path run = exam.folder() / "run";
     exam.add("run/last/logits", {8, 3});
     std::ranges::fill(exam.worker("run/last/logits").as<float>(), 1 + error);
-    write_run_exam({.exam = run, .rows = {2, 5}},
-                   HostTensor::zeros("inputs", {DType::f32, {2, 1, 4, 4}}),
+    write_run_exam({.exam = run, .rows = {2, 5}}, HostTensor::zeros("inputs", {DType::f32, {2, 1, 4, 4}}),
                    exam.folder() / "check/state.safetensors");
     HostTensor logits = HostTensor::zeros("logits", {DType::f64, {1, 2, 3}}),
                bound = HostTensor::zeros("bound/logits", {DType::f64, {2}});

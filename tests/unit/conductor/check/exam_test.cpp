@@ -372,7 +372,7 @@ Program reading(std::int64_t vocabulary) {
   const ValueId logits = b.linear("fc1", read, 2);
   graph.add_output("logits", logits);
   graph.add_output("loss", b.softmax_cross_entropy(logits, labels, "loss"));
-  return {graph, graph, {}};
+  return {graph, graph, OptimizerSpec{}};
 }
 
 TEST(ExamOfTexts, NamesTheFirstAndTheLastRowOfTheTableInEverySample) {

@@ -23,7 +23,7 @@ Program dropping() {
   GraphBuilder b(graph);
   const ValueId x = b.dropout(b.input("inputs", {100, 100}), 0.25, "drop");
   graph.add_output("logits", x);
-  return {graph, Graph("none"), {}};
+  return {graph, graph, OptimizerSpec{}};
 }
 
 // The masks of two steps.
@@ -120,7 +120,7 @@ Program of_one_parameter(std::int64_t elements) {
   OptimizerSpec sgd;
   sgd.kind = "sgd";
   sgd.momentum = 0;
-  return {graph, Graph("none"), sgd};
+  return {graph, graph, sgd};
 }
 
 TensorFile handed_over(const Runs& runs) {

@@ -1,5 +1,5 @@
-#include "harness/conductor/fork/under_test.hpp"
 #include "harness/conductor/run/cell_report.hpp"
+#include "harness/conductor/fork/under_test.hpp"
 
 #include <algorithm>
 
