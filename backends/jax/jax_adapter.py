@@ -17,6 +17,7 @@ from assay_worker import (
     Info,
     Library,
     Program,
+    TrainingAdapter,
     Unsupported,
     Value,
     images_to_ours,

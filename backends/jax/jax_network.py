@@ -551,7 +551,7 @@ def weights_of(graph: Graph) -> set[str]:
 class Network:
     """The functions of both graphs of a program, and the layout of its parameters and inputs.
 
-    `run` is the function of the graph of the task. With `casts`, an inference is also fed copies of parameters
+    `run` is the function of the graph of the task. With `casts`, inference also reads copies of parameters
     in the type of the products, by names that end with CAST.
     """
 

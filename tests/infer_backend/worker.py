@@ -1,4 +1,4 @@
-"""A runtime as a backend: it only infers. Plain NumPy, enough for an MLP; a runtime of your own replaces infer()."""
+"""A runtime as a backend: it only infers. Plain NumPy, enough for an MLP."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The contract of a Python backend: it takes a whole program and returns an object that runs steps.
 
-A backend that trains is a TrainingAdapter, one that only infers an InferenceAdapter; the op_adapter module has single
-ops. All are one compiled program with its memory and its state, used from one thread.
+A backend that trains is a TrainingAdapter, one that only infers an InferenceAdapter; the op_adapter module
+has single ops. All are one compiled program with its memory and its state, used from one thread.
 
-Arrays are float32 in the contract's layout; inputs that are tokens, and labels, are int32. Raise Unsupported for "no",
-MemoryError if memory runs out, any other exception for a failure.
+Arrays are float32 in the contract's layout; inputs that are tokens, and labels, are int32. Raise Unsupported
+for "no", MemoryError if memory runs out, any other exception for a failure.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class NetworkAdapter(Adapter):
 
 
 class InferenceAdapter(NetworkAdapter):
-    """A network on a runtime that only infers: a subclass compiles, takes the weights, and says what infer() computes.
+    """A network on a runtime that only infers: a subclass compiles, takes the weights, and defines infer().
 
     Batches are kept in host memory. To keep them on a device, or to enqueue, override stage(), step(),
     synchronize() and results().
@@ -133,7 +133,7 @@ class InferenceAdapter(NetworkAdapter):
 
     @abstractmethod
     def infer(self, inputs: Tensors) -> Tensors:
-        """Return the outputs of the inference graph by name, for its inputs by name, when they are complete."""
+        """Return the complete outputs of the inference graph by name, for its inputs by name."""
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         graph = self.program.inference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from .adapter import Cell
+from .cell import Cell
 from .errors import Unavailable
 
 

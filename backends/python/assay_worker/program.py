@@ -79,7 +79,7 @@ class Graph:
         return sum(math.prod(value.shape) for value in self.with_role("input"))
 
     def unpack(self, fed: np.ndarray, samples: int = 1) -> dict[str, np.ndarray]:
-        """Return views of the inputs, which are one after the other in each sample; a single op has one sample."""
+        """Return views of the inputs, which follow each other in each sample; a single op has one."""
         rows, found, begin = fed.reshape(samples, -1), {}, 0
         for value in self.with_role("input"):
             end = begin + math.prod(value.shape) // samples

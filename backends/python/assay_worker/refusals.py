@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .adapter import Cell
+from .cell import Cell
 from .errors import Unsupported
 from .program import Program
 
