@@ -29,7 +29,7 @@ Program classifier(Network network) {
       graph.add_output("loss", builder.softmax_cross_entropy(logits, builder.label("labels", {8}), "loss"));
     return graph;
   };
-  return {build(true), build(false), {}};
+  return {build(true), build(false), OptimizerSpec{}};
 }
 
 Program two_layers() {

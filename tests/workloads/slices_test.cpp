@@ -41,7 +41,7 @@ Program small_program(std::int64_t batch) {
                        builder.softmax_cross_entropy(logits, builder.label("labels", {batch}), "loss"));
     return graph;
   };
-  return {build(true), build(false), {}};
+  return {build(true), build(false), OptimizerSpec{}};
 }
 
 // One step of the exam by hand.

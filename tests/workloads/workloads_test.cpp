@@ -167,7 +167,7 @@ Program program_of_24_channels() {
     if (training) graph.add_output("loss", b.softmax_cross_entropy(logits, labels, "loss"));
     return graph;
   };
-  return {build(true), build(false), {}};
+  return {build(true), build(false), OptimizerSpec{}};
 }
 
 TEST(BatchNorm, AgreesWithTheOracleIfItsChannelsDoNotFillABlock) {

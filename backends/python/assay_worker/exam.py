@@ -52,7 +52,10 @@ class Feeds:
         if inputs.dtype == np.float32 and len(rows) > self.distinct:
             _, first = np.unique(self.row_of, return_index=True)
             again = np.setdiff1d(np.arange(len(rows)), first)
-            inputs[again] = nudged(inputs[again], 0.25, np.random.default_rng(number))
+            exact = inputs[again]
+            near = nudged(exact, 0.25, np.random.default_rng(number))
+            # A token among packed inputs is a whole number, and stays.
+            inputs[again] = np.where(exact == np.trunc(exact), exact, near)
         return inputs, labels
 
     def handed(self, tensor: np.ndarray) -> np.ndarray:
