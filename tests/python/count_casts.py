@@ -83,7 +83,7 @@ def main() -> None:
     adapter = adapter_class(program, cell)
     adapter.set_state(read_tensors(folder / "parameters.safetensors"))
     decoding = program.decoding
-    fed = [decoding.prefill, decoding.step] if decoding else [program.training]
+    fed = [decoding.prefill, decoding.step] if decoding else [program.inference]
     for slot, graph in enumerate(fed):
         value = graph.values["inputs"]
         inputs = np.ones(value.shape, np.int32 if value.dtype == "i32" else np.float32)

@@ -161,7 +161,8 @@ def read_adapter(folder: Path, said: str) -> Side:
         tail = "".join(fork.get("log_tail", "") for fork in of_cell["forks"])
         raise PairError(f"assay run: {of_cell['status']}: {of_cell['reason']} {tail[-1000:]}")
     (fork,) = of_cell["forks"]
-    (graph,) = folder.rglob("graph.json")
+    # Beside it may be the folder of the machine's peak, which the first run measures.
+    (graph,) = folder.rglob(f"{of_cell['id'].replace('/', '_')}/graph.json")
     parameters, inputs = graph_facts(json.loads(graph.read_text()))
     timed = [block for block in rows(fork["blocks"]) if block["kind"] == "timed"]
     return Side(
