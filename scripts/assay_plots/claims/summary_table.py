@@ -1,4 +1,4 @@
-"""Writes the first table of the results: one line for each family of claims of each study."""
+"""Writes the first table of the results: a line for each family, and one for all that no machine here has."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def _row(
     of_family = [line for line in lines if line.claim.id in family.claims]
     published = _published(entries, metrics)
     if study is None:
-        word = UNMEASURED if study_of.unmeasured or all(claim.unmeasured for claim in claims) else ABSENT
-        return name, family.name, published, "–", word, "–"
+        return name, family.name, published, "–", UNMEASURED, "–"
     measured, verdict = _measured(of_family, study), _verdict(of_family)
     return name, family.name, published, measured, verdict, _machine(of_family, study)
 
@@ -107,9 +106,14 @@ def _row(
 def summary_table(
     studies: Sequence[StudyOf], judged: dict[str, tuple[Study, list[Line]]], metrics: Study
 ) -> str:
-    """Write a line for each family. `metrics`: any study that has been read, for their units."""
+    """Write the lines. `metrics`: any study that has been read, for their units."""
     rows = []
-    for study_of in studies:
+    absent = [one for one in studies if not one.samples and not one.unmeasured]
+    for study_of in (one for one in studies if one not in absent):
         study, lines = judged.get(study_of.name, (None, []))
         rows += [_row(study_of, family, study, lines, metrics) for family in study_of.families]
+    if others := [family for one in absent for family in one.families]:
+        named = ", ".join(dict.fromkeys(family.study for family in others))
+        what = "; ".join(family.name for family in others)
+        rows.append((f"[{named}](#{anchor(WITHOUT_A_SAMPLE)})", what, "see there", "–", ABSENT, "–"))
     return markdown_table(HEADS, rows)
