@@ -132,9 +132,9 @@ class MxnetAdapter(TrainingAdapter):
             value.name: to_numpy(self._network.tensor(value.name).data())
             for value in self._program.parameters + self._program.states
         }
+        scale = scales(self._program.optimizer) if self._train else {}
         within = self._rate
         for value, moments in self._moments():
-            scale = scales(self._program.optimizer)
             for name, moment in moments.items():
                 factor = 1 / scale[name] if within is None else -1 / within
                 found[f"{value}.{name}"] = scaled(to_numpy(moment), factor)
