@@ -25,7 +25,7 @@ from .tensors import Tensors
 
 
 class Adapter(ABC):
-    """What every task needs."""
+    """The methods that a compiled program has for every task."""
 
     @abstractmethod
     def __init__(self, program: Program, cell: Cell) -> None:

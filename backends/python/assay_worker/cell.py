@@ -1,4 +1,4 @@
-"""What a backend says of itself, and the cell that it gets."""
+"""A cell, and the information that a backend gives of itself."""
 
 from __future__ import annotations
 

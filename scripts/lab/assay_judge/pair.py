@@ -161,7 +161,7 @@ def read_adapter(folder: Path, said: str) -> Side:
         tail = "".join(fork.get("log_tail", "") for fork in of_cell["forks"])
         raise PairError(f"assay run: {of_cell['status']}: {of_cell['reason']} {tail[-1000:]}")
     (fork,) = of_cell["forks"]
-    # Beside it may be the folder of the machine's peak, which the first run measures.
+    # The first run of a machine measures its peak, too, which has another folder.
     (graph,) = folder.rglob(f"{of_cell['id'].replace('/', '_')}/graph.json")
     parameters, inputs = graph_facts(json.loads(graph.read_text()))
     timed = [block for block in rows(fork["blocks"]) if block["kind"] == "timed"]
