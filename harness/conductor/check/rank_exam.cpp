@@ -59,9 +59,7 @@ ExamBatches part_of(const ExamBatches& whole, int rank, int world) {
 }
 
 void write_exam_of_rank(const fs::path& exam, const fs::path& folder, int rank, int world) {
-  fs::create_directories(folder);
-  for (const fs::directory_entry& entry : fs::directory_iterator(exam))
-    if (entry.is_regular_file()) copy_atomically(entry.path(), folder / entry.path().filename(), false);
+  copy_files(exam, folder, false);
   const ExamBatches whole = read_exam_batches(exam / "batches.json");
   for (const char* name : {"inputs.npy", "labels.npy"})
     write_npy(folder / name, samples_of_rank(read_npy(exam / name), whole, rank, world));

@@ -58,12 +58,6 @@ Json requested_axes(const Axes& axes) {
   return json;
 }
 
-void copy_files(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::filesystem::create_directories(to);
-  for (const auto& entry : std::filesystem::directory_iterator(from))
-    if (entry.is_regular_file()) copy_atomically(entry.path(), to / entry.path().filename(), false);
-}
-
 // No fsync: the folder exists only during one fork.
 void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
@@ -251,7 +245,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
     write_safetensors(folder / "parameters.safetensors", parameters);
   }
   if (!exam.empty() && alone)
-    copy_files(exam, folder / "check");
+    copy_files(exam, folder / "check", false);
   else if (!exam.empty())
     write_exam_of_rank(exam, folder / "check", place.rank, place.world);
   if (purpose != FolderPurpose::run) return;

@@ -137,6 +137,12 @@ void copy_atomically(const std::filesystem::path& from, const std::filesystem::p
   file.commit(durable);
 }
 
+void copy_files(const std::filesystem::path& from, const std::filesystem::path& to, bool durable) {
+  std::filesystem::create_directories(to);
+  for (const auto& entry : std::filesystem::directory_iterator(from))
+    if (entry.is_regular_file()) copy_atomically(entry.path(), to / entry.path().filename(), durable);
+}
+
 void require_writable(const std::filesystem::path& path) {
   AtomicFile file(path);
   std::error_code ignored;

@@ -46,6 +46,10 @@ void write_atomically(const std::filesystem::path& path, std::string_view text, 
 // disk is full for a moment. Throws IoError.
 void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool durable = true);
 
+// Makes `to` and copies the regular files of a folder into it, as copy_atomically() does. Throws IoError or
+// std::filesystem::filesystem_error.
+void copy_files(const std::filesystem::path& from, const std::filesystem::path& to, bool durable = true);
+
 // Removes the temporary files next to `path` whose writer was killed before it could rename or remove them.
 // Files of living writers are locked and stay. Returns the number of removed files; ignores files that it
 // cannot remove.
