@@ -107,6 +107,8 @@ struct Program {
   bool is_op() const { return kind == ProgramKind::op; }
   // Whether a training step has a loss and updates parameters.
   bool trains(Task task) const { return task == Task::train && !is_op(); }
+  // Whether a step of the task drops elements by masks.
+  bool draws_masks(Task task) const { return !graph(task).with_role(Role::mask).empty(); }
   const std::string& name() const { return inference.name(); }
   // OptimizerSpec::moments(); none without an optimizer.
   std::vector<std::string> moments() const;
@@ -127,7 +129,7 @@ std::map<std::string, PackedInput> packed_inputs(const Graph& graph, std::int64_
 // Whether inputs are stored as floats, one after the other, also those with whole numbers: a single op, and a network
 // with several inputs.
 bool packs_inputs(const Program& program);
-// Of a batch.
+// The elements of all inputs of a batch.
 std::int64_t input_elements(const Graph& graph);
 // The inputs for which a training step of a single op computes gradients: f32, no cotangents and no masks.
 std::vector<ValueId> differentiated_inputs(const Program& program);

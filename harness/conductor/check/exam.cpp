@@ -461,8 +461,7 @@ bool is_continued(const Program& program, const ExamPlan& plan, const std::vecto
   constexpr std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t bytes = 0;
   for (const HostTensor& tensor : state) bytes += tensor.bytes.size();
-  return program.trains(plan.task) && bytes <= max_bytes &&
-         program.graph(plan.task).with_role(Role::mask).empty();
+  return program.trains(plan.task) && bytes <= max_bytes && !program.draws_masks(plan.task);
 }
 
 }  // namespace

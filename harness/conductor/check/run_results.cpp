@@ -12,8 +12,7 @@
 namespace assay {
 
 bool has_run_results(const Program& program, Task task) {
-  if (program.trains(task)) return false;
-  return program.graph(task).with_role(Role::mask).empty();
+  return !program.trains(task) && !program.draws_masks(task);
 }
 
 void write_run_exam(const RunResults& asked, const HostTensor& inputs,

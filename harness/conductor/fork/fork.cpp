@@ -46,8 +46,8 @@ using Clock = std::chrono::steady_clock;
 // Whether the timed program was compared: it has no dropout, or takes the masks of the exam, or did the same steps as
 // the program that takes them.
 bool exam_is_of_timed_program(const Cell& cell, const Equivalence& equivalence) {
-  return cell.program->graph(cell.axes.task).with_role(Role::mask).empty() ||
-         cell.backend->timed_program_takes_masks || has_timed_dropout(equivalence);
+  return !cell.program->draws_masks(cell.axes.task) || cell.backend->timed_program_takes_masks ||
+         has_timed_dropout(equivalence);
 }
 
 // answers(): those of the workers. Not checked if it throws.

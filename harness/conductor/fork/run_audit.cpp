@@ -26,9 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t max_handed_bytes = std::int64_t{256} << 20;
 
-bool draws_masks(const Cell& cell) {
-  return !cell.program->graph(cell.axes.task).with_role(Role::mask).empty();
-}
+bool draws_masks(const Cell& cell) { return cell.program->draws_masks(cell.axes.task); }
 
 fs::path handed_state(const fs::path& folder) { return folder / "results/state.safetensors"; }
 

@@ -191,7 +191,7 @@ bool Measurement::Parts::trains_alike(std::size_t index) {
   if (!cell.runnable() || !cell.has_loss() || cell.axes.loader == LoaderKind::native) return false;
   if (cell.axes.text("initial") == "own") return false;
   const auto [found, is_new] = draws_.try_emplace(index, false);
-  if (is_new) found->second = !cell.program->graph(cell.axes.task).with_role(Role::mask).empty();
+  if (is_new) found->second = cell.program->draws_masks(cell.axes.task);
   return !found->second;
 }
 
