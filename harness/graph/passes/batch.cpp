@@ -36,8 +36,10 @@ std::int64_t batch_of(const Program& program) {
 
 Program with_batch(const Program& program, std::int64_t batch) {
   if (batch == batch_of(program)) return program;
-  Program other{
-      .training = {}, .inference = with_batch(program.inference, batch), .optimizer = program.optimizer};
+  Program other{.training = {},
+                .inference = with_batch(program.inference, batch),
+                .optimizer = program.optimizer,
+                .kind = program.kind};
   if (program.training) other.training = with_batch(*program.training, batch);
   if (program.decoding) {
     other.decoding = {program.decoding->prompt, with_batch(program.decoding->prefill, batch),
