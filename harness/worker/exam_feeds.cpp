@@ -106,8 +106,8 @@ void make_rows_differ(HostTensor& inputs, const ExamBatches& batches) {
       continue;
     }
     Philox random(r, "exam/rows");
-    for (float& value :
-         values.subspan(r * row, row))  // a token among packed inputs is a whole number, and stays
+    // A token among packed inputs is a whole number, and stays.
+    for (float& value : values.subspan(r * row, row))
       if (random.below(4) == 0 && value != std::trunc(value)) value = std::nextafter(value, 0.0f);
   }
 }

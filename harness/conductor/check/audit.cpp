@@ -96,7 +96,7 @@ double strange_rows(std::span<const double> pass, double count) {
   return strange;
 }
 
-// Of an own loader, and of an own loop.
+// The audits of an own loader and of an own loop have these.
 constexpr std::int64_t passes = 2, min_batches = 12;
 constexpr double allowed_share = 0.5;  // of places at which an order may be another one's
 

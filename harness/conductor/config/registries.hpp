@@ -1,4 +1,4 @@
-// What the names in a config stand for.
+// The workloads and backends that a config names.
 #pragma once
 
 #include "harness/conductor/backends/backends.hpp"

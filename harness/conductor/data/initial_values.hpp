@@ -49,10 +49,10 @@ std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
                                        std::optional<InitialScheme> scheme = {});
 
 // The drawn inputs of a single op, or of a network that packs them (packs_inputs()).
-
+//
 // `samples` samples; each contains every input of the graph, one after the other. batch: the samples that the graph
-// computes at once. Each input is drawn from
-// Philox(seed, "<stream>/<name>") and filled according to its initializer; none is mostly zeros:
+// computes at once. Each input is drawn from Philox(seed, "<stream>/<name>") and filled according to its initializer;
+// none is mostly zeros:
 //
 //   signal    uniform with mean 0 and standard deviation 1
 //   weight    uniform with mean 0 and standard deviation sqrt(2 / fan_in) (He et al. 2015), which keeps the

@@ -329,10 +329,10 @@ std::string contradiction_in_processor_time(const Fork& fork, const RunWindow& w
 
 namespace {
 
-constexpr std::size_t fewest_readings = 3;
+constexpr std::size_t min_readings = 3;
 // Three quarters of the readings: single ones may be slow for other reasons.
 bool is_usual(std::size_t found, const Fork& fork) {
-  return fork.readings.size() >= fewest_readings && 4 * found >= 3 * fork.readings.size();
+  return fork.readings.size() >= min_readings && 4 * found >= 3 * fork.readings.size();
 }
 
 constexpr double late_share_of_run = 0.1, late_seconds_of_run = 0.02;
