@@ -114,7 +114,7 @@ Lowered lower_elementwise(const Request& request, Layout layout, const Body& bod
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel([stream, body, n = request.inputs[0].elements()](
+    return make_kernel([stream, body, n = request.outputs[0].elements()](
                            const Operands& at) { for_each(stream, n, body(T{}, at)); },
                        "own:pointwise");
   });

@@ -6,6 +6,7 @@ Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as in Flax.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -16,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from assay_worker import (
+    BROADCASTING_OPS,
     CAST,
     ChannelsLast,
     Graph,
     Node,
     Program,
     Unsupported,
+    held_operands,
     images_to_theirs,
     last_reads,
     names_read,
@@ -56,6 +59,7 @@ class Form:
     inputs_first: bool = True  # weights are (in, out)
     takes_heads: bool = False
     makes_heads: bool = False
+    held: tuple[bool, ...] = (False, False)  # of two operands, which are parameters in the contract's layout
 
     @property
     def images(self) -> tuple[str, str, str]:
@@ -229,9 +233,22 @@ def softmax_cross_entropy(ignored: int | None = None) -> Op:
     return run
 
 
-def add(*, form: Form) -> Op:
-    # An operand of fewer dimensions has the contract's last ones.
-    return lambda a, b: a + b if a.ndim == b.ndim else form.theirs(form.ours(a) + b)
+def binary(function: Op) -> Callable[..., Op]:
+    """A function of two operands that broadcast by the contract's dimensions, the last ones first."""
+
+    def make(*, form: Form) -> Op:
+        def run(a: Array, b: Array) -> Array:
+            a, b = (form.theirs(x) if held else x for x, held in zip((a, b), form.held, strict=True))
+            return of_values(a, b)
+
+        def of_values(a: Array, b: Array) -> Array:
+            if a.ndim == b.ndim:
+                return function(a, b)
+            return form.theirs(function(form.ours(a), form.ours(b)))
+
+        return run if any(form.held) else of_values
+
+    return make
 
 
 def layer_norm(epsilon: float) -> Op:
@@ -371,7 +388,7 @@ def lstm(last: bool, *, form: Form) -> Op:
 
 
 OPS: dict[str, Callable[..., Op]] = {
-    "add": add,
+    "add": binary(operator.add),
     "advance": lambda by: lambda position: position + by,
     "attention": attention,
     "average_pool": average_pool,
@@ -380,6 +397,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "cache_write": cache_write,
     "concat": concat,
     "convolution": convolution,
+    "divide": binary(operator.truediv),
     "dot": lambda: jnp.dot,
     "dropout": dropout,
     "embedding": embedding,
@@ -393,7 +411,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "matmul": matmul,
     "max_pool": max_pool,
     "mean_pool": mean_pool,
-    "multiply": lambda: jnp.multiply,
+    "multiply": binary(operator.mul),
     "normalise": normalise,
     "padding_mask": padding_mask,
     "reduce": reduce,
@@ -408,14 +426,26 @@ OPS: dict[str, Callable[..., Op]] = {
     "softmax_cross_entropy": softmax_cross_entropy,
     "softplus": lambda: jax.nn.softplus,
     "softsign": lambda: jax.nn.soft_sign,
+    "subtract": binary(operator.sub),
     "tanh": lambda: jnp.tanh,
     "tokens_at": tokens_at,
     "transpose": transpose,
 }
 # These depend on the type and layout; the others are elementwise, in the type of their operands.
 FORMED_OPS = {
-    *("add", "attention", "average_pool", "batch_norm", "concat", "convolution", "flatten", "linear"),
-    *("lstm", "matmul", "max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+    *(
+        "attention",
+        "average_pool",
+        "batch_norm",
+        "concat",
+        "convolution",
+        "flatten",
+        "linear",
+        "lstm",
+        "matmul",
+    ),
+    *("max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+    *BROADCASTING_OPS,
 }
 # In the layout `native` the images of these ops are (N, H, W, C).
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
@@ -464,6 +494,7 @@ def function_of(
             inputs_first=form.inputs_first and not kept,
             takes_heads=node.inputs[0] in of_heads,
             makes_heads=node.outputs[0] in of_heads,
+            held=held_operands(graph, node),
         )
 
     read_last = last_reads(

@@ -29,12 +29,14 @@ def reduce(kind: str, axes: list[int]) -> Function:
 FUNCTIONS: dict[str, Callable[..., Function]] = {
     "add": lambda: nd.broadcast_add,
     "concat": lambda axis: lambda *values: nd.concat(*values, dim=axis),
+    "divide": lambda: nd.broadcast_div,
     "dot": lambda: nd.dot,
     "embedding": lambda sparse_gradient=False: lambda indices, weight: nd.take(weight, indices),
     "flatten": lambda: nd.flatten,
     "from_array": lambda in_list=False: nd.array,
     "from_list": lambda: nd.array,
     "linear": linear,
+    "multiply": lambda: nd.broadcast_mul,
     "normalise": lambda axes, epsilon: (
         lambda x: x / nd.maximum(nd.norm(x, axis=tuple(axes), keepdims=True), epsilon)
     ),
@@ -45,6 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "softmax": lambda: nd.softmax,
     "softplus": lambda: lambda x: nd.Activation(x, act_type="softrelu"),
     "softsign": lambda: nd.softsign,
+    "subtract": lambda: nd.broadcast_sub,
     "tanh": lambda: nd.tanh,
     "transpose": lambda permutation: lambda x: nd.transpose(x, axes=tuple(permutation)),
 }

@@ -118,12 +118,13 @@ Lowered lower_curve(const Request& request) {
 
 std::span<const OpEntry> activation_ops() {
   static constexpr std::array entries{
-      OpEntry{"sigmoid", lower_activation<algorithm::eltwise_logistic>},
-      OpEntry{"sigmoid_gradient", lower_activation_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>},
-      OpEntry{"tanh", lower_activation<algorithm::eltwise_tanh>},
-      OpEntry{"tanh_gradient", lower_activation_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>},
-      OpEntry{"softplus", lower_activation<algorithm::eltwise_soft_relu>},
-      OpEntry{"softplus_gradient", lower_activation_gradient<algorithm::eltwise_soft_relu>},
+      OpEntry{"sigmoid", lower_activation<algorithm::eltwise_logistic>, true},
+      OpEntry{"sigmoid_gradient", lower_activation_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>,
+              true},
+      OpEntry{"tanh", lower_activation<algorithm::eltwise_tanh>, true},
+      OpEntry{"tanh_gradient", lower_activation_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>, true},
+      OpEntry{"softplus", lower_activation<algorithm::eltwise_soft_relu>, true},
+      OpEntry{"softplus_gradient", lower_activation_gradient<algorithm::eltwise_soft_relu>, true},
       OpEntry{"softsign", lower_curve<softsign_of>},
       OpEntry{"softsign_gradient", lower_curve<softsign_of>},
       OpEntry{"gelu", lower_curve<gelu_of>},

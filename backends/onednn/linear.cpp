@@ -164,9 +164,9 @@ Lowered lower_linear_weight_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> linear_ops() {
-  static constexpr std::array entries{OpEntry{"linear", lower_linear},
-                                      OpEntry{"linear_input_gradient", lower_linear_input_gradient},
-                                      OpEntry{"linear_weight_gradient", lower_linear_weight_gradient}};
+  static constexpr std::array entries{OpEntry{"linear", lower_linear, true},
+                                      OpEntry{"linear_input_gradient", lower_linear_input_gradient, true},
+                                      OpEntry{"linear_weight_gradient", lower_linear_weight_gradient, true}};
   return entries;
 }
 

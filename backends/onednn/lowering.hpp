@@ -86,6 +86,8 @@ bool is_global_pool(const Node& reduce, const TensorType& image);
 struct OpEntry {
   std::string_view op;
   Lowered (*lower)(const Request& request);
+  bool primitive =
+      false;  // one oneDNN primitive, if nothing is fused into it: mode primitives has it as well
 };
 
 std::span<const OpEntry> activation_ops();

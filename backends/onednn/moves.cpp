@@ -177,9 +177,9 @@ Lowered lower_transpose(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> move_ops() {
-  static constexpr std::array entries{OpEntry{"concat", lower_concat}, OpEntry{"slice", lower_slice},
-                                      OpEntry{"slice_gradient", lower_slice_gradient},
-                                      OpEntry{"transpose", lower_transpose}};
+  static constexpr std::array entries{
+      OpEntry{"concat", lower_concat, true}, OpEntry{"slice", lower_slice, true},
+      OpEntry{"slice_gradient", lower_slice_gradient}, OpEntry{"transpose", lower_transpose, true}};
   return entries;
 }
 

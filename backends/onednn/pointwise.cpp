@@ -1,11 +1,13 @@
-// Elementwise ops: ReLU and its gradient, add, cast, constants, creation from arrays and lists, and the
+// Elementwise ops: ReLU and its gradient, sums and products, cast, constants, creation from arrays and lists, and the
 // reshapes that move nothing.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/onednn/loops/loops.hpp"
-#include "backends/onednn/parallel.hpp"
-
 #include "backends/onednn/lowering.hpp"
+#include "backends/onednn/parallel.hpp"
+#include "harness/graph/broadcast.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -55,18 +57,34 @@ Lowered lower_relu_gradient(const Request& request) {
   return lowered;
 }
 
-// b has the shape of the last dimensions of a: one row that is added to all rows of a.
-Lowered lower_add_row(const Request& request) {
-  const std::int64_t row = request.inputs[1].elements(), rows = request.inputs[0].elements() / row;
-  const DType dtype = request.inputs[0].dtype;
-  const Desc a = row_major({dtype, {rows, row}}), b = row_major({dtype, {1, row}});
-  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(request.context.engine, algorithm::binary_add,
-                                                                a, b, a, attributes(request.relu())));
-  Lowered lowered = row_major_draft(request);
+constexpr std::array<std::pair<std::string_view, algorithm>, 4> binaries{{{"add", algorithm::binary_add},
+                                                                          {"subtract", algorithm::binary_sub},
+                                                                          {"multiply", algorithm::binary_mul},
+                                                                          {"divide", algorithm::binary_div}}};
+
+algorithm binary_of(const Node& node) {
+  return std::ranges::find(binaries, node.op->name(), &std::pair<std::string_view, algorithm>::first)->second;
+}
+
+Lowered lower_binary_of(const Request& request, Lowered lowered, const Desc& a, const Desc& b,
+                        const Desc& y) {
+  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
+      request.context.engine, binary_of(request.node), a, b, y, attributes(request.relu())));
   lowered.in_place = {{0, 0}};
   auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
-  kernel->input(DNNL_ARG_SRC_0, a, 0).input(DNNL_ARG_SRC_1, b, 1).output(DNNL_ARG_DST, a, 0);
+  kernel->input(DNNL_ARG_SRC_0, a, 0).input(DNNL_ARG_SRC_1, b, 1).output(DNNL_ARG_DST, y, 0);
   finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+// An operand is repeated along some dimensions.
+Lowered lower_repeated(const Request& request) {
+  const Broadcast walk = broadcast(request.inputs[0].shape, request.inputs[1].shape);
+  const DType dtype = request.inputs[0].dtype;
+  Lowered lowered =
+      lower_binary_of(request, row_major_draft(request), row_major({dtype, walk.shape_of(walk.a)}),
+                      row_major({dtype, walk.shape_of(walk.b)}), row_major({dtype, walk.sizes}));
+  if (request.inputs[0].elements() != request.outputs[0].elements()) lowered.in_place.clear();
   return lowered;
 }
 
@@ -79,19 +97,16 @@ Desc without_padding(const Desc& desc) {
       Desc({static_cast<std::int64_t>(desc.get_size()) / width}, desc.get_data_type(), Tag::a));
 }
 
-Lowered lower_add(const Request& request) {
-  if (request.inputs[0].shape != request.inputs[1].shape) return lower_add_row(request);
-  const Format format = request.settled(0) ? follow_format(request, 0) : follow_format(request, 1);
+Lowered lower_binary(const Request& request) {
+  if (request.inputs[0].shape != request.inputs[1].shape) return lower_repeated(request);
+  // A quotient would fill the padding of blocked channels with 0 / 0.
+  const bool any = binary_of(request.node) != algorithm::binary_div;
+  const std::size_t leading = request.settled(0) ? 0 : 1;
+  const Format format = any ? follow_format(request, leading) : dense_format(request, leading);
   const Desc desc = without_padding(layout_of(format).desc);
-  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
-      request.context.engine, algorithm::binary_add, desc, desc, desc, attributes(request.relu())));
   Lowered lowered = draft(request);
   lowered.inputs[0] = lowered.inputs[1] = lowered.outputs[0] = format;
-  lowered.in_place = {{0, 0}};
-  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
-  kernel->input(DNNL_ARG_SRC_0, desc, 0).input(DNNL_ARG_SRC_1, desc, 1).output(DNNL_ARG_DST, desc, 0);
-  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
-  return lowered;
+  return lower_binary_of(request, std::move(lowered), desc, desc, desc);
 }
 
 // A tag has the same meaning in another type; a format that is not an image stays row-major.
@@ -257,15 +272,13 @@ Lowered lower_constant(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> pointwise_ops() {
-  static constexpr std::array entries{OpEntry{"relu", lower_relu},
-                                      OpEntry{"relu_gradient", lower_relu_gradient},
-                                      OpEntry{"add", lower_add},
-                                      OpEntry{"cast", lower_cast},
-                                      OpEntry{"flatten", lower_reshape},
-                                      OpEntry{"reshape", lower_reshape},
-                                      OpEntry{"constant", lower_constant},
-                                      OpEntry{"from_array", lower_from_array},
-                                      OpEntry{"from_list", lower_from_list}};
+  static constexpr std::array entries{
+      OpEntry{"relu", lower_relu, true},       OpEntry{"relu_gradient", lower_relu_gradient, true},
+      OpEntry{"add", lower_binary, true},      OpEntry{"subtract", lower_binary, true},
+      OpEntry{"multiply", lower_binary, true}, OpEntry{"divide", lower_binary, true},
+      OpEntry{"cast", lower_cast, true},       OpEntry{"flatten", lower_reshape},
+      OpEntry{"reshape", lower_reshape},       OpEntry{"constant", lower_constant},
+      OpEntry{"from_array", lower_from_array}, OpEntry{"from_list", lower_from_list}};
   return entries;
 }
 

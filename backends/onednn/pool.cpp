@@ -138,8 +138,8 @@ Lowered average_pool_gradient(const Request& request, const std::vector<Desc>& c
 
 std::span<const OpEntry> pool_ops() {
   static constexpr std::array entries{
-      OpEntry{"average_pool", lower_pool}, OpEntry{"average_pool_gradient", lower_average_gradient},
-      OpEntry{"max_pool", lower_pool}, OpEntry{"max_pool_gradient", lower_max_gradient}};
+      OpEntry{"average_pool", lower_pool, true}, OpEntry{"average_pool_gradient", lower_average_gradient},
+      OpEntry{"max_pool", lower_pool, true}, OpEntry{"max_pool_gradient", lower_max_gradient, true}};
   return entries;
 }
 

@@ -1,4 +1,4 @@
-// Products of matrices (matmul), of vectors (dot), and elementwise (multiply).
+// Products of matrices (matmul) and of vectors (dot).
 #include "backends/onednn/lowering.hpp"
 #include "backends/onednn/reduction.hpp"
 
@@ -61,32 +61,10 @@ Lowered lower_dot(const Request& request) {
   return lowered;
 }
 
-Lowered lower_multiply(const Request& request) {
-  const bool scaled = request.inputs[1].shape != request.inputs[0].shape;
-  const Format format = scaled || request.settled(0) ? dense_format(request, 0) : dense_format(request, 1);
-  const Desc desc = layout_of(format).desc;
-  Desc factor = desc;
-  if (scaled) {
-    const TensorType one{request.inputs[1].dtype, Shape(request.inputs[0].shape.size(), 1)};
-    factor = row_major(one);
-  }
-  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
-      request.context.engine, dnnl::algorithm::binary_mul, desc, factor, desc, attributes()));
-  Lowered lowered = draft(request);
-  lowered.inputs[0] = lowered.outputs[0] = format;
-  lowered.inputs[1] = scaled ? to_format(row_major(request.inputs[1])) : format;
-  lowered.in_place = {{0, 0}};
-  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
-  kernel->input(DNNL_ARG_SRC_0, desc, 0).input(DNNL_ARG_SRC_1, factor, 1).output(DNNL_ARG_DST, desc, 0);
-  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
-  return lowered;
-}
-
 }  // namespace
 
 std::span<const OpEntry> product_ops() {
-  static constexpr std::array entries{OpEntry{"matmul", lower_matmul}, OpEntry{"dot", lower_dot},
-                                      OpEntry{"multiply", lower_multiply}};
+  static constexpr std::array entries{OpEntry{"matmul", lower_matmul, true}, OpEntry{"dot", lower_dot}};
   return entries;
 }
 

@@ -42,8 +42,8 @@ Lowered lower_softmax_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> softmax_ops() {
-  static constexpr std::array entries{OpEntry{"softmax", lower_softmax},
-                                      OpEntry{"softmax_gradient", lower_softmax_gradient}};
+  static constexpr std::array entries{OpEntry{"softmax", lower_softmax, true},
+                                      OpEntry{"softmax_gradient", lower_softmax_gradient, true}};
   return entries;
 }
 

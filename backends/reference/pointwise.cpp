@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/reference/body.hpp"
+#include "harness/graph/broadcast.hpp"
 
 namespace assay::reference {
 namespace {
@@ -36,29 +37,57 @@ Body<T> relu_gradient(const Context& context) {
 }
 
 template <typename T>
-Body<T> add(const Context& context) {
+struct Sum {
+  T operator()(T a, T b) const { return a + b; }
+};
+template <typename T>
+struct ClippedSum {
+  T operator()(T a, T b) const { return a + b < T(0) ? T(0) : a + b; }
+};
+template <typename T>
+struct Difference {
+  T operator()(T a, T b) const { return a - b; }
+};
+template <typename T>
+struct Product {
+  T operator()(T a, T b) const { return a * b; }
+};
+template <typename T>
+struct Quotient {
+  T operator()(T a, T b) const { return a / b; }
+};
+
+// y[begin, end) = F(a, b), along the last dimension of the walk.
+template <typename T, typename F>
+void fold(const Broadcast& walk, const T* a, const T* b, T* y, std::int64_t begin, std::int64_t end) {
+  const std::int64_t inner = walk.sizes.back(), step_a = walk.a.back(), step_b = walk.b.back();
+  for (std::int64_t i = begin; i < end;) {
+    const std::int64_t n = std::min(end - i, inner - i % inner);
+    std::int64_t at_a = 0, at_b = 0, rest = i;
+    for (std::size_t d = walk.sizes.size(); d-- > 0; rest /= walk.sizes[d]) {
+      at_a += rest % walk.sizes[d] * walk.a[d];
+      at_b += rest % walk.sizes[d] * walk.b[d];
+    }
+    for (std::int64_t k = 0; k < n; ++k) y[i + k] = F()(a[at_a + k * step_a], b[at_b + k * step_b]);
+    i += n;
+  }
+}
+
+template <typename T, typename F>
+Body<T> binary(const Context& context) {
   ThreadPool& pool = context.pool;
-  const std::int64_t period = element_count(context.in(1));  // less than n if b is added to each of many
-  return {
-      [&pool, n = element_count(context.out(0)), period, relu = context.activation()](const Call<T>& call) {
-        const T *a = call.in(0), *b = call.in(1);
-        T* y = call.out(0);
-        each<T>(pool, n, [=](std::int64_t i) {
-          const T sum = a[i] + b[i % period];
-          y[i] = relu && sum < T(0) ? T(0) : sum;
-        });
-      }};
+  return {[&pool, n = element_count(context.out(0)),
+           walk = broadcast(context.in(0), context.in(1))](const Call<T>& call) {
+    const T *a = call.in(0), *b = call.in(1);
+    T* y = call.out(0);
+    pool.run(n, grain,
+             [&](int, std::int64_t begin, std::int64_t end) { fold<T, F>(walk, a, b, y, begin, end); });
+  }};
 }
 
 template <typename T>
-Body<T> multiply(const Context& context) {
-  ThreadPool& pool = context.pool;
-  const bool scaled = context.in(1) != context.in(0);
-  return {[&pool, n = element_count(context.out(0)), scaled](const Call<T>& call) {
-    const T *a = call.in(0), *b = call.in(1);
-    T* y = call.out(0);
-    each<T>(pool, n, [=](std::int64_t i) { y[i] = a[i] * b[scaled ? 0 : i]; });
-  }};
+Body<T> add(const Context& context) {
+  return context.activation() ? binary<T, ClippedSum<T>>(context) : binary<T, Sum<T>>(context);
 }
 
 // Without a batch dimension: one sum, in the order of the elements.
@@ -107,17 +136,20 @@ Body<T> constant(const Context& context) {
 }  // namespace
 
 std::span<const OpEntry> pointwise_ops() {
-  static constexpr std::array entries{OpEntry{"relu", relu<float>, relu<double>},
-                                      OpEntry{"relu_gradient", relu_gradient<float>, relu_gradient<double>},
-                                      OpEntry{"add", add<float>, add<double>},
-                                      OpEntry{"multiply", multiply<float>, multiply<double>},
-                                      OpEntry{"dot", dot<float>, dot<double>, 2},
-                                      OpEntry{"flatten", copy<float>, copy<double>},
-                                      OpEntry{"reshape", copy<float>, copy<double>},
-                                      OpEntry{"cast", copy<float>, copy<double>},
-                                      OpEntry{"from_array", copy<float>, copy<double>},
-                                      OpEntry{"from_list", from_list<float>, from_list<double>},
-                                      OpEntry{"constant", constant<float>, constant<double>}};
+  static constexpr std::array entries{
+      OpEntry{"relu", relu<float>, relu<double>},
+      OpEntry{"relu_gradient", relu_gradient<float>, relu_gradient<double>},
+      OpEntry{"add", add<float>, add<double>},
+      OpEntry{"subtract", binary<float, Difference<float>>, binary<double, Difference<double>>},
+      OpEntry{"multiply", binary<float, Product<float>>, binary<double, Product<double>>},
+      OpEntry{"divide", binary<float, Quotient<float>>, binary<double, Quotient<double>>},
+      OpEntry{"dot", dot<float>, dot<double>, 2},
+      OpEntry{"flatten", copy<float>, copy<double>},
+      OpEntry{"reshape", copy<float>, copy<double>},
+      OpEntry{"cast", copy<float>, copy<double>},
+      OpEntry{"from_array", copy<float>, copy<double>},
+      OpEntry{"from_list", from_list<float>, from_list<double>},
+      OpEntry{"constant", constant<float>, constant<double>}};
   return entries;
 }
 

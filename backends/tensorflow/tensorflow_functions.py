@@ -49,6 +49,7 @@ constant = partial(tf.constant, dtype=tf.float32)
 FUNCTIONS: dict[str, Callable[..., Function]] = {
     "add": lambda: tf.add,
     "concat": lambda axis: lambda *values: tf.concat(values, axis),
+    "divide": lambda: tf.divide,
     "dot": lambda: lambda a, b: tf.reduce_sum(a * b),
     "embedding": lambda sparse_gradient=False: lambda indices, weight: tf.gather(weight, indices),
     "flatten": lambda: lambda x: tf.reshape(x, (x.shape[0], -1)),
@@ -67,6 +68,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "softmax": lambda: tf.nn.softmax,
     "softplus": lambda: tf.nn.softplus,
     "softsign": lambda: tf.nn.softsign,
+    "subtract": lambda: tf.subtract,
     "tanh": lambda: tf.tanh,
     "transpose": lambda permutation: lambda x: tf.transpose(x, permutation),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -18,6 +19,7 @@ from assay_worker import (
     Program,
     Unsupported,
     Value,
+    held_operands,
     images_to_theirs,
     required,
     values_of_heads,
@@ -93,6 +95,7 @@ class Builder:
         self._dtype = dtype
         self._of_heads = values_of_heads(graph)
         self._takes_heads = self._makes_heads = False  # of the node that is translated
+        self._held: tuple[bool, ...] = (False, False)
         self.kept: dict[str, keras.Variable] = {}
         self.layout = ChannelsLast()
         self.dropouts: list[Dropout] = []
@@ -107,6 +110,7 @@ class Builder:
         node_builder = copy.copy(self)  # it records in the same collections
         node_builder._takes_heads = node.inputs[0] in self._of_heads
         node_builder._makes_heads = node.outputs[0] in self._of_heads
+        node_builder._held = held_operands(self._graph, node)
         try:
             return OPS[node.op](node_builder, operands, **node.attributes)
         except TypeError as error:
@@ -262,10 +266,14 @@ class Builder:
     def softmax(self, operands: Operands) -> Call:
         return lambda x: ops.softmax(x, self.axes(x, [len(x.shape) - 1])[0])
 
-    def add(self, operands: Operands) -> Call:
-        # An operand of fewer dimensions has the contract's last ones.
+    def binary(self, operands: Operands, function: Call) -> Call:
+        """A function of two operands that broadcast by the contract's dimensions, the last ones first."""
+
         def run(a: Any, b: Any) -> Any:
-            return a + b if len(a.shape) == len(b.shape) else self.theirs(self.ours(a) + b)
+            a, b = (self.theirs(x) if held else x for x, held in zip((a, b), self._held, strict=True))
+            if len(a.shape) == len(b.shape):
+                return function(a, b)
+            return self.theirs(function(self.ours(a), self.ours(b)))
 
         return run
 
@@ -366,13 +374,18 @@ def function(of_keras: Call) -> Callable[..., Call]:
     return partial(Builder.function, function=of_keras)
 
 
+def binary(of_two: Call) -> Callable[..., Call]:
+    return partial(Builder.binary, function=of_two)
+
+
 OPS: dict[str, Callable[..., Call]] = {
-    "add": Builder.add,
+    "add": binary(operator.add),
     "attention": Builder.attention,
     "average_pool": Builder.average_pool,
     "batch_norm": Builder.batch_norm,
     "concat": Builder.concat,
     "convolution": Builder.convolution,
+    "divide": binary(operator.truediv),
     "dot": function(ops.dot),
     "dropout": Builder.dropout,
     "embedding": Builder.embedding,
@@ -386,7 +399,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "matmul": Builder.matmul,
     "max_pool": Builder.max_pool,
     "mean_pool": Builder.mean_pool,
-    "multiply": function(ops.multiply),
+    "multiply": binary(operator.mul),
     "normalise": Builder.normalise,
     "padding_mask": Builder.padding_mask,
     "reduce": Builder.reduce,
@@ -401,6 +414,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "softmax_cross_entropy": Builder.softmax_cross_entropy,
     "softplus": function(ops.softplus),
     "softsign": function(ops.softsign),
+    "subtract": binary(operator.sub),
     "tanh": function(ops.tanh),
     "transpose": Builder.transpose,
 }

@@ -1,3 +1,6 @@
+#include <map>
+
+#include "harness/graph/ops/unary.hpp"
 #include "tests/ops/case_lists.hpp"
 
 namespace assay::ops {
@@ -5,34 +8,52 @@ namespace {
 
 constexpr Fill I = Fill::integers, R = Fill::ramp, P = Fill::positive, W = Fill::wide;
 
+// In units of the result's epsilon, where they are not those of most functions.
+struct Tolerance {
+  double value = 4, gradient = 8;
+};
+const std::map<std::string_view, Tolerance> tolerances{
+    {"relu", {0, 0}}, {"sigmoid", {4, 4}}, {"tanh", {4, 4}}, {"softplus", {4, 4}}, {"softsign", {2, 4}}};
+
 // Shapes of one element, odd, longer than any vector register and than a block of a loop.
-void activation(std::vector<OpCase>& rows, const std::string& op, double tolerance) {
-  rows.push_back({op, "images", {{R, {2, 6, 5, 5}}}, {}, tolerance, true});
-  rows.push_back({op, "one", {{P, {1}}}, {}, tolerance, true});
-  rows.push_back({op, "odd", {{R, {3, 7, 11}}}, {}, tolerance, true});
-  rows.push_back({op, "long", {{R, {5, 1021}}}, {}, tolerance});
-  rows.push_back({op, "far_from_zero", {{W, {2, 129}}}, {}, tolerance});
+void value(std::vector<OpCase>& rows, const std::string& op, const std::string& suffix,
+           const Attributes& attributes, double tolerance) {
+  rows.push_back({op, "images" + suffix, {{R, {2, 6, 5, 5}}}, attributes, tolerance, true});
+  rows.push_back({op, "one" + suffix, {{P, {1}}}, attributes, tolerance, true});
+  rows.push_back({op, "odd" + suffix, {{R, {3, 7, 11}}}, attributes, tolerance, true});
+  rows.push_back({op, "long" + suffix, {{R, {5, 1021}}}, attributes, tolerance});
+  rows.push_back({op, "far_from_zero" + suffix, {{W, {2, 129}}}, attributes, tolerance});
 }
 
-// The first operand of a gradient is x, or a y that the activation can give.
-void gradient(std::vector<OpCase>& rows, const std::string& op, Fill first, double tolerance) {
-  rows.push_back({op, "images", {{first, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}, tolerance});
-  rows.push_back({op, "one", {{R, {1}}, {P, {1}}}, {}, tolerance});
-  rows.push_back({op, "long", {{first, {5, 1021}}, {R, {5, 1021}}}, {}, tolerance});
+// The first operand is x, or a y that the function can give.
+void gradient(std::vector<OpCase>& rows, const UnaryFunction& function, const std::string& suffix,
+              const Attributes& attributes, double tolerance) {
+  const std::string op = std::string(function.name) + "_gradient";
+  const bool reads_y = function.gradient_reads == UnaryFunction::Reads::y;
+  const Fill first = !reads_y ? R : function.kink == Kink::at_zero ? I : Fill::softmax;
+  rows.push_back({op, "images" + suffix, {{first, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, attributes, tolerance});
+  rows.push_back({op, "one" + suffix, {{reads_y ? P : R, {1}}, {P, {1}}}, attributes, tolerance});
+  rows.push_back({op, "long" + suffix, {{first, {5, 1021}}, {R, {5, 1021}}}, attributes, tolerance});
+  if (!reads_y)
+    rows.push_back({op, "far_from_zero" + suffix, {{W, {2, 129}}, {I, {2, 129}}}, attributes, tolerance});
 }
 
 }  // namespace
 
 void add_activation_cases(std::vector<OpCase>& rows) {
-  activation(rows, "sigmoid", 4);
-  activation(rows, "tanh", 4);
-  activation(rows, "softplus", 4);
-  activation(rows, "softsign", 2);
-  gradient(rows, "sigmoid_gradient", Fill::softmax, 4);
-  gradient(rows, "tanh_gradient", Fill::softmax, 4);
-  gradient(rows, "softplus_gradient", R, 4);
-  gradient(rows, "softsign_gradient", R, 4);
-  rows.push_back({"softplus_gradient", "far_from_zero", {{W, {2, 129}}, {I, {2, 129}}}, {}, 4});
+  for (const UnaryFunction& function : unary_functions()) {
+    const auto found = tolerances.find(function.name);
+    const Tolerance tolerance = found == tolerances.end() ? Tolerance() : found->second;
+    const auto add = [&](const std::string& suffix, const Attributes& attributes) {
+      value(rows, std::string(function.name), suffix, attributes, tolerance.value);
+      gradient(rows, function, suffix, attributes, tolerance.gradient);
+    };
+    if (function.attributes.empty()) add("", {});
+    for (const FunctionAttribute& attribute : function.attributes) {
+      for (const std::string_view word : attribute.words)
+        add("_" + std::string(word), {{std::string(attribute.name), std::string(word)}});
+    }
+  }
 }
 
 }  // namespace assay::ops

@@ -186,12 +186,6 @@ void pools(std::vector<OpCase>& rows) {
 }
 
 void pointwise(std::vector<OpCase>& rows) {
-  rows.push_back({"relu", "images", {{R, {2, 6, 5, 5}}}, {}, 0, true});
-  rows.push_back({"relu", "rows", {{I, {32, 128}}}, {}});
-  rows.push_back({"relu_gradient", "images", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}});
-  rows.push_back({"relu_gradient", "rows", {{I, {3, 7}}, {I, {3, 7}}}, {}});
-  rows.push_back({"add", "images", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}, 0, true});
-  rows.push_back({"add", "relu", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, relu({})});
   rows.push_back({"flatten", "images", {{I, {2, 6, 5, 4}}}, {}, 0, true});
   rows.push_back({"reshape", "back", {{I, {2, 120}}}, {{"shape", Sizes{2, 6, 5, 4}}}, 0, true});
   rows.push_back({"cast", "f32", {{I, {3, 70}}}, {{"dtype", std::string("f32")}}, 0});
@@ -394,6 +388,7 @@ std::span<const OpCase> all_cases() {
     dropouts(all);
     optimizers(all);
     add_activation_cases(all);
+    add_binary_cases(all);
     add_product_cases(all);
     add_reduce_cases(all);
     add_move_cases(all);

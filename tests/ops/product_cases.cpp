@@ -10,13 +10,6 @@ Attributes transposed(bool a, bool b) { return {{"transpose_a", a}, {"transpose_
 }  // namespace
 
 void add_product_cases(std::vector<OpCase>& rows) {
-  rows.push_back({"multiply", "images", {{I, {2, 6, 5, 5}}, {R, {2, 6, 5, 5}}}, {}, 1, true});
-  rows.push_back({"multiply", "one", {{P, {1}}, {P, {1}}}, {}, 1, true});
-  rows.push_back({"multiply", "odd", {{R, {3, 7}}, {I, {3, 7}}}, {}, 1, true});
-  rows.push_back({"multiply", "long", {{R, {4099}}, {I, {4099}}}, {}, 1});
-  rows.push_back({"multiply", "by_a_scalar", {{R, {3, 5, 7}}, {P, {}}}, {}, 1, true});
-  rows.push_back({"multiply", "scalars", {{P, {}}, {P, {}}}, {}, 1, true});
-
   rows.push_back({"dot", "one", {{P, {1}}, {P, {1}}}, {}, 1, true});
   rows.push_back({"dot", "odd", {{I, {37}}, {I, {37}}}, {}, 0, true});
   rows.push_back({"dot", "ramp", {{R, {1023}}, {P, {1023}}}, {}, 32});

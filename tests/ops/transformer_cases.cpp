@@ -6,28 +6,6 @@ namespace {
 constexpr Fill I = Fill::integers, R = Fill::ramp, P = Fill::positive, S = Fill::small, W = Fill::wide;
 constexpr OpCase::Operand absent{Fill::absent, {}};
 
-void activations(std::vector<OpCase>& rows) {
-  for (const char* approximate : {"none", "tanh"}) {
-    const Attributes attributes{{"approximate", std::string(approximate)}};
-    const auto named = [&](const char* name) { return std::string(name) + "_" + approximate; };
-    rows.push_back({"gelu", named("images"), {{R, {2, 6, 5, 5}}}, attributes, 4, true});
-    rows.push_back({"gelu", named("one"), {{P, {1}}}, attributes, 4, true});
-    rows.push_back({"gelu", named("long"), {{R, {5, 1021}}}, attributes, 4});
-    rows.push_back({"gelu", named("far_from_zero"), {{W, {2, 129}}}, attributes, 4});
-    rows.push_back({"gelu_gradient", named("images"), {{R, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, attributes, 8});
-    rows.push_back({"gelu_gradient", named("one"), {{R, {1}}, {P, {1}}}, attributes, 8});
-    rows.push_back({"gelu_gradient", named("long"), {{R, {5, 1021}}, {R, {5, 1021}}}, attributes, 8});
-    rows.push_back({"gelu_gradient", named("far_from_zero"), {{W, {2, 129}}, {I, {2, 129}}}, attributes, 8});
-  }
-  rows.push_back({"silu", "images", {{R, {2, 6, 5, 5}}}, {}, 4, true});
-  rows.push_back({"silu", "one", {{P, {1}}}, {}, 4, true});
-  rows.push_back({"silu", "long", {{R, {5, 1021}}}, {}, 4});
-  rows.push_back({"silu", "far_from_zero", {{W, {2, 129}}}, {}, 4});
-  rows.push_back({"silu_gradient", "images", {{R, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}, 8});
-  rows.push_back({"silu_gradient", "long", {{R, {5, 1021}}, {R, {5, 1021}}}, {}, 8});
-  rows.push_back({"silu_gradient", "far_from_zero", {{W, {2, 129}}, {I, {2, 129}}}, {}, 8});
-}
-
 void row_norms(std::vector<OpCase>& rows) {
   struct Form {
     const char* name;
@@ -195,12 +173,6 @@ void more_dimensions(std::vector<OpCase>& rows) {
   }
   rows.push_back({"linear_input_gradient", "sequence", {{I, {2, 5, 10}}, {I, {10, 19}}, absent}, {}});
   rows.push_back({"linear_weight_gradient", "sequence", {{I, {2, 5, 19}}, {I, {2, 5, 10}}}, {}});
-  rows.push_back({"add", "vector_to_each", {{I, {3, 5, 7}}, {I, {7}}}, {}, 0, true});
-  rows.push_back({"add", "positions", {{I, {3, 5, 8}}, {I, {5, 8}}}, {}, 0, true});
-  rows.push_back(
-      {"add", "positions_relu", {{I, {3, 5, 8}}, {I, {5, 8}}}, {{"activation", std::string("relu")}}, 0});
-  rows.push_back({"add", "small_matrix", {{R, {2, 4}}, {R, {4}}}, {}, 1, true});
-  rows.push_back({"add", "positions_wide", {{R, {4, 65, 192}}, {R, {65, 192}}}, {}, 1});
   const Attributes ignored{{"ignored", std::int64_t{-100}}};
   rows.push_back(
       {"softmax_cross_entropy", "sequence", {{R, {2, 7, 5}}, {Fill::labels, {2, 7}}}, {}, 8, true});
@@ -254,7 +226,6 @@ void clipping(std::vector<OpCase>& rows) {
 }  // namespace
 
 void add_transformer_cases(std::vector<OpCase>& rows) {
-  activations(rows);
   row_norms(rows);
   attentions(rows);
   sequences(rows);

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from framework import EACH, SHARED, Framework
-from test_op_support import ops_of
+from op_lists import ops_of
 from worker_under_test import ROOT
 
 Array = np.ndarray
@@ -188,10 +188,29 @@ LONG = {"q": drawn(1, 37, 2, 2), "k": drawn(1, 65, 2, 2), "v": drawn(1, 65, 2, 2
 SQUARE = {"q": drawn(1, 65, 1, 2), "k": drawn(1, 65, 1, 2)[..., ::-1], "v": drawn(1, 65, 1, 2)[:, ::-1]}
 WIDE = {"q": drawn(1, 2, 1, 2), "k": drawn(1, 520, 1, 2), "v": drawn(1, 520, 1, 2)[:, ::-1]}
 LONG_PADDED = hidden(1, 1, 1, 65, keys=[(0, 0, 0, key) for key in range(40, 65)])
+# Of functions that broadcast; no divisor is 0.
+PAIRS = [
+    *(
+        (A, A + 9),
+        (A, x(3, 4) + 9),
+        (IMAGE, x(5) + 9),
+        (A, np.array(2.5, "f4")),
+        (np.array(2.5, "f4"), A + 9),
+    ),
+    *((x(4), A + 9), (A, x(3, 1) + 9), (x(4, 1), x(1, 5) + 9), (IMAGE, x(2, 1, 1) + 9)),
+    *((IMAGE, x(1, 2, 1, 1) + 9), (x(2, 2, 1, 1), IMAGE + 99)),
+]
 CASES = [
-    Case("add", {"a": A, "b": A + 1}, {}, lambda a, b: a + b),
-    Case("add", {"a": A, "b": x(3, 4) + 1}, {}, lambda a, b: a + b),
-    Case("add", {"a": IMAGE, "b": x(5)}, {}, lambda a, b: a + b),
+    *(
+        Case(op, {"a": a, "b": b}, {}, function)
+        for op, function in {
+            "add": np.add,
+            "subtract": np.subtract,
+            "multiply": np.multiply,
+            "divide": np.divide,
+        }.items()
+        for a, b in PAIRS
+    ),
     Case("attention", {"q": Q, "k": K, "v": V}, OPEN, attention),
     Case("attention", {"q": Q, "k": K, "v": V}, {"causal": False, "scale": 1.5}, attention),
     Case("attention", {"q": Q, "k": K, "v": V}, CAUSAL, attention),
@@ -278,8 +297,6 @@ CASES = [
     ),
     Case("mean_pool", {"x": A}, {}, mean_pool),
     Case("mean_pool", {"x": A}, {}, mean_pool, {"mask": PADDED}),
-    Case("multiply", {"a": A, "b": A + 1}, {}, lambda a, b: a * b),
-    Case("multiply", {"a": A, "b": np.array(2.5, "f4")}, {}, lambda a, b: a * b),
     Case("normalise", {"x": C}, {"axes": [0, 1], "epsilon": 1e-12}, normalise),
     Case("normalise", {"x": C}, {"axes": [1], "epsilon": 3.0}, normalise),
     Case(
@@ -512,7 +529,12 @@ def refused_ops(framework: Framework, mode: str) -> set[str]:
     """The single ops that a mode does not run, by the backend's description."""
     described = json.loads((framework.worker.parent / "backend.json").read_text())
     rules = [rule for rule in described["refuses"] if mode in rule.get("modes", ()) and "ops" in rule]
-    return {op for rule in rules if rule.get("single_ops") for op in rule["ops"]}
+    return {op for rule in rules if rule.get("single_ops") for op in rule.get("ops", [])} | {
+        op
+        for rule in described["refuses"]
+        if mode in rule.get("modes", ()) and "other_ops" in rule
+        for op in set(described["ops"]) - set(rule["other_ops"])
+    }
 
 
 Answers = dict[tuple[int, str], tuple[str, Tensors]]

@@ -1,39 +1,37 @@
-"""The ops of a backend.json are those for which its adapter has a function."""
+"""The lists of ops in each backend.json are those of the backend's sources."""
 
 from __future__ import annotations
 
-import ast
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from op_lists import descriptions, rewritten
 from worker_under_test import ROOT
 
-DESCRIPTIONS = [
-    *(ROOT / "backends").glob("*/backend.json"),
-    ROOT / "tests" / "numpy_backend" / "backend.json",
-]
-ADAPTERS = sorted(file for file in DESCRIPTIONS if (file.parent / "worker.py").exists())
+
+@pytest.mark.parametrize("description", descriptions(), ids=lambda file: file.parent.name)
+def test_backend_json_has_the_lists_that_its_sources_give(description: Path) -> None:
+    assert description.read_text() == rewritten(description), "scripts/lab/op-lists writes them"
 
 
-def ops_of(folder: Path) -> set[str]:
-    """Read the keys of the table OPS, and the loss of an adapter that has it apart; import nothing."""
-    found: set[str] = set()
-    for source in folder.glob("*.py"):
-        for statement in ast.parse(source.read_text()).body:
-            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-            names = {target.id for target in targets if isinstance(target, ast.Name)}
-            if "OPS" in names:
-                found |= {ast.literal_eval(key) for key in statement.value.keys}
-            if "LOSS" in names:
-                found.add(ast.literal_eval(statement.value))
-    return found
+def test_there_are_backends_to_ask() -> None:
+    known = {file.parent.name for file in descriptions()}
+    assert known == {"cuda", "jax", "mxnet", "numpy_backend", "onednn", "reference", "tensorflow", "torch"}
 
 
-@pytest.mark.parametrize("description", ADAPTERS, ids=lambda file: file.parent.name)
-def test_backend_json_says_the_ops_that_the_adapter_has(description: Path) -> None:
-    assert json.loads(description.read_text())["ops"] == sorted(ops_of(description.parent))
-
-
-def test_there_are_adapters_to_ask() -> None:
-    assert {"torch", "numpy_backend"} <= {file.parent.name for file in ADAPTERS}
+def test_an_op_that_is_added_to_an_adapter_is_added_to_its_lists(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "backends/torch", tmp_path / "torch")
+    table = tmp_path / "torch/torch_network.py"
+    table.write_text(
+        table.read_text().replace('    "add": lambda', '    "mish": lambda: F.mish,\n    "add": lambda')
+    )
+    layers = tmp_path / "torch/torch_layers.py"
+    layers.write_text(
+        layers.read_text().replace('    "tanh": plain', '    "mish": plain(nn.Mish),\n    "tanh": plain')
+    )
+    found = json.loads(rewritten(tmp_path / "torch/backend.json"))
+    assert "mish" in found["ops"]
+    (rule,) = [rule for rule in found["refuses"] if "other_ops" in rule]
+    assert "mish" in rule["other_ops"]

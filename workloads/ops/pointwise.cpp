@@ -1,78 +1,84 @@
 // Elementwise ops.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "harness/graph/ops/unary.hpp"
 #include "workloads/ops/list.hpp"
 
 namespace assay {
 namespace {
 
-OpWorkload unary(std::string op, std::string formula) {
+OpWorkload of_elements(const std::string& op, std::string description) {
   OpWorkload row;
   row.name = "op/" + op;
-  row.description = std::move(formula) + ", x (N)";
+  row.description = std::move(description);
   row.dimensions = {{.name = ""}};
   row.sizes = element_sweep();
   row.default_size = "65536";
-  row.build = [op](OperandBuilder& b, const Dimensions& d) {
+  return row;
+}
+
+// Sizes beside the sweep: the elements inside an MLP, of MiniLM (128 and 4096 tokens of 1536), of GPT-2 small with
+// the tanh (1024 of 3072), and of Llama 3 8B (2048 of 14336).
+const std::map<std::string_view, std::vector<std::string>> sizes_of_networks{
+    {"gelu",
+     {"16", "256", "256t1", "4096", "65536", "65536t1", "196608", "1048576", "3145728t1", "4194304",
+      "6291456"}},
+    {"silu", {"16", "256", "4096", "65536", "196608", "1048576", "4194304", "6291456", "29360128"}}};
+
+// An attribute that is one of two words is a dimension: 0 the first, 1 the second.
+OpWorkload unary(const UnaryFunction& function) {
+  OpWorkload row = of_elements(std::string(function.name), fmt::format("{}, x (N)", function.formula));
+  const FunctionAttribute* words = function.attributes.empty() ? nullptr : &function.attributes.front();
+  if (words != nullptr) {
+    row.dimensions.push_back({.name = "t", .least = 0});
+    row.description += fmt::format("; with t 1 {} \"{}\"", words->name, words->words[1]);
+  }
+  if (const auto found = sizes_of_networks.find(function.name); found != sizes_of_networks.end())
+    row.sizes = found->second;
+  row.build = [&function, words](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {1, d.at("")}, "signal");
-    b.result("y", b.graph().apply(op, {x}, {}, "y")[0]);
+    Attributes attributes;
+    if (words != nullptr)
+      attributes.set(std::string(words->name), std::string(words->words[d.at("t") > 0 ? 1 : 0]));
+    b.result("y", b.graph().apply(function.name, {x}, std::move(attributes), "y")[0]);
   };
   return row;
 }
 
-// Also the elements inside an MLP: of MiniLM, 128 and 4096 tokens of 1536, and by tanh of GPT-2 small, 1024 of 3072.
-OpWorkload gelu() {
-  OpWorkload row = unary("gelu", "y = x (1 + erf(x / sqrt(2))) / 2, or with t 1 its approximation by tanh");
-  row.dimensions.push_back({.name = "t", .least = 0});
-  row.sizes = {"16",     "256",     "256t1",     "4096",    "65536",  "65536t1",
-               "196608", "1048576", "3145728t1", "4194304", "6291456"};
+OpWorkload binary(const std::string& op, const std::string& formula) {
+  OpWorkload row = of_elements(op, formula + ", both (N)");
+  row.build = [op](OperandBuilder& b, const Dimensions& d) {
+    const ValueId left = b.input("a", {1, d.at("")}, "signal");
+    const ValueId right = b.input("b", {1, d.at("")}, op == "divide" ? "positive" : "signal");
+    b.result("y", b.graph().apply(op, {left, right}, {}, "y")[0]);
+  };
+  return row;
+}
+
+OpWorkload dropout() {
+  OpWorkload row = of_elements(
+      "dropout",
+      "y = 2 x or 0, each with probability 1/2, x (N); the mask is drawn in the step, in training and in inference");
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {1, d.at("")}, "signal");
-    const std::string approximate = d.at("t") > 0 ? "tanh" : "none";
-    b.result("y", b.graph().apply("gelu", {x}, {{"approximate", approximate}}, "y")[0]);
+    const ValueId mask = b.mask("mask", {1, d.at("")});
+    b.result("y", b.graph().apply("dropout", {x, mask}, {{"rate", 0.5}}, "y")[0]);
   };
-  return row;
-}
-
-// Also the elements inside an MLP: 128 and 4096 tokens of 1536, and of Llama 3 8B, 2048 of 14336.
-OpWorkload silu() {
-  OpWorkload row = unary("silu", "y = x / (1 + e^-x), also called swish");
-  row.sizes = {"16", "256", "4096", "65536", "196608", "1048576", "4194304", "6291456", "29360128"};
   return row;
 }
 
 }  // namespace
 
 std::vector<OpWorkload> pointwise_op_workloads() {
-  OpWorkload add;
-  add.name = "op/add";
-  add.description = "y = a + b, both (N)";
-  add.dimensions = {{.name = ""}};
-  add.sizes = element_sweep();
-  add.default_size = "65536";
-  add.build = [](OperandBuilder& b, const Dimensions& d) {
-    const ValueId left = b.input("a", {1, d.at("")}, "signal");
-    const ValueId right = b.input("b", {1, d.at("")}, "signal");
-    b.result("y", b.graph().add(left, right, "y"));
-  };
-
-  OpWorkload dropout = add;
-  dropout.name = "op/dropout";
-  dropout.description =
-      "y = 2 x or 0, each with probability 1/2, x (N); the mask is drawn in the step, in training and in "
-      "inference";
-  dropout.build = [](OperandBuilder& b, const Dimensions& d) {
-    const ValueId x = b.input("x", {1, d.at("")}, "signal");
-    const ValueId mask = b.mask("mask", {1, d.at("")});
-    b.result("y", b.graph().apply("dropout", {x, mask}, {{"rate", 0.5}}, "y")[0]);
-  };
-  return {unary("relu", "y = max(x, 0)"),
-          unary("sigmoid", "y = 1 / (1 + e^-x)"),
-          unary("tanh", "y = tanh(x)"),
-          unary("softplus", "y = log(1 + e^x), also called softrelu"),
-          unary("softsign", "y = x / (1 + |x|)"),
-          gelu(),
-          silu(),
-          add,
-          dropout};
+  std::vector<OpWorkload> rows;
+  for (const UnaryFunction& function : unary_functions()) rows.push_back(unary(function));
+  for (const auto& [op, formula] : {std::pair{"add", "y = a + b"}, std::pair{"subtract", "y = a - b"},
+                                    std::pair{"multiply", "y = a * b"}, std::pair{"divide", "y = a / b"}})
+    rows.push_back(binary(op, formula));
+  rows.push_back(dropout());
+  return rows;
 }
 
 }  // namespace assay

@@ -1,6 +1,9 @@
 // Elementwise ops: the ReLU, sums, products, casts.
+#include <algorithm>
+
 #include "backends/cuda/casts.hpp"
 #include "backends/cuda/lowering.hpp"
+#include "harness/graph/broadcast.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -19,36 +22,63 @@ struct ReluGradient {
   ASSAY_HD void operator()(std::int64_t i) const { dx[i] = widen(y[i]) > 0 ? dy[i] : narrow<T>(0); }
 };
 
-template <typename T>
-struct Add {
-  const T *a, *b;
-  T* y;
-  bool clipped;
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const float sum = widen(a[i]) + widen(b[i]);
-    y[i] = narrow<T>(clipped ? relu(sum) : sum);
-  }
+struct Plus {
+  ASSAY_HD float operator()(float a, float b) const { return a + b; }
+};
+struct ClippedPlus {
+  ASSAY_HD float operator()(float a, float b) const { return relu(a + b); }
+};
+struct Minus {
+  ASSAY_HD float operator()(float a, float b) const { return a - b; }
+};
+struct Times {
+  ASSAY_HD float operator()(float a, float b) const { return a * b; }
+};
+struct DividedBy {
+  ASSAY_HD float operator()(float a, float b) const { return a / b; }
 };
 
-// b has the last dimensions of a.
-template <typename T>
-struct AddRow {
+// y = F(a, b)
+template <typename T, typename F>
+struct Pair {
   const T *a, *b;
   T* y;
-  std::int64_t row;
-  bool clipped;
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const float sum = widen(a[i]) + widen(b[i % row]);
-    y[i] = narrow<T>(clipped ? relu(sum) : sum);
-  }
+  ASSAY_HD void operator()(std::int64_t i) const { y[i] = narrow<T>(F()(widen(a[i]), widen(b[i]))); }
 };
 
-template <typename T>
-struct Multiply {
+// A Broadcast that a kernel can take.
+struct Walk {
+  static constexpr std::size_t most = 8;  // dimensions of a shape
+  int rank = 0;
+  std::int64_t sizes[most] = {}, a[most] = {}, b[most] = {};
+};
+
+Walk walk_of(const Request& request) {
+  const Broadcast found = broadcast(request.inputs[0].shape, request.inputs[1].shape);
+  Walk walk;
+  walk.rank = static_cast<int>(found.sizes.size());
+  std::ranges::copy(found.sizes, walk.sizes);
+  std::ranges::copy(found.a, walk.a);
+  std::ranges::copy(found.b, walk.b);
+  return walk;
+}
+
+// y = F(a, b), where a or b is repeated.
+template <typename T, typename F>
+struct RepeatedPair {
   const T *a, *b;
   T* y;
-  bool scalar;
-  ASSAY_HD void operator()(std::int64_t i) const { y[i] = narrow<T>(widen(a[i]) * widen(b[scalar ? 0 : i])); }
+  Walk walk;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    std::int64_t at_a = 0, at_b = 0, rest = i;
+    for (int d = walk.rank; d-- > 0;) {
+      const std::int64_t here = rest % walk.sizes[d];
+      rest /= walk.sizes[d];
+      at_a += here * walk.a[d];
+      at_b += here * walk.b[d];
+    }
+    y[i] = narrow<T>(F()(widen(a[at_a]), widen(b[at_b])));
+  }
 };
 
 template <typename From, typename To>
@@ -70,27 +100,26 @@ Lowered lower_relu_gradient(const Request& request) {
   });
 }
 
-Lowered lower_add(const Request& request) {
-  if (request.in(0) != request.in(1)) {
-    Lowered lowered = lower_elementwise(
-        request, Layout::plain,
-        [clipped = request.relu(), row = request.inputs[1].elements()]<typename T>(T, const Operands& at) {
-          return AddRow<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), row, clipped};
-        });
-    lowered.in_place = {{0, 0}};
-    return lowered;
+template <typename F>
+Lowered lower_binary(const Request& request) {
+  if (request.in(0) == request.in(1)) {
+    return lower_elementwise(request, request.follow_all(), []<typename T>(T, const Operands& at) {
+      return Pair<T, F>{at.in<T>(0), at.in<T>(1), at.out<T>(0)};
+    });
   }
-  return lower_elementwise(request, request.follow_all(),
-                           [clipped = request.relu()]<typename T>(T, const Operands& at) {
-                             return Add<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), clipped};
-                           });
+  Lowered lowered =
+      lower_elementwise(request, Layout::plain, [walk = walk_of(request)]<typename T>(T, const Operands& at) {
+        return RepeatedPair<T, F>{at.in<T>(0), at.in<T>(1), at.out<T>(0), walk};
+      });
+  // An operand that is repeated is read again after a result is written.
+  std::erase_if(lowered.in_place, [&](const InPlace& pair) {
+    return request.inputs[static_cast<std::size_t>(pair.input)].elements() != request.outputs[0].elements();
+  });
+  return lowered;
 }
 
-Lowered lower_multiply(const Request& request) {
-  return lower_elementwise(request, request.follow({0}),
-                           [scalar = request.in(1) != request.in(0)]<typename T>(T, const Operands& at) {
-                             return Multiply<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), scalar};
-                           });
+Lowered lower_add(const Request& request) {
+  return request.relu() ? lower_binary<ClippedPlus>(request) : lower_binary<Plus>(request);
 }
 
 Lowered lower_cast(const Request& request) {
@@ -115,10 +144,14 @@ Lowered lower_cast(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> pointwise_ops() {
-  static constexpr std::array entries{
-      OpEntry{"relu", lower_relu}, OpEntry{"relu_gradient", lower_relu_gradient},
-      OpEntry{"add", lower_add},   OpEntry{"multiply", lower_multiply},
-      OpEntry{"cast", lower_cast}, OpEntry{"from_array", lower_cast}};
+  static constexpr std::array entries{OpEntry{"relu", lower_relu},
+                                      OpEntry{"relu_gradient", lower_relu_gradient},
+                                      OpEntry{"add", lower_add},
+                                      OpEntry{"subtract", lower_binary<Minus>},
+                                      OpEntry{"multiply", lower_binary<Times>},
+                                      OpEntry{"divide", lower_binary<DividedBy>},
+                                      OpEntry{"cast", lower_cast},
+                                      OpEntry{"from_array", lower_cast}};
   return entries;
 }
 

@@ -1,6 +1,7 @@
 // What goes element by element: activations, sums, products, casts, copies and constants.
 #include "backends/cuda/primitives/composition.hpp"
 #include "backends/cuda/primitives/ops.hpp"
+#include "harness/graph/broadcast.hpp"
 
 namespace assay::cuda::primitives {
 namespace {
@@ -30,29 +31,35 @@ Lowered lower_activation_gradient(const Request& request) {
   return lowered;
 }
 
-template <Binary kind>
-Lowered lower_binary(const Request& request) {
-  Lowered lowered = draft(request, request.follow_all());
+// y = a + scale b, or a * b.
+Lowered lower_binary(const Request& request, Binary kind, float scale) {
   Composition steps(request);
-  const bool scalar = request.in(1) != request.in(0);  // of a product
-  const TensorSpec one = packed(request.inputs[1].dtype, Shape(dense(request.inputs[0]).shape.size(), 1));
-  const Term b = scalar ? Composition::input(1, one) : operand(request, 1);
-  steps.binary(kind, 1, operand(request, 0), 1, b, result(request));
+  if (request.in(0) == request.in(1)) {
+    Lowered lowered = draft(request, request.follow_all());
+    steps.binary(kind, 1, operand(request, 0), scale, operand(request, 1), result(request));
+    steps.finish(lowered);
+    return lowered;
+  }
+  // cuDNN repeats b; a is repeated by a call of its own.
+  const Broadcast walk = broadcast(request.inputs[0].shape, request.inputs[1].shape);
+  const DType dtype = request.inputs[0].dtype;
+  const TensorSpec whole = packed(dtype, walk.sizes);
+  Lowered lowered = draft(request, Layout::plain);
+  Term a = steps.input(0, packed(dtype, walk.shape_of(walk.a)));
+  if (a.spec.shape != whole.shape) {
+    const Term repeated = steps.temporary(whole);
+    steps.run(steps.calls().repeat(1, a.spec, whole), {a}, {repeated});
+    a = repeated;
+  }
+  steps.binary(kind, 1, a, scale, steps.input(1, packed(dtype, walk.shape_of(walk.b))),
+               steps.output(0, whole));
   steps.finish(lowered);
   return lowered;
 }
 
-// b may have the last dimensions of a: a row that is added to all rows.
-Lowered lower_add(const Request& request) {
-  if (request.in(0) == request.in(1)) return lower_binary<Binary::add>(request);
-  const std::int64_t row = request.inputs[1].elements();
-  const TensorSpec rows = packed(request.inputs[0].dtype, {request.inputs[0].elements() / row, row});
-  Lowered lowered = draft(request, Layout::plain);
-  Composition steps(request);
-  steps.binary(Binary::add, 1, steps.input(0, rows), 1,
-               steps.input(1, packed(request.inputs[1].dtype, {1, row})), steps.output(0, rows));
-  steps.finish(lowered);
-  return lowered;
+template <Binary kind, int scale = 1>
+Lowered lower_binary_of(const Request& request) {
+  return lower_binary(request, kind, scale);
 }
 
 Lowered lower_convert(const Request& request) {
@@ -85,8 +92,9 @@ std::span<const OpEntry> elementwise_ops() {
                                       OpEntry{"softplus_gradient", lower_activation_gradient<softplus>},
                                       OpEntry{"softsign", lower_activation<softsign>},
                                       OpEntry{"softsign_gradient", lower_activation_gradient<softsign>},
-                                      OpEntry{"add", lower_add},
-                                      OpEntry{"multiply", lower_binary<Binary::multiply>},
+                                      OpEntry{"add", lower_binary_of<Binary::add>},
+                                      OpEntry{"subtract", lower_binary_of<Binary::add, -1>},
+                                      OpEntry{"multiply", lower_binary_of<Binary::multiply>},
                                       OpEntry{"cast", lower_convert},
                                       OpEntry{"from_array", lower_convert},
                                       OpEntry{"constant", lower_constant}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/library.hpp"
+#include "harness/graph/broadcast.hpp"
 #include "harness/graph/passes/fuse.hpp"
 
 namespace assay::cuda::primitives {
@@ -29,14 +30,13 @@ constexpr std::array outside{"adam",
                              "attention_gradient",
                              "clip",
                              "dense_rows",
+                             "divide",
                              "dropout",
                              "dropout_mask",
                              "embedding",
                              "embedding_gradient",
                              "embedding_row_gradient",
                              "from_list",
-                             "gelu",
-                             "gelu_gradient",
                              "global_norm",
                              "layer_norm",
                              "layer_norm_gradient",
@@ -51,28 +51,39 @@ constexpr std::array outside{"adam",
                              "rmsprop",
                              "rotary",
                              "sgd",
-                             "silu",
-                             "silu_gradient",
                              "softmax_cross_entropy",
                              "softmax_cross_entropy_gradient"};
+
+const OpEntry* find_in(std::span<const OpEntry> list, std::string_view op) {
+  const auto entry = std::ranges::find(list, op, &OpEntry::op);
+  return entry == list.end() ? nullptr : &*entry;
+}
+
+const OpEntry* find_call(std::string_view op) {
+  for (const auto list : {elementwise_ops(), loss_ops(), move_ops(), norm_ops(), optimizer_ops(), pool_ops(),
+                          product_ops(), reduce_ops()}) {
+    if (const OpEntry* entry = find_in(list, op)) return entry;
+  }
+  return nullptr;
+}
+
+// Also the functions of one tensor that no call computes.
+bool is_outside(std::string_view op) {
+  return std::ranges::find(outside, op) != outside.end() ||
+         (find_in(activation_ops(), op) != nullptr && find_call(op) == nullptr);
+}
 
 }  // namespace
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list : {elementwise_ops(), loss_ops(), move_ops(), norm_ops(), optimizer_ops(), pool_ops(),
-                          product_ops(), reduce_ops()}) {
-    const auto entry = std::ranges::find(list, op, &OpEntry::op);
-    if (entry != list.end()) return &*entry;
-  }
-  const bool taken =
-      std::ranges::find(shared, op) != shared.end() || std::ranges::find(outside, op) != outside.end();
-  return taken ? cuda::find_entry(op) : nullptr;
+  if (const OpEntry* entry = find_call(op)) return entry;
+  return std::ranges::find(shared, op) != shared.end() || is_outside(op) ? cuda::find_entry(op) : nullptr;
 }
 
 bool is_outside_of_library(const Node& node) {
   // No call compares elements, which the gradient of a maximum does.
   if (node.op->name() == "reduce_gradient") return node.attributes.get<std::string>("kind") == "max";
-  return std::ranges::find(outside, node.op->name()) != outside.end();
+  return is_outside(node.op->name());
 }
 
 Graph rewritten(const Graph& graph) { return fuse(graph, {.pool_operands = true}); }
@@ -86,6 +97,12 @@ std::string reason_against(const Graph& graph, const Node& node) {
   if ((op.starts_with("softplus") || op.starts_with("softsign")) &&
       graph.value(node.outputs[0]).type.elements() == 1) {
     return fmt::format("[{}] {}: cuDNN has no engine for a single element", op, node.name);
+  }
+  if (op == "add" || op == "subtract" || op == "multiply") {
+    constexpr std::size_t most = 5;
+    const auto shape_of = [&](std::size_t i) { return graph.value(node.inputs[i]).type.shape; };
+    if (broadcast(shape_of(0), shape_of(1)).sizes.size() > most)
+      return fmt::format("[{}] {}: cuDNN repeats a tensor along at most {} dimensions", op, node.name, most);
   }
   return cuda::reason_against(graph, node, find_entry(op));
 }

@@ -5,31 +5,6 @@
 namespace assay::onednn::primitives {
 namespace {
 
-// Ops whose lowering in the other modes is also one oneDNN primitive, if nothing is fused into it.
-constexpr std::array shared{"add",
-                            "average_pool",
-                            "cast",
-                            "concat",
-                            "linear",
-                            "linear_input_gradient",
-                            "linear_weight_gradient",
-                            "matmul",
-                            "max_pool",
-                            "max_pool_gradient",
-                            "multiply",
-                            "relu",
-                            "relu_gradient",
-                            "sigmoid",
-                            "sigmoid_gradient",
-                            "slice",
-                            "softmax",
-                            "softmax_gradient",
-                            "softplus",
-                            "softplus_gradient",
-                            "tanh",
-                            "tanh_gradient",
-                            "transpose"};
-
 // Ops for which oneDNN has no primitive: the loops of the other modes. In softmax_cross_entropy and its
 // gradient, only the choice of a row's label is a loop; see loss.cpp. In attention and its gradient, only a
 // pass over the rows of scores is; see attention.cpp.
@@ -67,8 +42,8 @@ const OpEntry* find_entry(std::string_view op) {
       if (entry.op == op) return &entry;
     }
   }
-  const bool taken = std::ranges::find(shared, op) != shared.end() || is_outside_of_library(op);
-  return taken ? onednn::find_entry(op) : nullptr;
+  const OpEntry* entry = onednn::find_entry(op);
+  return entry != nullptr && (entry->primitive || is_outside_of_library(op)) ? entry : nullptr;
 }
 
 bool is_outside_of_library(std::string_view op) { return std::ranges::find(outside, op) != outside.end(); }

@@ -5,7 +5,14 @@ The contract is docs/reference/protocol.md; harness/worker/backend.hpp is the sa
 
 from .adapter import Adapter, InferenceAdapter, TrainingAdapter
 from .cell import Cell, Info
-from .channels_last import ChannelsLast, images_to_ours, images_to_theirs, values_of_heads
+from .channels_last import (
+    BROADCASTING_OPS,
+    ChannelsLast,
+    held_operands,
+    images_to_ours,
+    images_to_theirs,
+    values_of_heads,
+)
 from .environment import variables
 from .errors import Unavailable, Unsupported
 from .exchange import Exchange
@@ -32,6 +39,7 @@ from .samples import Samples
 from .serve import worker_main
 
 __all__ = [
+    "BROADCASTING_OPS",
     "CAST",
     "CLIP_EPSILON",
     "Adapter",
@@ -53,6 +61,7 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "Value",
+    "held_operands",
     "images_to_ours",
     "images_to_theirs",
     "last_reads",

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .program import Graph
+from .program import Graph, Node
 
 # Their arrays of four dimensions are sequences by heads, (N, S, H, D), or masks of them.
 HEAD_OPS = {"attention", "cache_mask", "cache_write", "mean_pool", "padding_mask", "rotary"}
+# Functions of two operands, which broadcast.
+BROADCASTING_OPS = {"add", "divide", "multiply", "subtract"}
 # The result has other dimensions than the operand.
 RESHAPING_OPS = {"flatten", "matmul", "reduce", "reshape", "transpose"}
 
@@ -31,6 +33,17 @@ def values_of_heads(graph: Graph) -> set[str]:
             if not names.isdisjoint(found):
                 found |= names
     return found
+
+
+def held_operands(graph: Graph, node: Node) -> tuple[bool, ...]:
+    """Return which operands of a broadcasting op are parameters of four dimensions.
+
+    They have the contract's layout, and the images that they meet have the framework's.
+    """
+    if node.op not in BROADCASTING_OPS:
+        return (False, False)
+    values = [graph.values[str(name)] for name in node.inputs]
+    return tuple(value.role in ("parameter", "state") and len(value.shape) == 4 for value in values)
 
 
 def images_to_theirs(batch: np.ndarray) -> np.ndarray:

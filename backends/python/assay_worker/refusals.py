@@ -56,8 +56,10 @@ def holds(rule: Rule, cell: Cell, program: Program) -> bool:
         "encoded_images": lambda: _decodes_images(cell),
         "several_ranks": lambda: cell.world > 1,
     }
-    return all(not found.isdisjoint(rule[name]) for name, found in lists.items() if name in rule) and all(
-        found() == rule[name] for name, found in flags.items() if name in rule
+    return (
+        all(not found.isdisjoint(rule[name]) for name, found in lists.items() if name in rule)
+        and not ("other_ops" in rule and lists["ops"].issubset(rule["other_ops"]))
+        and all(found() == rule[name] for name, found in flags.items() if name in rule)
     )
 
 

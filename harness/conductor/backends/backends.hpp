@@ -52,7 +52,8 @@ struct Refusal {
   std::vector<LoaderKind> loaders{};
   std::vector<std::string> recompute{};
   std::vector<std::string> optimizers{};
-  std::vector<std::string> ops{};  // its graph contains one of these
+  std::vector<std::string> ops{};        // its graph contains one of these
+  std::vector<std::string> other_ops{};  // its graph contains an op that is not one of these
   std::optional<bool> single_ops{};
   std::optional<bool> row_sparse{};      // an embedding has row-sparse gradients
   std::optional<bool> weight_decay{};    // the weight decay is not zero
@@ -72,6 +73,9 @@ inline Description describe(Of<Refusal>) {
       field("recompute", &Refusal::recompute, "The recomputation is one of these.").not_empty().optional(),
       field("optimizers", &Refusal::optimizers, "The optimizer is one of these.").not_empty().optional(),
       field("ops", &Refusal::ops, "The graph has one of these ops.").not_empty().optional(),
+      field("other_ops", &Refusal::other_ops, "The graph has an op that is not one of these.")
+          .not_empty()
+          .optional(),
       field("single_ops", &Refusal::single_ops, "Whether it is a single op.").optional(),
       field("row_sparse", &Refusal::row_sparse, "Whether an embedding has row-sparse gradients.").optional(),
       field("weight_decay", &Refusal::weight_decay, "Whether there is weight decay.").optional(),

@@ -127,6 +127,11 @@ bool has_op(const Graph& graph, const std::vector<std::string>& names) {
            return contains(names, node.op->name());
          });
 }
+bool has_other_op(const Graph& graph, const std::vector<std::string>& names) {
+  return names.empty() || !std::ranges::all_of(graph.nodes(), [&](const Node& node) {
+           return contains(names, node.op->name());
+         });
+}
 bool has_row_sparse_gradient(const Graph& graph) {
   return std::ranges::any_of(
       graph.nodes(), [](const Node& node) { return node.attributes.get_or("sparse_gradient", false); });
@@ -148,7 +153,8 @@ const Refusal* Cell::refusal() const {
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
            is_among(axes.layout, rule.layouts) && is_among(axes.loader, rule.loaders) &&
            is_among(axes.text("recompute"), rule.recompute) && is_among(optimizer, rule.optimizers) &&
-           has_op(graph, rule.ops) && is_as_asked(rule.single_ops, program->is_op()) &&
+           has_op(graph, rule.ops) && has_other_op(graph, rule.other_ops) &&
+           is_as_asked(rule.single_ops, program->is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
            is_as_asked(rule.weight_decay, decays) && is_as_asked(rule.encoded_images, decodes_images(axes)) &&
            is_as_asked(rule.several_ranks, axes.ranks() > 1);

@@ -9,8 +9,15 @@ namespace assay {
 
 std::span<const Op* const> all_ops() {
 #define ASSAY_ADDRESS(name) &name##_op(),
-  static const std::array ops{ASSAY_OPS(ASSAY_ADDRESS)};
+  static const std::array others{ASSAY_OPS(ASSAY_ADDRESS)};
 #undef ASSAY_ADDRESS
+  static const auto ops = [] {
+    std::vector<const Op*> all;
+    for (const std::span<const Op* const> list :
+         {unary_ops(), binary_ops(), std::span(others.begin(), others.end())})
+      all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }();
   return ops;
 }
 

@@ -1,5 +1,5 @@
-// The ops of this build, one line each, in the order of the lists. Each is a function `const Op& <name>_op()`
-// in a file of this folder.
+// The ops of this build beside the elementwise functions, which have tables: one line each, in the order of the
+// lists. Each is a function `const Op& <name>_op()` in a file of this folder.
 #pragma once
 
 #include "harness/graph/op.hpp"
@@ -11,28 +11,12 @@
   X(linear)                         \
   X(linear_input_gradient)          \
   X(linear_weight_gradient)         \
-  X(relu)                           \
-  X(relu_gradient)                  \
-  X(sigmoid)                        \
-  X(sigmoid_gradient)               \
-  X(tanh)                           \
-  X(tanh_gradient)                  \
-  X(softplus)                       \
-  X(softplus_gradient)              \
-  X(softsign)                       \
-  X(softsign_gradient)              \
-  X(gelu)                           \
-  X(gelu_gradient)                  \
-  X(silu)                           \
-  X(silu_gradient)                  \
   X(average_pool)                   \
   X(average_pool_gradient)          \
   X(max_pool)                       \
   X(max_pool_gradient)              \
   X(flatten)                        \
   X(reshape)                        \
-  X(add)                            \
-  X(multiply)                       \
   X(dot)                            \
   X(matmul)                         \
   X(normalise)                      \
@@ -89,5 +73,8 @@ namespace assay {
 #define ASSAY_DECLARE(name) const Op& name##_op();
 ASSAY_OPS(ASSAY_DECLARE)
 #undef ASSAY_DECLARE
+
+std::span<const Op* const> unary_ops();   // unary.cpp; each with its gradient
+std::span<const Op* const> binary_ops();  // binary.cpp
 
 }  // namespace assay

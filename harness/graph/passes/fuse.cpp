@@ -13,8 +13,8 @@ namespace {
 
 // The attribute activation that the node becomes; empty for every other op.
 std::string activation_of(const Node& node) {
-  if (node.op == &relu_op()) return "relu";
-  if (node.op != &gelu_op()) return {};
+  if (node.op->name() == "relu") return "relu";
+  if (node.op->name() != "gelu") return {};
   return node.attributes.get<std::string>("approximate") == "none" ? "gelu" : "gelu_tanh";
 }
 
@@ -64,7 +64,7 @@ Graph fuse_masks(const Graph& graph, const std::set<std::string>& ops) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& gradient = graph.node(id);
-    if (gradient.op != &relu_gradient_op()) continue;
+    if (gradient.op->name() != "relu_gradient") continue;
     const ValueId dy = gradient.inputs[1];
     ValueId dx = dy;  // of the op that gets the mask
     NodeId reader = id;
@@ -122,9 +122,12 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   node.inputs[gradient_dy] = before;
   rewrite.drop(relu_id);
   if (shared) node.outputs[result_dy_total] = dy;
-  const Node* sum = producer(graph, before, add_op());
+  const Node* sum = producer(graph, before, find_op("add"));
   if (sum == nullptr || sum->attributes.has("activation") || !rewrite.only_read_by(before, relu_id)) return;
-  if (graph.value(sum->inputs[1]).type != graph.value(before).type) return;
+  const auto repeated = [&](ValueId operand) {
+    return graph.value(operand).type != graph.value(before).type;
+  };
+  if (std::ranges::any_of(sum->inputs, repeated)) return;
   node.inputs[gradient_dy] = sum->inputs[0];
   node.inputs[gradient_addend] = sum->inputs[1];
   rewrite.drop(graph.value(before).producer);
@@ -149,7 +152,7 @@ Graph fuse_sums(const Graph& graph, const OperandOf& operand_of) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& add = graph.node(id);
-    if (add.op != &add_op()) continue;
+    if (add.op->name() != "add") continue;
     for (const std::size_t i : {1U, 0U}) {
       const ValueId y = add.inputs[i], other = add.inputs[1 - i];
       const NodeId producer = graph.value(y).producer;
@@ -212,7 +215,7 @@ Graph fuse_norm_gradients(const Graph& graph) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (graph.node(id).op != &batch_norm_gradient_op()) continue;
     const NodeId relu = graph.value(graph.node(id).inputs[gradient_dy]).producer;
-    if (relu != none && graph.node(relu).op == &relu_gradient_op() && !rewrite.dropped(relu))
+    if (relu != none && graph.node(relu).op->name() == "relu_gradient" && !rewrite.dropped(relu))
       take_relu(rewrite, id, relu);
     take_bias_gradient(rewrite, id);
   }

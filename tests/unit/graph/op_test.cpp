@@ -173,17 +173,6 @@ TEST(MaxPool, nothing_but_its_gradient_may_read_the_argmax) {
               ThrowsMessage<GraphError>(HasSubstr("opaque")));
 }
 
-TEST(Add, takes_a_b_of_the_last_dimensions_and_no_other_broadcast) {
-  Bench b;
-  EXPECT_EQ(b.type(b.builder.add(b.value({4, 2, 3}), b.value({2, 3}))).shape, (Shape{4, 2, 3}));
-  EXPECT_EQ(b.type(b.builder.add(b.value({4, 2, 3}), b.value({3}))).shape, (Shape{4, 2, 3}));
-  EXPECT_THAT([&] { b.builder.add(b.value({2, 3}), b.value({2})); },
-              ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (2)")));
-  EXPECT_THROW(b.builder.add(b.value({3}), b.value({2, 3})), GraphError);
-  EXPECT_THROW(b.builder.add(b.value({2, 3}), b.value({1, 3})), GraphError);
-  EXPECT_THROW(b.builder.add(b.value({2, 3}), b.value({})), GraphError);
-}
-
 TEST(Add, a_gradient_of_a_smaller_b_is_a_sum) {
   Bench b;
   const ValueId y = b.builder.add(b.value({4, 2, 3}), b.value({2, 3}), "sum");

@@ -8,6 +8,7 @@
 #include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/ops/unary.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
@@ -182,11 +183,16 @@ TEST_F(ShapeOps, dot_returns_the_type_of_its_sum_and_refuses_a_batch) {
   refuses("dot", {value({9}), value({8})}, {}, "same shape");
 }
 
-TEST_F(ShapeOps, multiply_broadcasts_a_scalar_and_nothing_else) {
+TEST_F(ShapeOps, functions_of_two_tensors_broadcast) {
   const ValueId a = value({2, 3});
-  EXPECT_EQ(apply("multiply", {a, value({})}).shape, (Shape{2, 3}));
-  refuses("multiply", {a, value({3})}, {}, "b must have the shape of a or be a scalar");
-  refuses("multiply", {value({}), a}, {}, "b must have the shape of a or be a scalar");
+  for (const char* op : {"add", "subtract", "multiply", "divide"}) {
+    EXPECT_EQ(apply(op, {a, value({})}).shape, (Shape{2, 3})) << op;
+    EXPECT_EQ(apply(op, {value({3}), a}).shape, (Shape{2, 3})) << op;
+    EXPECT_EQ(apply(op, {value({4, 1, 3}), a}).shape, (Shape{4, 2, 3})) << op;
+    EXPECT_EQ(apply(op, {value({2, 1}), value({1, 5})}).shape, (Shape{2, 5})) << op;
+    refuses(op, {a, value({2})}, {}, "the dimensions, from the last one, must agree or be 1");
+    refuses(op, {value({3}, DType::bf16), a}, {}, "b and a must have the same element type");
+  }
 }
 
 TEST_F(ShapeOps, normalise_saves_a_norm_for_each_vector) {
@@ -207,9 +213,14 @@ TEST_F(ShapeOps, softmax_needs_a_last_dimension) {
 }
 
 TEST_F(ShapeOps, activations_keep_the_type_and_refuse_integers) {
-  for (const char* op : {"relu", "sigmoid", "tanh", "softplus", "softsign"}) {
-    EXPECT_EQ(apply(op, {value({2, 3}, DType::bf16)}), (TensorType{DType::bf16, {2, 3}})) << op;
-    refuses(op, {value({2}, DType::i32)}, {}, "x must be floating-point");
+  for (const UnaryFunction& function : unary_functions()) {
+    Attributes attributes;
+    for (const FunctionAttribute& attribute : function.attributes)
+      attributes.set(std::string(attribute.name), std::string(attribute.words.front()));
+    EXPECT_EQ(apply(function.name, {value({2, 3}, DType::bf16)}, attributes),
+              (TensorType{DType::bf16, {2, 3}}))
+        << function.name;
+    refuses(function.name, {value({2}, DType::i32)}, attributes, "x must be floating-point");
   }
 }
 
