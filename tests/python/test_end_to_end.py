@@ -209,6 +209,20 @@ def test_a_long_run_is_replayed_within_what_roundings_grow_to(
     assert any(name.startswith("replay/") for name in cell["equivalence"]["tensors"]["name"])
 
 
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_losses_that_single_events_part_are_allowed_for(tmp_path: Path) -> None:
+    """The first nudged replay meets none of them; after two steps the losses are 0.3 % apart."""
+    report = tmp_path / "report.json"
+    done = assay(
+        *("run", "--workload", "googlenet_bn", "--image-size", 96, "--batch", 2, "--backend", "reference"),
+        *("--dataset", "synthetic", "--seed", 3, "--steps", 3, "--warm-up-steps", 1, "--warm-up-seconds", 0),
+        *("--block-seconds", 0.0001, "--resident-batches", 3, "--forks", 1, "--threads", 1, "--out", report),
+    )
+    (cell,) = json.loads(report.read_text())["cells"]
+    assert cell["status"] == "ok", done.stdout + done.stderr
+    assert any(name.startswith("replay/") for name in cell["equivalence"]["tensors"]["name"])
+
+
 @pytest.mark.parametrize(
     ("backend", "mode"),
     [

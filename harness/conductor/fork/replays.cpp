@@ -38,7 +38,7 @@ struct Replays::Played {
   std::uint64_t seed = 1;
   ClockRequest clock{};
   std::optional<std::filesystem::path> state{};  // instead of the parameters of the seed
-  bool nudges = false;                           // the parameters, by nudge_parameters()
+  int nudge = 0;                                 // of the parameters, by nudge_parameters(); 0: none
   std::optional<NextStep> next{};                // only this step; the state after it is handed over
 };
 
@@ -124,11 +124,12 @@ std::vector<double> losses_of(const ClockFile& clock) {
 // Each element of each parameter is off by up to 1e-4 of its value; elements that are zero (biases) by as much of 0.1.
 // The signs differ, so a sum of hundreds of products is off by 1e-6 to 1e-5: ten times what libraries differ by. As many
 // units change sides of the kink of a ReLU or of a max-pool, which parts the losses by an amount of its own.
-void nudge_parameters(const fs::path& file) {
+// number: each has its own signs.
+void nudge_parameters(const fs::path& file, int number) {
   constexpr double share = 1e-4, for_zero = 0.1;
   std::vector<HostTensor> tensors = read_safetensors(file);
   for (HostTensor& tensor : tensors) {
-    Philox random(1, "replay/" + tensor.name);
+    Philox random(static_cast<std::uint64_t>(number), "replay/" + tensor.name);
     for (float& value : tensor.as<float>()) {
       const double size = value == 0 ? for_zero : std::abs(static_cast<double>(value));
       value = static_cast<float>(value + share * size * random.uniform(-1, 1));
@@ -171,7 +172,7 @@ void write_folder(const fs::path& folder, const Cell& cell, const Player& player
   request["deterministic"] = true;
   if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
   request["clock"] = encode(asked.clock);
-  if (asked.nudges) nudge_parameters(folder / "parameters.safetensors");
+  if (asked.nudge > 0) nudge_parameters(folder / "parameters.safetensors", asked.nudge);
   if (asked.next) {
     request["loader"]["resident_batches"] = 1;
     request["hand_over"] = true;
@@ -266,19 +267,21 @@ std::vector<double> Replays::first_losses(const Cell& cell, std::uint64_t seed,
 }
 
 std::vector<double> Replays::spread(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
-                                    const ForkContext& context) {
+                                    int nudges, const ForkContext& context) {
   const Player player = player_of(cell, context);
   const std::lock_guard lock(mutex_);
   Kept* kept = first_steps(cell, player, seed, asked, context);
   if (kept == nullptr) return {};
-  if (kept->spread.empty()) {
-    const Played replay{.seed = seed, .clock = single_steps(std::ssize(kept->losses)), .nudges = true};
+  kept->spread.resize(kept->losses.size(), 0);
+  for (; kept->nudges < nudges; ++kept->nudges) {
+    const Played replay{
+        .seed = seed, .clock = single_steps(std::ssize(kept->losses)), .nudge = kept->nudges + 1};
     const std::vector<double> other =
         losses_of(played(program_key(cell, player), cell, player, replay, context));
     double most = 0;
     for (std::size_t i = 0; i < std::min(other.size(), kept->losses.size()); ++i) {
       most = std::max(most, std::abs(other[i] - kept->losses[i]));
-      kept->spread.push_back(most);
+      kept->spread[i] = std::max(kept->spread[i], most);
     }
   }
   return kept->spread;

@@ -38,10 +38,10 @@ class Replays {
   std::vector<double> first_losses(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
                                    const ForkContext& context);
 
-  // For each of these losses, how far apart it or an earlier one is if all parameters are off by up to 1e-4: another
-  // replay, kept as long as that of the losses.
+  // For each of these losses, how far apart it or an earlier one is if all parameters are off by up to 1e-4: the most of
+  // so many further replays, each with its own signs, kept as long as that of the losses.
   std::vector<double> spread(const Cell& cell, std::uint64_t seed, std::span<const std::int64_t> asked,
-                             const ForkContext& context);
+                             int nudges, const ForkContext& context);
 
   // The step after a state, on the resident batch of a slot.
   struct NextStep {
@@ -70,7 +70,8 @@ class Replays {
     std::string key;
     std::int64_t asked = 0;
     std::vector<double> losses{};
-    std::vector<double> spread{};  // empty until it is asked for
+    std::vector<double> spread{};  // of that many nudged replays
+    int nudges = 0;
   };
 
   // The replay of a run, at least up to the last affordable step; null if there is none. With mutex_ held.
