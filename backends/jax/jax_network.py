@@ -185,6 +185,17 @@ def flatten_as_it_lies(x: Array) -> Array:
     return x.reshape(len(x), -1)
 
 
+def as_number(x: Array, value: float) -> np.ndarray:
+    """A number in the type of x."""
+    return np.asarray(value, x.dtype)
+
+
+def hard_sigmoid(alpha: float, beta: float) -> Op:
+    if (alpha, beta) == (1 / 6, 0.5):
+        return jax.nn.hard_sigmoid
+    return lambda x: lax.clamp(as_number(x, 0), alpha * x + beta, as_number(x, 1))
+
+
 def matmul(transpose_a: bool, transpose_b: bool, *, form: Form) -> Op:
     def run(a: Array, b: Array) -> Array:
         a, b = (form.cast(form.ours(value)) for value in (a, b))
@@ -395,17 +406,23 @@ OPS: dict[str, Callable[..., Op]] = {
     "batch_norm": batch_norm,
     "cache_mask": cache_mask,
     "cache_write": cache_write,
+    "clamp": lambda least, most: lambda x: lax.clamp(as_number(x, least), x, as_number(x, most)),
     "concat": concat,
     "convolution": convolution,
     "divide": binary(operator.truediv),
     "dot": lambda: jnp.dot,
     "dropout": dropout,
+    "elu": lambda alpha: lambda x: jax.nn.elu(x, alpha),
     "embedding": embedding,
     "flatten": flatten,
     "from_array": lambda in_list=False: lambda array: jnp.array(array),
     "from_list": lambda: lambda numbers: jnp.array(numbers, jnp.float32),
     "gelu": lambda approximate: lambda x: jax.nn.gelu(x, approximate=approximate == "tanh"),
+    "hard_sigmoid": hard_sigmoid,
+    "hard_swish": lambda: jax.nn.hard_swish,
     "layer_norm": layer_norm,
+    # As jax.nn.leaky_relu, whose gradient at 0 is dy.
+    "leaky_relu": lambda slope: lambda x: jnp.where(x > 0, x, slope * x),
     "linear": linear,
     "lstm": lstm,
     "matmul": matmul,
@@ -419,6 +436,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "reshape": reshape,
     "rms_norm": rms_norm,
     "rotary": rotary,
+    "selu": lambda: jax.nn.selu,
     "sigmoid": lambda: jax.nn.sigmoid,
     "silu": lambda: jax.nn.silu,
     "slice": slice_,

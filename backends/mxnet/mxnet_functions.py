@@ -28,6 +28,7 @@ def reduce(kind: str, axes: list[int]) -> Function:
 
 FUNCTIONS: dict[str, Callable[..., Function]] = {
     "add": lambda: nd.broadcast_add,
+    "clamp": lambda least, most: lambda x: nd.clip(x, least, most),
     "concat": lambda axis: lambda *values: nd.concat(*values, dim=axis),
     "divide": lambda: nd.broadcast_div,
     "dot": lambda: nd.dot,
@@ -35,6 +36,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "flatten": lambda: nd.flatten,
     "from_array": lambda in_list=False: nd.array,
     "from_list": lambda: nd.array,
+    "leaky_relu": lambda slope: lambda x: nd.LeakyReLU(x, slope=slope),
     "linear": linear,
     "multiply": lambda: nd.broadcast_mul,
     "normalise": lambda axes, epsilon: (

@@ -284,17 +284,24 @@ OPS: dict[str, Make] = {
     "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "clamp": lambda operands, least, most: nn.HybridLambda(lambda F, x: F.clip(x, least, most)),
     "concat": lambda operands, axis: nn.HybridLambda(lambda F, *x: F.concat(*x, dim=axis)),
     "convolution": convolution,
     "divide": binary(operator.truediv, "broadcast_div"),
     "dot": function(lambda F, a, b: F.dot(a, b)),
     "dropout": lambda operands, rate: Dropout(rate),
+    "elu": lambda operands, alpha: nn.ELU(alpha),
     "embedding": embedding,
     "flatten": lambda operands: nn.Flatten(),
     "from_array": function(lambda F, array: F.array(array)),
     "from_list": function(lambda F, numbers: F.array(numbers)),
     "gelu": gelu,
+    "hard_sigmoid": lambda operands, alpha, beta: nn.HybridLambda(
+        lambda F, x: F.hard_sigmoid(x, alpha=alpha, beta=beta)
+    ),
+    "hard_swish": function(lambda F, x: x * F.hard_sigmoid(x, alpha=1 / 6, beta=0.5)),
     "layer_norm": layer_norm,
+    "leaky_relu": lambda operands, slope: nn.LeakyReLU(slope),
     "linear": linear,
     "lstm": lstm,
     "matmul": matmul,
@@ -308,6 +315,10 @@ OPS: dict[str, Make] = {
     "reshape": lambda operands, shape: nn.HybridLambda(lambda F, x: F.reshape(x, shape=tuple(shape))),
     "rms_norm": rms_norm,
     "rotary": rotary,
+    # MXNet's own SELU has a wrong gradient below 0: docs/reference/differences.md.
+    "selu": function(
+        lambda F, x: F.LeakyReLU(x, act_type="elu", slope=1.6732632423543772) * 1.0507009873554805
+    ),
     "sigmoid": activation("sigmoid"),
     "silu": lambda operands: nn.Swish(),
     "slice": slice_,

@@ -1,5 +1,5 @@
 // Activations and their gradients: oneDNN's eltwise; and our own loops for softsign, which oneDNN does not
-// have, and for gelu and silu, whose gradients need only one exponential.
+// have, for selu, and for gelu and silu, whose gradients need only one exponential.
 #include "backends/onednn/blocks.hpp"
 #include "backends/onednn/lowering.hpp"
 
@@ -8,21 +8,47 @@ namespace {
 
 using dnnl::algorithm;
 
-// The alpha of soft_relu is its steepness; the others have no alpha.
-dnnl::eltwise_forward::primitive_desc forward(const Request& request, algorithm kind, const Desc& desc,
-                                              float alpha) {
-  return ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(request.context.engine,
-                                                            dnnl::prop_kind::forward_training, kind, desc,
-                                                            desc, alpha, 0.0F, attributes()));
+// A function of oneDNN, and what its gradient is computed from.
+struct Eltwise {
+  algorithm forward;
+  float alpha = 0, beta = 0;
+  algorithm backward = forward;  // from y if it is another one
+};
+
+float number(const Node& node, std::string_view attribute) {
+  return static_cast<float>(node.attributes.number(attribute));
 }
 
-template <algorithm Kind>
+Eltwise sigmoid_of(const Node&) {
+  return {algorithm::eltwise_logistic, 0, 0, algorithm::eltwise_logistic_use_dst_for_bwd};
+}
+Eltwise tanh_of(const Node&) {
+  return {algorithm::eltwise_tanh, 0, 0, algorithm::eltwise_tanh_use_dst_for_bwd};
+}
+Eltwise softplus_of(const Node&) { return {algorithm::eltwise_soft_relu, 1}; }  // alpha: its steepness
+Eltwise leaky_relu_of(const Node& node) { return {algorithm::eltwise_relu, number(node, "slope")}; }
+Eltwise elu_of(const Node& node) { return {algorithm::eltwise_elu, number(node, "alpha")}; }
+Eltwise clamp_of(const Node& node) {
+  return {algorithm::eltwise_clip_v2, number(node, "least"), number(node, "most")};
+}
+Eltwise hard_sigmoid_of(const Node& node) {
+  return {algorithm::eltwise_hardsigmoid, number(node, "alpha"), number(node, "beta")};
+}
+Eltwise hard_swish_of(const Node&) { return {algorithm::eltwise_hardswish, 1.0F / 6, 0.5F}; }
+
+dnnl::eltwise_forward::primitive_desc forward(const Request& request, const Eltwise& eltwise,
+                                              const Desc& desc) {
+  return ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(
+      request.context.engine, dnnl::prop_kind::forward_training, eltwise.forward, desc, desc, eltwise.alpha,
+      eltwise.beta, attributes()));
+}
+
+template <Eltwise (*Of)(const Node&)>
 Lowered lower_activation(const Request& request) {
-  constexpr float alpha = Kind == algorithm::eltwise_soft_relu ? 1.0F : 0.0F;
   // A function that is not 0 at 0 would change the padding of blocked channels.
   const Format format = dense_format(request, 0);
   const Desc desc = layout_of(format).desc;
-  const auto chosen = forward(request, Kind, desc, alpha);
+  const auto chosen = forward(request, Of(request.node), desc);
   Lowered lowered = draft(request);
   lowered.inputs[0] = lowered.outputs[0] = format;
   lowered.in_place = {{0, 0}};
@@ -33,21 +59,22 @@ Lowered lower_activation(const Request& request) {
   return lowered;
 }
 
-// Operands: x (soft_relu) or y (the others), dy.
-template <algorithm Kind>
+// Operands: x or y, and dy.
+template <Eltwise (*Of)(const Node&)>
 Lowered lower_activation_gradient(const Request& request) {
-  constexpr bool from_x = Kind == algorithm::eltwise_soft_relu;
-  constexpr float alpha = from_x ? 1.0F : 0.0F;
+  const Eltwise eltwise = Of(request.node);
   const Format format = dense_format(request, 0);
   const Desc desc = layout_of(format).desc;
-  const auto hint = forward(request, Kind, desc, alpha);
-  const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_backward::primitive_desc(
-      request.context.engine, Kind, desc, desc, desc, alpha, 0.0F, hint, attributes()));
+  const auto hint = forward(request, eltwise, desc);
+  const auto chosen = ASSAY_ONEDNN(
+      dnnl::eltwise_backward::primitive_desc(request.context.engine, eltwise.backward, desc, desc, desc,
+                                             eltwise.alpha, eltwise.beta, hint, attributes()));
   Lowered lowered = draft(request);
   lowered.inputs[0] = lowered.inputs[1] = lowered.outputs[0] = format;
   lowered.in_place = {{0, 1}};
   auto kernel =
       std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_backward(chosen)));
+  const bool from_x = eltwise.backward == eltwise.forward;
   kernel->input(from_x ? DNNL_ARG_SRC : DNNL_ARG_DST, desc, 0).input(DNNL_ARG_DIFF_DST, desc, 1);
   kernel->output(DNNL_ARG_DIFF_SRC, desc, 0);
   finish(lowered, std::move(kernel), chosen.scratchpad_desc());
@@ -60,6 +87,7 @@ Curve gelu_of(const Node& node) {
   return erf ? loops().curves.gelu : loops().curves.gelu_tanh;
 }
 Curve silu_of(const Node&) { return loops().curves.silu; }
+Curve selu_of(const Node&) { return loops().curves.selu; }
 
 // One of our own loops from one or two operands to the result, block by block.
 class CurveKernel final : public Kernel {
@@ -118,19 +146,30 @@ Lowered lower_curve(const Request& request) {
 
 std::span<const OpEntry> activation_ops() {
   static constexpr std::array entries{
-      OpEntry{"sigmoid", lower_activation<algorithm::eltwise_logistic>, true},
-      OpEntry{"sigmoid_gradient", lower_activation_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>,
-              true},
-      OpEntry{"tanh", lower_activation<algorithm::eltwise_tanh>, true},
-      OpEntry{"tanh_gradient", lower_activation_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>, true},
-      OpEntry{"softplus", lower_activation<algorithm::eltwise_soft_relu>, true},
-      OpEntry{"softplus_gradient", lower_activation_gradient<algorithm::eltwise_soft_relu>, true},
+      OpEntry{"sigmoid", lower_activation<sigmoid_of>, true},
+      OpEntry{"sigmoid_gradient", lower_activation_gradient<sigmoid_of>, true},
+      OpEntry{"tanh", lower_activation<tanh_of>, true},
+      OpEntry{"tanh_gradient", lower_activation_gradient<tanh_of>, true},
+      OpEntry{"softplus", lower_activation<softplus_of>, true},
+      OpEntry{"softplus_gradient", lower_activation_gradient<softplus_of>, true},
+      OpEntry{"leaky_relu", lower_activation<leaky_relu_of>, true},
+      OpEntry{"leaky_relu_gradient", lower_activation_gradient<leaky_relu_of>, true},
+      OpEntry{"elu", lower_activation<elu_of>, true},
+      OpEntry{"elu_gradient", lower_activation_gradient<elu_of>, true},
+      OpEntry{"clamp", lower_activation<clamp_of>, true},
+      OpEntry{"clamp_gradient", lower_activation_gradient<clamp_of>, true},
+      OpEntry{"hard_sigmoid", lower_activation<hard_sigmoid_of>, true},
+      OpEntry{"hard_sigmoid_gradient", lower_activation_gradient<hard_sigmoid_of>, true},
+      OpEntry{"hard_swish", lower_activation<hard_swish_of>, true},
+      OpEntry{"hard_swish_gradient", lower_activation_gradient<hard_swish_of>, true},
       OpEntry{"softsign", lower_curve<softsign_of>},
       OpEntry{"softsign_gradient", lower_curve<softsign_of>},
       OpEntry{"gelu", lower_curve<gelu_of>},
       OpEntry{"gelu_gradient", lower_curve<gelu_of>},
       OpEntry{"silu", lower_curve<silu_of>},
-      OpEntry{"silu_gradient", lower_curve<silu_of>}};
+      OpEntry{"silu_gradient", lower_curve<silu_of>},
+      OpEntry{"selu", lower_curve<selu_of>},
+      OpEntry{"selu_gradient", lower_curve<selu_of>}};
   return entries;
 }
 

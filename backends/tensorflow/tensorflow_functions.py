@@ -48,6 +48,7 @@ constant = partial(tf.constant, dtype=tf.float32)
 # A weight is (in, out), and any other operand has the contract's layout.
 FUNCTIONS: dict[str, Callable[..., Function]] = {
     "add": lambda: tf.add,
+    "clamp": lambda least, most: lambda x: tf.clip_by_value(x, least, most),
     "concat": lambda axis: lambda *values: tf.concat(values, axis),
     "divide": lambda: tf.divide,
     "dot": lambda: lambda a, b: tf.reduce_sum(a * b),
@@ -56,6 +57,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "from_array": lambda in_list=False: constant,
     "from_list": lambda: constant,
     "gelu": lambda approximate: lambda x: tf.nn.gelu(x, approximate == "tanh"),
+    "leaky_relu": lambda slope: lambda x: tf.nn.leaky_relu(x, slope),
     "linear": linear,
     "matmul": matmul,
     "multiply": lambda: tf.multiply,
@@ -63,6 +65,7 @@ FUNCTIONS: dict[str, Callable[..., Function]] = {
     "reduce": reduce,
     "relu": lambda: tf.nn.relu,
     "reshape": lambda shape: lambda x: tf.reshape(x, shape),
+    "selu": lambda: tf.nn.selu,
     "sigmoid": lambda: tf.sigmoid,
     "silu": lambda: tf.nn.silu,
     "softmax": lambda: tf.nn.softmax,

@@ -286,6 +286,20 @@ class Builder:
     def gelu(self, operands: Operands, approximate: str) -> Call:
         return lambda x: ops.gelu(x, approximate=approximate == "tanh")
 
+    def leaky_relu(self, operands: Operands, slope: float) -> Call:
+        return lambda x: ops.leaky_relu(x, slope)
+
+    def elu(self, operands: Operands, alpha: float) -> Call:
+        return lambda x: ops.elu(x, alpha)
+
+    def clamp(self, operands: Operands, least: float, most: float) -> Call:
+        return ops.relu6 if (least, most) == (0, 6) else lambda x: ops.clip(x, least, most)
+
+    def hard_sigmoid(self, operands: Operands, alpha: float, beta: float) -> Call:
+        if (alpha, beta) == (1 / 6, 0.5):
+            return ops.hard_sigmoid
+        return lambda x: ops.clip(alpha * x + beta, 0, 1)
+
     def attention(self, operands: Operands, causal: bool, scale: float) -> Call:
         def run(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
             q, k, v = (ops.cast(x, compute_type()) for x in (q, k, v))
@@ -383,17 +397,22 @@ OPS: dict[str, Callable[..., Call]] = {
     "attention": Builder.attention,
     "average_pool": Builder.average_pool,
     "batch_norm": Builder.batch_norm,
+    "clamp": Builder.clamp,
     "concat": Builder.concat,
     "convolution": Builder.convolution,
     "divide": binary(operator.truediv),
     "dot": function(ops.dot),
     "dropout": Builder.dropout,
+    "elu": Builder.elu,
     "embedding": Builder.embedding,
     "flatten": Builder.flatten,
     "from_array": function(partial(tf.constant, dtype=tf.float32)),
     "from_list": function(partial(tf.constant, dtype=tf.float32)),
     "gelu": Builder.gelu,
+    "hard_sigmoid": Builder.hard_sigmoid,
+    "hard_swish": function(ops.hard_silu),
     "layer_norm": Builder.layer_norm,
+    "leaky_relu": Builder.leaky_relu,
     "linear": Builder.linear,
     "lstm": Builder.lstm,
     "matmul": Builder.matmul,
@@ -407,6 +426,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "reshape": Builder.reshape,
     "rms_norm": Builder.rms_norm,
     "rotary": Builder.rotary,
+    "selu": function(ops.selu),
     "sigmoid": function(ops.sigmoid),
     "silu": function(ops.silu),
     "slice": Builder.slice,

@@ -70,6 +70,12 @@ def concat(axis: int) -> Op:
     return lambda *values: torch.cat(values, axis)
 
 
+def hard_sigmoid(alpha: float, beta: float) -> Op:
+    if (alpha, beta) == (1 / 6, 0.5):
+        return F.hardsigmoid
+    return lambda x: F.hardtanh(alpha * x + beta, 0, 1)
+
+
 def matmul(transpose_a: bool, transpose_b: bool) -> Op:
     return lambda a, b: torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
 
@@ -220,17 +226,23 @@ OPS: dict[str, Callable[..., Op]] = {
     "batch_norm": batch_norm,
     "cache_mask": cache_mask,
     "cache_write": cache_write,
+    # Of torch.clamp the gradient at the bounds is dy.
+    "clamp": lambda least, most: lambda x: F.hardtanh(x, least, most),
     "concat": concat,
     "convolution": convolution,
     "divide": lambda: torch.div,
     "dot": lambda: torch.dot,
     "dropout": dropout,
+    "elu": lambda alpha: lambda x: F.elu(x, alpha),
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
     "from_array": lambda in_list=False: partial(torch.tensor, dtype=torch.float32),
     "from_list": lambda: partial(torch.tensor, dtype=torch.float32),
     "gelu": lambda approximate: lambda x: F.gelu(x, approximate=approximate),
+    "hard_sigmoid": hard_sigmoid,
+    "hard_swish": lambda: F.hardswish,
     "layer_norm": layer_norm,
+    "leaky_relu": lambda slope: lambda x: F.leaky_relu(x, slope),
     "linear": lambda: F.linear,
     "lstm": lstm,
     "matmul": matmul,
@@ -244,6 +256,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "reshape": lambda shape: lambda x: torch.reshape(x, shape),
     "rms_norm": rms_norm,
     "rotary": rotary,
+    "selu": lambda: F.selu,
     "sigmoid": lambda: torch.sigmoid,
     "silu": lambda: F.silu,
     "slice": slice_,

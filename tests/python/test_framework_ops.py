@@ -154,6 +154,10 @@ def rotary(a: Array, *, base: float, interleaved: bool, inverse: bool = False) -
     return y
 
 
+def selu(a: Array) -> Array:
+    return 1.0507009873554805 * np.where(a > 0, a, 1.6732632423543772 * np.expm1(a))
+
+
 def mean_pool(a: Array, mask: Array | None = None) -> Array:
     if mask is None:
         return a.mean(1)
@@ -240,6 +244,8 @@ CASES = [
         {"kernel": 5, "stride": 1, "padding": 2},
         mean_of,
     ),
+    Case("clamp", {"x": C * 5}, {"least": 0.0, "most": 6.0}, lambda a, least, most: a.clip(least, most)),
+    Case("clamp", {"x": C}, {"least": -0.7, "most": 1.3}, lambda a, least, most: a.clip(least, most)),
     Case("concat", {"a": A, "b": B}, {"axis": 1}, lambda a, b, axis: np.concatenate([a, b], axis)),
     Case(
         "concat", {"a": IMAGE, "b": IMAGE + 1}, {"axis": 3}, lambda a, b, axis: np.concatenate([a, b], axis)
@@ -261,6 +267,10 @@ CASES = [
         {"mask": (np.arange(21).reshape(3, 7) % 3 > 0).astype("u1")},
     ),
     Case("flatten", {"x": A}, {}, lambda a: a.reshape(2, 12)),
+    *(
+        Case("elu", {"x": C * 2}, {"alpha": a}, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)))
+        for a in (1.0, 0.4)
+    ),
     Case("gelu", {"x": C * 2}, {"approximate": "none"}, gelu),
     Case("gelu", {"x": C * 2}, {"approximate": "tanh"}, gelu),
     Case("layer_norm", {"x": C, "scale": x(7), "shift": x(7) + 1}, {"epsilon": 1e-12}, layer_norm),
@@ -316,7 +326,20 @@ CASES = [
     Case("rotary", {"x": x(2, 3, 1, 4)}, {"base": 10000.0, "interleaved": False}, rotary),
     Case("rotary", {"x": x(2, 3, 2, 4)}, {"base": 100.0, "interleaved": True}, rotary),
     Case("rotary", {"x": x(2, 3, 2, 6)}, {"base": 100.0, "interleaved": False, "inverse": True}, rotary),
+    Case("selu", {"x": C * 2}, {}, selu),
     Case("sigmoid", {"x": C}, {}, sigmoid),
+    *(
+        Case(
+            "hard_sigmoid",
+            {"x": C * 3},
+            {"alpha": a, "beta": 0.5},
+            lambda x, alpha, beta: (alpha * x + beta).clip(0, 1),
+        )
+        for a in (1 / 6, 0.2)
+    ),
+    Case("hard_swish", {"x": C * 3}, {}, lambda a: a * (a / 6 + 0.5).clip(0, 1)),
+    Case("leaky_relu", {"x": C}, {"slope": 0.01}, lambda a, slope: np.where(a > 0, a, slope * a)),
+    Case("leaky_relu", {"x": C}, {"slope": 0.3}, lambda a, slope: np.where(a > 0, a, slope * a)),
     Case("silu", {"x": C * 2}, {}, lambda a: a * sigmoid(a)),
     Case(
         "slice", {"x": IMAGE}, {"axis": 1, "begin": 1, "end": 2}, lambda a, axis, begin, end: a[:, begin:end]

@@ -27,21 +27,26 @@ const std::map<std::string_view, std::vector<std::string>> sizes_of_networks{
       "6291456"}},
     {"silu", {"16", "256", "4096", "65536", "196608", "1048576", "4194304", "6291456", "29360128"}}};
 
-// An attribute that is one of two words is a dimension: 0 the first, 1 the second.
+// Attributes are the usual ones; one of two words is a dimension: 0 the first, 1 the second.
 OpWorkload unary(const UnaryFunction& function) {
   OpWorkload row = of_elements(std::string(function.name), fmt::format("{}, x (N)", function.formula));
-  const FunctionAttribute* words = function.attributes.empty() ? nullptr : &function.attributes.front();
-  if (words != nullptr) {
-    row.dimensions.push_back({.name = "t", .least = 0});
-    row.description += fmt::format("; with t 1 {} \"{}\"", words->name, words->words[1]);
+  const FunctionAttribute* words = nullptr;
+  for (const FunctionAttribute& attribute : function.attributes) {
+    if (attribute.words.empty()) {
+      row.description += fmt::format("; {} {:.6g}", attribute.name, attribute.usual);
+    } else {
+      words = &attribute;
+      row.dimensions.push_back({.name = "t", .least = 0});
+      row.description += fmt::format("; with t 1 {} \"{}\"", attribute.name, attribute.words[1]);
+    }
   }
   if (const auto found = sizes_of_networks.find(function.name); found != sizes_of_networks.end())
     row.sizes = found->second;
   row.build = [&function, words](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {1, d.at("")}, "signal");
-    Attributes attributes;
-    if (words != nullptr)
-      attributes.set(std::string(words->name), std::string(words->words[d.at("t") > 0 ? 1 : 0]));
+    Attributes attributes = usual_attributes(function);
+    if (words != nullptr && d.at("t") > 0)
+      attributes.set(std::string(words->name), std::string(words->words[1]));
     b.result("y", b.graph().apply(function.name, {x}, std::move(attributes), "y")[0]);
   };
   return row;

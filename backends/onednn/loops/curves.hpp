@@ -12,7 +12,7 @@ struct Curve {
 };
 
 struct Curves {
-  Curve gelu, gelu_tanh, silu;
+  Curve gelu, gelu_tanh, silu, selu;
 };
 
 }  // namespace assay::onednn

@@ -45,6 +45,17 @@ Eltwise gelu_of(const Node& node) {
 }
 Eltwise silu_of(const Node&) { return {algorithm::eltwise_swish, 1}; }
 
+void run_gradient(Composition& steps, const Eltwise& eltwise, const Term& x, const Term& dy, const Term& dx) {
+  const Desc desc = x.desc;
+  const auto hint = ASSAY_ONEDNN(
+      dnnl::eltwise_forward::primitive_desc(steps.engine(), dnnl::prop_kind::forward_training, eltwise.kind,
+                                            desc, desc, eltwise.alpha, 0.0F, attributes()));
+  const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_backward::primitive_desc(
+      steps.engine(), eltwise.kind, desc, desc, desc, eltwise.alpha, 0.0F, hint, attributes()));
+  steps.run<dnnl::eltwise_backward>(chosen,
+                                    {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_SRC, dx}});
+}
+
 template <Eltwise (*Of)(const Node&)>
 Lowered lower_eltwise(const Request& request) {
   const Eltwise eltwise = Of(request.node);
@@ -63,14 +74,32 @@ Lowered lower_eltwise_gradient(const Request& request) {
   const Desc desc = row_major(request.inputs[0]);
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
-  const auto hint = ASSAY_ONEDNN(
-      dnnl::eltwise_forward::primitive_desc(steps.engine(), dnnl::prop_kind::forward_training, eltwise.kind,
-                                            desc, desc, eltwise.alpha, 0.0F, attributes()));
-  const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_backward::primitive_desc(
-      steps.engine(), eltwise.kind, desc, desc, desc, eltwise.alpha, 0.0F, hint, attributes()));
-  steps.run<dnnl::eltwise_backward>(chosen, {{DNNL_ARG_SRC, steps.input(0, desc)},
-                                             {DNNL_ARG_DIFF_DST, steps.input(1, desc)},
-                                             {DNNL_ARG_DIFF_SRC, steps.output(0, desc)}});
+  run_gradient(steps, eltwise, steps.input(0, desc), steps.input(1, desc), steps.output(0, desc));
+  steps.finish(lowered);
+  return lowered;
+}
+
+// s elu(x) with the alpha of selu.
+constexpr float selu_scale = 1.0507009874F, selu_alpha = 1.6732632424F;
+
+Lowered lower_selu(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Desc desc = row_major(request.inputs[0]);
+  const Term y = steps.output(0, desc);
+  steps.eltwise(algorithm::eltwise_elu, steps.input(0, desc), y, selu_alpha);
+  steps.eltwise(algorithm::eltwise_linear, y, y, selu_scale);
+  steps.finish(lowered);
+  return lowered;
+}
+
+Lowered lower_selu_gradient(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Desc desc = row_major(request.inputs[0]);
+  const Term dx = steps.output(0, desc);
+  run_gradient(steps, {algorithm::eltwise_elu, selu_alpha}, steps.input(0, desc), steps.input(1, desc), dx);
+  steps.eltwise(algorithm::eltwise_linear, dx, dx, selu_scale);
   steps.finish(lowered);
   return lowered;
 }
@@ -122,13 +151,19 @@ Lowered lower_reshape(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> pointwise_ops() {
-  static constexpr std::array entries{
-      OpEntry{"softsign", lower_softsign},     OpEntry{"softsign_gradient", lower_softsign_gradient},
-      OpEntry{"gelu", lower_eltwise<gelu_of>}, OpEntry{"gelu_gradient", lower_eltwise_gradient<gelu_of>},
-      OpEntry{"silu", lower_eltwise<silu_of>}, OpEntry{"silu_gradient", lower_eltwise_gradient<silu_of>},
-      OpEntry{"dropout", lower_dropout},       OpEntry{"constant", lower_constant},
-      OpEntry{"flatten", lower_reshape},       OpEntry{"reshape", lower_reshape},
-      OpEntry{"from_array", lower_copy}};
+  static constexpr std::array entries{OpEntry{"softsign", lower_softsign},
+                                      OpEntry{"softsign_gradient", lower_softsign_gradient},
+                                      OpEntry{"gelu", lower_eltwise<gelu_of>},
+                                      OpEntry{"gelu_gradient", lower_eltwise_gradient<gelu_of>},
+                                      OpEntry{"silu", lower_eltwise<silu_of>},
+                                      OpEntry{"silu_gradient", lower_eltwise_gradient<silu_of>},
+                                      OpEntry{"selu", lower_selu},
+                                      OpEntry{"selu_gradient", lower_selu_gradient},
+                                      OpEntry{"dropout", lower_dropout},
+                                      OpEntry{"constant", lower_constant},
+                                      OpEntry{"flatten", lower_reshape},
+                                      OpEntry{"reshape", lower_reshape},
+                                      OpEntry{"from_array", lower_copy}};
   return entries;
 }
 

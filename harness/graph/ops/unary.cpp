@@ -78,8 +78,87 @@ std::span<const UnaryFunction> unary_functions() {
        .gradient = "dx = dy * s * (1 + x * (1 - s)) with s = 1 / (1 + e^-x)",
        .gradient_note = "",
        .gradient_flops = 7},
+      {.name = "leaky_relu",
+       .formula = "y = x where x > 0, else slope * x",
+       .note = "",
+       .flops = 2,
+       .gradient = "dx = dy where x > 0, else slope * dy",
+       .gradient_note = "",
+       .gradient_flops = 2,
+       .kink = Kink::at_zero,
+       .attributes = {{.name = "slope", .lowest = 0, .highest = 1, .usual = 0.01}}},
+      {.name = "elu",
+       .formula = "y = x where x > 0, else alpha * (e^x - 1)",
+       .note = "",
+       .flops = 4,
+       .gradient = "dx = dy where x > 0, else dy * alpha * e^x",
+       .gradient_note = "",
+       .gradient_flops = 4,
+       .kink = Kink::at_zero,
+       .attributes = {{.name = "alpha", .lowest = 0, .highest = 1e6, .usual = 1}}},
+      {.name = "selu",
+       .formula = "y = s * x where x > 0, else s * a * (e^x - 1)",
+       .note = "with s = 1.0507009873554805 and a = 1.6732632423543772, as Klambauer et al. 2017 have them",
+       .flops = 5,
+       .gradient = "dx = dy * s where x > 0, else dy * s * a * e^x",
+       .gradient_note = "s and a are those of selu",
+       .gradient_flops = 5,
+       .kink = Kink::at_zero},
+      {.name = "clamp",
+       .formula = "y = min(max(x, least), most)",
+       .note = "with 0 and 6 some frameworks call it ReLU6. least must be less than most",
+       .flops = 2,
+       .gradient = "dx = dy where least < x < most, else 0",
+       .gradient_note = "at least and most themselves some frameworks let dy pass",
+       .gradient_flops = 2,
+       .kink = Kink::choice,
+       .attributes = {{.name = "least", .lowest = -1e30, .highest = 1e30, .usual = 0},
+                      {.name = "most", .lowest = -1e30, .highest = 1e30, .usual = 6}},
+       .piece = [](const Attributes& with,
+                   double at) { return at <= with.number("least") ? 0
+                                       : at < with.number("most") ? 1
+                                                                  : 2; }},
+      {.name = "hard_sigmoid",
+       .formula = "y = min(max(alpha * x + beta, 0), 1)",
+       .note = "frameworks have different alphas: 1 / 6, or 0.2 as ONNX and MXNet",
+       .flops = 4,
+       .gradient = "dx = dy * alpha where 0 < alpha * x + beta < 1, else 0",
+       .gradient_note = "",
+       .gradient_flops = 5,
+       .kink = Kink::choice,
+       .attributes = {{.name = "alpha", .lowest = 1e-6, .highest = 1e6, .usual = 1.0 / 6},
+                      {.name = "beta", .lowest = -1e6, .highest = 1e6, .usual = 0.5}},
+       .piece =
+           [](const Attributes& with, double at) {
+             const double inner = with.number("alpha") * at + with.number("beta");
+             return inner <= 0 ? 0 : inner < 1 ? 1 : 2;
+           }},
+      {.name = "hard_swish",
+       .formula = "y = x * min(max(x / 6 + 1 / 2, 0), 1)",
+       .note = "some frameworks call it hard SiLU",
+       .flops = 5,
+       .gradient = "dx = 0 where x < -3, dy where x > 3, else dy * (x / 3 + 1 / 2)",
+       .gradient_note = "",
+       .gradient_flops = 5,
+       .kink = Kink::choice,
+       .piece = [](const Attributes&, double at) { return at <= -3 ? 0
+                                                          : at < 3 ? 1
+                                                                   : 2; }},
   };
   return functions;
+}
+
+Attributes usual_attributes(const UnaryFunction& function) {
+  Attributes usual;
+  for (const FunctionAttribute& attribute : function.attributes) {
+    const std::string name(attribute.name);
+    if (attribute.words.empty()) {
+      usual.set(name, attribute.usual);
+    } else {
+      usual.set(name, std::string(attribute.words.front()));
+    }
+  }
+  return usual;
 }
 
 namespace {
@@ -106,6 +185,8 @@ class Unary : public Op {
     in.floating(0);
     for (std::size_t i = 1; i < inputs.size(); ++i) in.same_type(i, 0);
     for (const FunctionAttribute& attribute : function_.attributes) check(in, attributes, attribute);
+    if (attributes.has("least"))
+      in.require(attributes.number("least") < attributes.number("most"), "least must be less than most");
     return {inputs[0]};
   }
 
@@ -142,6 +223,12 @@ class Function final : public Unary {
   }
   std::vector<InPlace> in_place() const override { return {{0, 0}}; }
   Kink kink(const Attributes&) const override { return function_.kink; }
+  std::vector<std::int32_t> choices(const Attributes& attributes, const Shape&,
+                                    std::span<const double> x) const override {
+    std::vector<std::int32_t> pieces(x.size());
+    std::ranges::transform(x, pieces.begin(), [&](double at) { return function_.piece(attributes, at); });
+    return pieces;
+  }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     const bool reads_y = function_.gradient_reads == UnaryFunction::Reads::y;

@@ -10,11 +10,12 @@
 
 namespace assay {
 
-// An attribute of a function: one of some words, or a number.
+// An attribute of a function: one of some words, or a number in [lowest, highest).
 struct FunctionAttribute {
   std::string_view name;
-  std::vector<std::string_view> words;
-  double lowest = 0, highest = 0;  // of a number without words
+  std::vector<std::string_view> words{};
+  double lowest = 0, highest = 0;
+  double usual = 0;  // that of most networks
 };
 
 struct UnaryFunction {
@@ -28,9 +29,13 @@ struct UnaryFunction {
   double gradient_flops = 0;
   Kink kink = Kink::nowhere;
   std::vector<FunctionAttribute> attributes{};
+  // With Kink::choice: the number of the piece of the formula in which x is.
+  std::int32_t (*piece)(const Attributes& attributes, double x) = nullptr;
 };
 
 // Every function of this build, in the order of the lists.
 std::span<const UnaryFunction> unary_functions();
+// The attributes with their first word, or their usual number.
+Attributes usual_attributes(const UnaryFunction& function);
 
 }  // namespace assay

@@ -293,9 +293,21 @@ TEST(Kinks, AreNamedByTheContracts) {
     if (op->name() == "reduce") attributes.set("kind", std::string("max"));
     if (op->kink(attributes) != Kink::nowhere) kinked.emplace_back(op->name());
   }
-  EXPECT_THAT(kinked, testing::UnorderedElementsAre("relu", "max_pool", "normalise", "reduce"));
+  EXPECT_THAT(kinked,
+              testing::UnorderedElementsAre("relu", "leaky_relu", "elu", "selu", "clamp", "hard_sigmoid",
+                                            "hard_swish", "max_pool", "normalise", "reduce"));
   EXPECT_EQ(find_op("reduce").kink({{"kind", std::string("mean")}}), Kink::nowhere);
   EXPECT_EQ(find_op("relu").kink({}), Kink::at_zero);
+}
+
+TEST(Kinks, ArePiecesOfAFormula) {
+  const std::vector<double> x{-4, -1, 0.5, 4, 7};
+  const auto pieces = [&](const char* op, const Attributes& attributes) {
+    return find_op(op).choices(attributes, {5}, x);
+  };
+  EXPECT_THAT(pieces("clamp", {{"least", 0.0}, {"most", 6.0}}), testing::ElementsAre(0, 0, 1, 1, 2));
+  EXPECT_THAT(pieces("hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}}), testing::ElementsAre(0, 1, 1, 2, 2));
+  EXPECT_THAT(pieces("hard_swish", {}), testing::ElementsAre(0, 1, 1, 2, 2));
 }
 
 TEST(Kinks, ChooseAmongTheElementsOfAnOperand) {

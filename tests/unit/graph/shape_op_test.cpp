@@ -214,9 +214,7 @@ TEST_F(ShapeOps, softmax_needs_a_last_dimension) {
 
 TEST_F(ShapeOps, activations_keep_the_type_and_refuse_integers) {
   for (const UnaryFunction& function : unary_functions()) {
-    Attributes attributes;
-    for (const FunctionAttribute& attribute : function.attributes)
-      attributes.set(std::string(attribute.name), std::string(attribute.words.front()));
+    const Attributes attributes = usual_attributes(function);
     EXPECT_EQ(apply(function.name, {value({2, 3}, DType::bf16)}, attributes),
               (TensorType{DType::bf16, {2, 3}}))
         << function.name;
