@@ -24,6 +24,7 @@
 #include "harness/graph/passes/walk.hpp"
 #include "harness/worker/exam.hpp"
 #include "harness/worker/kinks.hpp"
+#include "harness/worker/perturbation.hpp"
 #include "harness/worker/sharpen.hpp"
 
 namespace assay {
@@ -38,15 +39,7 @@ HostTensor as_f64(const HostTensor& tensor) {
   return result;
 }
 
-bool corrects_bias(const OptimizerSpec& optimizer) {
-  return optimizer.kind == "adam" || optimizer.kind == "adamw" || optimizer.kind == "lazy_adam";
-}
-
-// The most unit roundoffs that a value is moved by: a neighbouring number is then as likely as the value itself.
-constexpr double perturbed_roundings = 2;
-// The same, for the gates of an LSTM: fast approximations of the exponential are off by some roundings.
-constexpr double gate_roundings = 4;
-// The same, to move elements to the other side of a tie. sharpen() keeps those of ReLUs in the first step further away.
+// The most unit roundoffs by which a value is moved to the other side of a tie. sharpen() keeps those of ReLUs in the first step further away.
 constexpr double tipping_roundings = 10;
 // One pair crosses a tie as far away as a rounding in nine of ten cases. More of them look at the first step only.
 constexpr int more_near_pairs = 3;
@@ -57,98 +50,6 @@ constexpr int far_pairs = 2;
 // With more elements of ReLUs and max-pools than this in all steps of an exam, runs are long, and the perturbed ones
 // show whether any is near a tie.
 constexpr std::int64_t many_elements = 10'000'000;
-
-// The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples (of each slice) in
-// another order. With -roundings and the same run, every value is moved as far in the other direction.
-class Perturbation {
- public:
-  Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
-               const OracleOptions& oracle, int run, double roundings = perturbed_roundings)
-      : random_(oracle.seed, fmt::format("perturbation/{}", run)),
-        roundings_(roundings),
-        feeds_(feeds),
-        order_(static_cast<std::size_t>(feeds.batches.distinct)) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    // The samples of a slice stay together: batch norm normalises them by their own statistics.
-    const std::size_t slice = order_.size() / static_cast<std::size_t>(oracle.slices);
-    for (std::size_t first = 0; first < order_.size(); first += slice)
-      random_.shuffle(std::span(order_).subspan(first, slice));
-
-    const Precision& precision = oracle.emulated;
-    const double storage = precision.tf32 ? 0x1p-11 : unit_roundoff(precision.storage);
-    const double master = unit_roundoff(precision.master);
-    for (HostTensor& tensor : feeds_.state) {
-      const ValueId id = program.inference.find(tensor.name);
-      if (id == none) continue;  // a moment: its initial value would dominate the difference
-      const bool parameter = program.inference.value(id).role == Role::parameter;
-      move(tensor.as<float>(), parameter ? storage : master);
-      if (is_operand(program.inference, id, "lstm", 3)) move_gates(tensor.as<float>(), master);
-    }
-    if (program.optimizer && corrects_bias(*program.optimizer)) move_rates(master);
-    for (std::int64_t batch = 0; batch < feeds.batches.count(); ++batch) {
-      permute(feeds.inputs, feeds_.inputs, batch);
-      permute(feeds.labels, feeds_.labels, batch);
-    }
-    for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m], 0);
-    for (const std::span<float> values : answers.real_inputs(feeds_.inputs)) move(values, storage);
-  }
-
-  const ExamFeeds& feeds() const { return feeds_; }
-  // Rows of an answer, of one or more batches, in the order of the unperturbed rows.
-  std::vector<double> ordered(const std::vector<double>& rows, std::int64_t batches = 1) const {
-    std::vector<double> result(rows.size());
-    const std::size_t row = rows.size() / (order_.size() * static_cast<std::size_t>(batches));
-    for (std::size_t first = 0; first < rows.size(); first += row * order_.size()) {
-      for (std::size_t r = 0; r < order_.size(); ++r) {
-        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first + r * row), row,
-                    result.begin() + static_cast<std::ptrdiff_t>(first + order_[r] * row));
-      }
-    }
-    return result;
-  }
-
- private:
-  // Reorders the samples of a batch; a sample keeps its mask.
-  void permute(const HostTensor& from, HostTensor& to, std::int64_t batch) const {
-    const std::size_t row = from.bytes.size() / static_cast<std::size_t>(from.type.shape.front());
-    const std::size_t first = static_cast<std::size_t>(batch) * order_.size();
-    for (std::size_t r = 0; r < order_.size(); ++r) {
-      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>((first + order_[r]) * row), row,
-                  to.bytes.begin() + static_cast<std::ptrdiff_t>((first + r) * row));
-    }
-  }
-
-  // Changes all by one factor: a beta2 of 0.999 in f32 has an error of 1.3e-8. After t steps the root of 1 -
-  // beta2^t, and with it every update, has an error of 3e-6 to 7e-6.
-  void move_rates(double roundoff) {
-    const double factor = 1 + std::copysign(64.0, roundings_) * random_.uniform(-1, 1) * roundoff;
-    const std::span<double> rows = feeds_.schedule.as<double>();
-    for (std::size_t row = 0; row < rows.size(); row += 2) rows[row] *= factor;
-  }
-
-  // Moves the input, forget and output gates of an LSTM by up to some roundings of the gate, all in one direction:
-  // the error of an approximated sigmoid is the same in each step, and the cell adds it up over the sequence. The
-  // slope of a gate s is s (1 - s), so a share of s is moved by that share over 1 - s = 1 / (1 + exp(bias)).
-  void move_gates(std::span<float> bias, double roundoff) {
-    const std::size_t units = bias.size() / 4;
-    const double direction =
-        std::copysign(gate_roundings / perturbed_roundings * roundings_, random_.uniform(-1, 1));
-    for (const std::size_t gate : {0, 1, 3})  // 2 is the candidate
-      for (float& value : bias.subspan(gate * units, units))
-        value += static_cast<float>(direction * random_.uniform() * roundoff * (1 + std::exp(value)));
-  }
-
-  void move(std::span<float> values, double roundoff) {
-    for (float& value : values) {
-      value = static_cast<float>(value * (1 + roundings_ * random_.uniform(-1, 1) * roundoff));
-    }
-  }
-
-  Philox random_;
-  double roundings_;
-  ExamFeeds feeds_;
-  std::vector<std::size_t> order_;
-};
 
 bool is_square_moment(std::string_view name) {
   return name.find("/moment/") != name.npos && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
