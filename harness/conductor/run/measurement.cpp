@@ -12,7 +12,6 @@
 #include "harness/conductor/run/measurement_parts.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
-#include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
@@ -37,7 +36,6 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
       expansion_(std::move(cells)),
       cells_(expansion_.cells),
       weights_(weights_of(settings_, cells_, registries.workloads)),
-      journal_(request.out),
       scratch_(request.keep_folders),
       data_(settings_.data, [&progress](const std::string& text) { progress.note(text); }),
       budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
@@ -51,7 +49,9 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
                weights_ ? &*weights_ : nullptr,
                &cores_},
       rooflines_(context_, progress),
-      checks_({cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
+      written_(request, settings_, expansion_, progress),
+      timer_(context_, budget_, progress, cells_.size()),
+      checks_({cells_, report().cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
               [this](std::size_t cell, const ForkOutcome& outcome, const std::string& start) {
                 take_check(cell, outcome, start);
               }) {
@@ -59,7 +59,7 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
   if (request.resume) {
     reject_other_run(request);
     if (weights_) reject_other_weights(*request.resume, weights_->file());
-    resumed_.emplace(request, groups_, cells_, planned_forks());
+    written_.resume(groups_, planned_forks());
   }
   std::vector<const Axes*> axes;
   for (const Cell& cell : cells_) axes.push_back(&cell.axes);
@@ -70,7 +70,7 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
   context_.watch.interrupts = &interrupts_;
   context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
   context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {
-    return reason_to_give_up(p, run);
+    return timer_.reason_to_give_up(p, run);
   };
   context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
 }
@@ -83,7 +83,7 @@ int Measurement::Parts::planned_forks() const {
 bool Measurement::Parts::out_of_budget() {
   bool left_out = false;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
-    CellReport& row = report_.cells[i];
+    CellReport& row = report().cells[i];
     if (!cells_[i].runnable() || row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend))
       continue;
     left_out = true;
@@ -96,14 +96,30 @@ bool Measurement::Parts::out_of_budget() {
 
 bool Measurement::Parts::out_of_time() const {
   for (std::size_t i = 0; budget_.run_end() && i < cells_.size(); ++i)
-    if (cells_[i].runnable() && report_.cells[i].status == Status::interrupted) return true;
+    if (cells_[i].runnable() && report().cells[i].status == Status::interrupted) return true;
   return false;
 }
 
-void Measurement::Parts::stamp(Fork& fork, std::string start) {
-  fork.start = std::move(start);
-  fork.order = next_order_++;
-  fork.session = session_;
+void Measurement::Parts::begin() {
+  written_.begin(context_.registries.backends, weights_ ? std::optional(weights_->file()) : std::nullopt);
+  // From here on every saved report is complete, even if the program is killed.
+  for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) resolve(i);
+  prepare_data();
+  leave_cores_to_worker(busiest_cores());
+  written_.save();
+}
+
+void Measurement::Parts::prepare_data() {
+  if (planned_forks() == 0) return;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (!cells_[i].runnable() || !cells_[i].reads_dataset()) continue;
+    try {
+      written_.note_dataset(i, data_.get(cells_[i]));
+    } catch (const DatasetMissing& error) {
+      end_with(cells_[i], ReasonCode::dataset_missing, error.what());
+      end_like(report().cells[i], cells_[i]);
+    }
+  }
 }
 
 std::vector<int> Measurement::Parts::busiest_cores() const {
@@ -114,28 +130,28 @@ std::vector<int> Measurement::Parts::busiest_cores() const {
 }
 
 bool Measurement::Parts::wanted(const PlannedFork& fork) const {
-  const CellReport& row = report_.cells[fork.cell];
+  const CellReport& row = report().cells[fork.cell];
   return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
 }
 
 void Measurement::Parts::take_check(std::size_t index, const ForkOutcome& outcome, const std::string& start) {
-  CellReport& row = report_.cells[index];
+  CellReport& row = report().cells[index];
   const Status status = outcome.fork.status;
   if (outcome.hello) backends_.try_emplace(cells_[index].axes.backend, outcome.backend);
   if (status != Status::ok && status != Status::interrupted) {
     take_failed_check(row, outcome.fork);
-    stamp(row.forks.back(), start);
+    written_.stamp(row.forks.back(), start);
     take_unavailable(index, status, outcome.fork.reason);
   }
   resolve(index);
-  save();
+  written_.save();
 }
 
 void Measurement::Parts::take_unavailable(std::size_t index, Status status, const std::string& reason) {
   if (status != Status::unavailable) return;
   const Axes& found = cells_[index].axes;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
-    CellReport& row = report_.cells[i];
+    CellReport& row = report().cells[i];
     const bool same = cells_[i].axes.backend == found.backend && cells_[i].axes.device == found.device;
     if (!same || !cells_[i].runnable() || row.equivalence.checked || !row.forks.empty()) continue;
     end_with(cells_[i], ReasonCode::found_by_another_cell,
@@ -146,20 +162,17 @@ void Measurement::Parts::take_unavailable(std::size_t index, Status status, cons
 
 void Measurement::Parts::time(const PlannedFork& planned, std::optional<double> fair_share) {
   const Cell& cell = cells_[planned.cell];
-  CellReport& row = report_.cells[planned.cell];
+  CellReport& row = report().cells[planned.cell];
   if (budget_.spent(cell.axes.backend)) return;
   const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
   std::string start = utc_now();
-  ForkOutcome outcome = attempt(planned, fair_share);
+  ForkOutcome outcome =
+      timer_.time(cell, {planned.cell, &row, names_[planned.cell], planned.round, fair_share});
   if (drops(row, outcome.fork)) {
     progress_.end("dropped: " + outcome.fork.reason, false, false);
     return;
   }
   if (outcome.fork.reason_code == ReasonCode::max_time_spent) outcome.verified = {};
-  if (outcome.fork.status == Status::ok) {
-    name_starvation(planned.cell, outcome.fork, std::nullopt, planned.round);
-    crowding_.note(outcome.fork);
-  }
   if (outcome.hello) {
     reject_other_backend(cell, outcome);
     reject_other_libraries(row, outcome);
@@ -168,7 +181,7 @@ void Measurement::Parts::time(const PlannedFork& planned, std::optional<double> 
   if (outcome.verified.checked || !outcome.verified.reason.empty()) {
     row.equivalence = merged(row.equivalence, outcome.verified);
   }
-  stamp(outcome.fork, std::move(start));
+  written_.stamp(outcome.fork, std::move(start));
   progress_.end(fork_summary(outcome.fork), outcome.fork.status == Status::ok && outcome.fork.flags.empty(),
                 true);
   hold_to_rooflines(cell, row, outcome.fork);
@@ -176,13 +189,13 @@ void Measurement::Parts::time(const PlannedFork& planned, std::optional<double> 
   take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
   compare_losses(planned);
   resolve_group(planned.cell);
-  save();
+  written_.save();
 }
 
 void Measurement::Parts::compare_losses(const PlannedFork& planned) {
   std::vector<CellReport*> rows;
   for (const std::size_t i : groups_.at(cells_[planned.cell].group()))
-    if (trains_alike(i)) rows.push_back(&report_.cells[i]);
+    if (trains_alike(i)) rows.push_back(&report().cells[i]);
   compare_first_losses(rows, planned.round);
 }
 
@@ -219,31 +232,22 @@ void Measurement::Parts::reject_other_backend(const Cell& cell, ForkOutcome& out
 void Measurement::Parts::resolve_group(std::size_t index) {
   const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
   std::vector<CellReport*> rows;
-  for (const std::size_t i : group) rows.push_back(&report_.cells[i]);
+  for (const std::size_t i : group) rows.push_back(&report().cells[i]);
   if (!mark_disturbances(rows)) return resolve(index);
   for (const std::size_t i : group) resolve(i);
 }
 
-void Measurement::Parts::save() {
-  try {
-    journal_.save(report_);
-  } catch (const std::runtime_error& error) {
-    progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
-  }
-}
-
 Report Measurement::Parts::finish(bool cut_short) {
-  report_.run["end"] = utc_now();
+  report().run["end"] = utc_now();
   for (std::size_t i = 0; i < cells_.size(); ++i) resolve(i);
   const BestMemory memory;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
-    CellReport& row = report_.cells[i];
-    if (!is_elsewhere(i)) row.better = memory.better(row, machine_of(report_, row));
+    CellReport& row = report().cells[i];
+    if (!written_.is_elsewhere(i)) row.better = memory.better(row, machine_of(report(), row));
   }
-  report_.run["complete"] = !cut_short && !out_of_budget() && !out_of_time();
-  if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
-  journal_.finish(report_);
-  return std::move(report_);
+  report().run["complete"] = !cut_short && !out_of_budget() && !out_of_time();
+  if (settings_.quick) report().run["quick_seconds"] = budget_.used();
+  return written_.finish();
 }
 
 Measurement::Measurement(const RunRequest& request, Expansion cells, const Registries& registries,
@@ -253,14 +257,9 @@ Measurement::~Measurement() = default;
 
 const std::vector<Cell>& Measurement::cells() const { return parts_->cells_; }
 const RunSettings& Measurement::settings() const { return parts_->settings_; }
-const Report& Measurement::report() const { return parts_->report_; }
+const Report& Measurement::report() const { return parts_->report(); }
 
-void Measurement::prepare() {
-  parts_->prepare_report();
-  parts_->prepare_data();
-  leave_cores_to_worker(parts_->busiest_cores());
-  parts_->save();
-}
+void Measurement::prepare() { parts_->begin(); }
 
 void Measurement::plan(int forks) { parts_->settings_.forks = forks; }
 void Measurement::check(std::size_t cell) { parts_->checks_.make(cell); }
@@ -276,9 +275,9 @@ void Measurement::time(const PlannedFork& fork, std::optional<double> fair_share
 }
 void Measurement::end_at(std::chrono::steady_clock::time_point end) { parts_->budget_.end_run_at(end); }
 void Measurement::note_ends(const std::vector<GroupEnd>& ends) {
-  if (!ends.empty()) parts_->report_.run["ended"] = encode(ends);
+  if (!ends.empty()) parts_->report().run["ended"] = encode(ends);
 }
-void Measurement::allow_fewer_threads() { parts_->fewer_allowed_ = true; }
+void Measurement::allow_fewer_threads() { parts_->timer_.allow_fewer_threads(); }
 Report Measurement::finish(bool cut_short) {
   take_cores_back();
   return parts_->finish(cut_short);

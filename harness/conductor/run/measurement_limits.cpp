@@ -16,8 +16,8 @@ void Measurement::Parts::measure_rooflines(const std::vector<PlannedFork>& forks
 
 void Measurement::Parts::draw_rooflines() {
   for (std::size_t i = 0; i < cells_.size(); ++i)
-    if (!is_elsewhere(i)) rooflines_.apply(report_.cells[i].axes, report_.cells[i].work);
-  rooflines_.write(this_machine());
+    if (!written_.is_elsewhere(i)) rooflines_.apply(report().cells[i].axes, report().cells[i].work);
+  rooflines_.write(written_.this_machine());
 }
 
 void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
@@ -25,7 +25,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
   if (fork.status != Status::ok) return;
   if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
       may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
-    rooflines_.know_peak(cell.axes, this_machine());
+    rooflines_.know_peak(cell.axes, written_.this_machine());
     draw_rooflines();
   }
   if (!rooflines_.measured(cell.axes)) return;
@@ -40,7 +40,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
     if (reason.empty()) return;
     if (attempt == attempts) break;
     rooflines_.measure(cell.axes);
-    rooflines_.keep_peak(cell.axes, this_machine());
+    rooflines_.keep_peak(cell.axes, written_.this_machine());
     draw_rooflines();
   }
   if (reason.empty()) return;

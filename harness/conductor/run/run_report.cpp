@@ -1,11 +1,16 @@
+#include "harness/conductor/run/run_report.hpp"
+
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
-#include "harness/conductor/run/measurement_parts.hpp"
+#include "harness/conductor/run/cell_report.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
@@ -37,7 +42,20 @@ nlohmann::json settings_json(const RunSettings& settings) {
 }
 
 }  // namespace
-void Measurement::Parts::prepare_report() {
+
+RunReport::RunReport(const RunRequest& request, const RunSettings& settings, Expansion& expansion,
+                     Progress& progress)
+    : request_(request),
+      settings_(settings),
+      expansion_(expansion),
+      progress_(progress),
+      journal_(request.out) {}
+
+void RunReport::resume(const CellGroups& groups, int forks) {
+  resumed_.emplace(request_, groups, expansion_.cells, forks);
+}
+
+void RunReport::begin(const BackendRegistry& backends, const std::optional<FileDigest>& weights) {
   const BuildInfo& build = build_info();
   report_.run = {{"command_line", request_.command_line},
                  {"config", to_json(request_.config)},
@@ -52,8 +70,8 @@ void Measurement::Parts::prepare_report() {
                  {"quick", settings_.quick},
                  {"datasets", nlohmann::json::array()}};
   report_.run["settings"] = settings_json(settings_);
-  if (weights_) report_.run["weights"] = encode(weights_->file());
-  report_.run["programs"] = programs_of(cells_, context_.registries.backends);
+  if (weights) report_.run["weights"] = encode(*weights);
+  report_.run["programs"] = programs_of(expansion_.cells, backends);
   if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
   if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
   report_.environment = request_.environment;
@@ -61,13 +79,11 @@ void Measurement::Parts::prepare_report() {
   if (request_.resume && request_.resume->run.contains("start"))
     report_.run["start"] = request_.resume->run["start"];
   if (request_.shard) report_.run["shard"] = encode(*request_.shard);
-  for (const Cell& cell : cells_) report_.cells.push_back(planned_report(cell, settings_));
+  for (const Cell& cell : expansion_.cells) report_.cells.push_back(planned_report(cell, settings_));
   if (resumed_) take_earlier_cells();
-  // From here on every saved report is complete, even if the program is killed.
-  for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) resolve(i);
 }
 
-void Measurement::Parts::take_earlier_cells() {
+void RunReport::take_earlier_cells() {
   const Report& earlier = *request_.resume;
   if (!earlier.environments.empty()) {
     report_.environments = earlier.environments;
@@ -76,12 +92,13 @@ void Measurement::Parts::take_earlier_cells() {
     for (const char* key : {"merged", "datasets"})
       if (const auto found = earlier.run.find(key); found != earlier.run.end()) report_.run[key] = *found;
   }
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
+  for (std::size_t i = 0; i < expansion_.cells.size(); ++i) {
     const ResumedCell& cell = resumed_->of(i);
     CellReport& row = report_.cells[i];
     if (is_elsewhere(i)) {
       row = *cell.earlier;
-      end_with(cells_[i], ReasonCode::not_reached, "measured on another machine");  // never runs here
+      end_with(expansion_.cells[i], ReasonCode::not_reached,
+               "measured on another machine");  // never runs here
     } else if (cell.place == ResumedPlace::continued) {
       take_earlier(row, earlier);
     }
@@ -89,7 +106,7 @@ void Measurement::Parts::take_earlier_cells() {
   }
 }
 
-void Measurement::Parts::note_session() {
+void RunReport::note_session() {
   const BuildInfo& build = build_info();
   nlohmann::json sessions = nlohmann::json::array();
   if (request_.resume) {
@@ -110,26 +127,32 @@ void Measurement::Parts::note_session() {
   report_.run["sessions"] = std::move(sessions);
 }
 
-void Measurement::Parts::prepare_data() {
-  if (planned_forks() == 0) return;
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    if (!cells_[i].runnable() || !cells_[i].reads_dataset()) continue;
-    try {
-      note_dataset(i, data_.get(cells_[i]));
-    } catch (const DatasetMissing& error) {
-      end_with(cells_[i], ReasonCode::dataset_missing, error.what());
-      end_like(report_.cells[i], cells_[i]);
-    }
-  }
+void RunReport::stamp(Fork& fork, std::string start) {
+  fork.start = std::move(start);
+  fork.order = next_order_++;
+  fork.session = session_;
 }
 
-void Measurement::Parts::note_dataset(std::size_t cell, const PreparedDataset& data) {
-  nlohmann::json entry = encode(data.record(cells_[cell].axes.dataset));
+void RunReport::note_dataset(std::size_t cell, const PreparedDataset& data) {
+  nlohmann::json entry = encode(data.record(expansion_.cells[cell].axes.dataset));
   if (resumed_) reject_other_dataset(*request_.resume, resumed_->of(cell), entry);
   nlohmann::json& all = report_.run["datasets"];
   if (std::find(all.begin(), all.end(), entry) != all.end()) return;
   all.push_back(std::move(entry));
   if (const std::string why = why_nothing_is_learned(data.manifest); !why.empty()) progress_.note(why);
+}
+
+void RunReport::save() {
+  try {
+    journal_.save(report_);
+  } catch (const std::runtime_error& error) {
+    progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
+  }
+}
+
+Report RunReport::finish() {
+  journal_.finish(report_);
+  return std::move(report_);
 }
 
 }  // namespace assay
