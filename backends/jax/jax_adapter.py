@@ -23,6 +23,7 @@ from assay_worker import (
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
+    refuse,
 )
 from jax import Array
 from jax_decoder import Decoder
@@ -40,7 +41,6 @@ from jax_settings import (
     memory_of,
     observed,
     put,
-    refuse_cell,
 )
 
 Tensors = dict[str, np.ndarray]
@@ -63,7 +63,7 @@ class JaxAdapter(TrainingAdapter):
         return Info("jax", jax.__version__, [*found, Library("optax", optax.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell, program)
+        refuse(program)
         self._ranks = Ranks(cell)  # before the first use of a device
         self._device = device_of(cell.device)
         self._program, self._cell, self._train = program, cell, cell.task == "train"

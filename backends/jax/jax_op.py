@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from assay_worker import Cell, ChannelsLast, OpAdapter, Program, images_to_ours, images_to_theirs
+from assay_worker import Cell, ChannelsLast, OpAdapter, Program, images_to_ours, images_to_theirs, refuse
 from jax import Array
 from jax_network import IMAGE_OPS, Form, Values, as_type, function_of, weights_of
 from jax_settings import (
@@ -18,7 +18,6 @@ from jax_settings import (
     memory_of,
     observed,
     put,
-    refuse_cell,
 )
 
 
@@ -26,7 +25,7 @@ class JaxOp(OpAdapter):
     """A step is one pure function, compiled under `jit`; it takes states and returns them."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell, program)
+        refuse(program)
         super().__init__(program, cell)
         self._device = device_of(cell.device)
         native = cell.layout != CHANNELS_FIRST

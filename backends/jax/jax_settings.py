@@ -11,16 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total_gpu_memory, variables
+from assay_worker import Cell, Unavailable, memory_share, total_gpu_memory, variables
 from jax import Array
 
 CHANNELS_FIRST = "channels_first"
 ALIGNMENT = 64  # in bytes: XLA needs it of memory that it takes over on a CPU
-
-
-def refuse_cell(cell: Cell, program: Program) -> None:
-    """Raise Unsupported if JAX can never run the cell."""
-    refuse(cell, program, Path(__file__).parent)
 
 
 def limit_memory(cell: Cell, total_bytes: int) -> None:

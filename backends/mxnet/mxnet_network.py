@@ -73,8 +73,8 @@ def gelu(operands: Operands, approximate: str) -> gluon.Block:
 
 def binary(of_two: Callable[..., Any], broadcasting: str) -> Make:
     def make(operands: Operands) -> gluon.Block:
-        a, b = (required(operand).shape for operand in operands)
-        if a == b:
+        a, b = (operand.shape if operand else None for operand in operands)
+        if a is None or b is None or a == b:
             # As users write it. On a CPU imperative MXNet makes a broadcast_add of a sum, with which a step
             # of training of `resnet56` takes 135 ms; with elemwise_add it takes 165 ms.
             return nn.HybridLambda(lambda F, a, b: of_two(a, b))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from pathlib import Path
 from typing import Any
 
 import mxnet as mx
@@ -30,7 +29,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 def refuse_cell(cell: Cell, program: Program) -> None:
     """Raise Unsupported if MXNet can never run the cell, Unavailable if the device is missing here."""
-    refuse(cell, program, Path(__file__).parent)
+    refuse(program)
     if cell.device == "cuda" and mx.context.num_gpus() == 0:
         raise Unavailable(f"MXNet {mx.__version__} finds no CUDA device")
 

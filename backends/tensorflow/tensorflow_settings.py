@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -53,7 +52,7 @@ MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 
 def refuse_cell(cell: Cell, program: Program) -> None:
     """Raise Unsupported if TensorFlow can never run the cell, Unavailable if the device is missing here."""
-    refuse(cell, program, Path(__file__).parent)
+    refuse(program)
     if cell.mode == "fit-generator" and cell.loader_workers:
         raise Unsupported(
             "[fit-generator] a generator has no workers: --loader-workers 0, or --mode fit for tf.data"

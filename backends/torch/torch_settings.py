@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ def format_of(cell: Cell) -> torch.memory_format:
 
 def refuse_cell(cell: Cell, program: Program) -> None:
     """Raise Unsupported if PyTorch can never run the cell, Unavailable if the device is missing here."""
-    refuse(cell, program, Path(__file__).parent)
+    refuse(program)
     if cell.device == "cuda" and not torch.cuda.is_available():
         raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
 

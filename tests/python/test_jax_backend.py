@@ -6,7 +6,6 @@ import json
 import subprocess
 from typing import Any
 
-import pytest
 from framework import (
     BY_NAME,
     ask_numpy,
@@ -79,14 +78,3 @@ def test_a_block_has_the_bits_of_its_steps(make_cell: Any) -> None:
     assert found["difference"] == 0
     assert found["losses"][0] == found["losses"][1]
     assert found["settings"]["compiled_graphs"] == "1", "one step and many are one executable"
-
-
-@pytest.mark.parametrize(
-    "axes",
-    [{"task": "infer", "loader": TWO_SLOTS}, {"loader": {"kind": "harness"}}],
-    ids=["infer", "harness"],
-)
-def test_a_loop_of_steps_needs_resident_training(make_cell: Any, axes: dict[str, Any]) -> None:
-    heard = JAX.hear(make_cell("mlp", mode="scan", **axes), "compile", "quit")
-    assert [event["event"] for event in heard] == ["hello", "error", "bye"]
-    assert heard[1]["kind"] == "unsupported"

@@ -92,22 +92,6 @@ def test_a_dropout_has_the_same_mask_both_times(framework: Framework, make_cell:
     assert_same(answers, expected, 1e-3, 1e-3)
 
 
-@pytest.mark.parametrize("network", ["normalised", "dropping"])
-@TENSORFLOW.skip
-def test_tensorflow_refuses_what_it_would_do_twice(make_cell: Any, network: str) -> None:
-    folder = with_segments(make_cell(network, recompute="sqrt"), SEGMENTS[network])
-    heard = TENSORFLOW.hear(folder, "compile", "quit")
-    assert heard[1]["kind"] == "unsupported"
-    assert "running statistics twice" in heard[1]["reason"]
-
-
-@MXNET.skip
-def test_mxnet_refuses_it(make_cell: Any) -> None:
-    heard = MXNET.hear(make_cell("mlp", mode="hybridize", recompute="mirror"), "compile", "quit")
-    assert heard[1]["kind"] == "unsupported"
-    assert "MXNET_BACKWARD_DO_MIRROR" in heard[1]["reason"]
-
-
 def counted(framework: Framework, script: str, folder: Path) -> list[int]:
     """Return the numbers that a script prints of the convolutional network, with its segments and without."""
     plain, cut = folder / "plain.json", folder / "graph.json"

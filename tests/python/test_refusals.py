@@ -1,4 +1,4 @@
-"""A worker refuses what its backend.json says, with the same words, and no shipped config asks for it."""
+"""What a backend.json refuses is named before a worker is started, and no shipped config asks for it."""
 
 from __future__ import annotations
 
@@ -6,80 +6,52 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from assay_worker import Cell, Unavailable, Unsupported, memory_share, refuse, total_gpu_memory
-from assay_worker.program import read_program
-from assay_worker.refusals import AXES, holds
-from framework import BY_NAME, EACH, Framework
+from framework import BY_NAME
 from program import PROGRAM, assay
 from worker_under_test import ROOT
 
 INCOMPLETE = 4  # nothing here can be run
 
 
-def rules_of(backend: str) -> list[dict[str, Any]]:
-    return json.loads((ROOT / "backends" / backend / "backend.json").read_text())["refuses"]
+REFUSED = [
+    ("torch --mode freeze", "frozen weights cannot be trained"),
+    ("torch --mode cudagraph", "needs a CUDA device"),
+    ("torch --mode compile-reduce-overhead", "need a CUDA device"),
+    ("torch --mode cudnn-benchmark", "needs a CUDA device"),
+    ("torch --mode layer --workload op/add", "PyTorch has no module for this op"),
+    ("jax --mode scan --task infer", "the loop returns after its last"),
+    ("jax --mode scan --loader harness", "--loader resident"),
+    ("mxnet --mode mkldnn", "have no gradients"),
+    ("mxnet --mode two-contexts --workload cifar10-cnn", "statistics and masks of its own half"),
+    ("mxnet --mode hybridize --recompute mirror", "MXNET_BACKWARD_DO_MIRROR"),
+    ("tensorflow --mode graph --workload resnet56 --recompute sqrt", "running statistics twice"),
+    ("tensorflow --mode tensordot --workload op/relu", "is not a product"),
+]
 
 
-def read(folder: Path) -> tuple[Cell, Any]:
-    request = json.loads((folder / "request.json").read_text())
-    return Cell(folder, request), read_program(folder / "graph.json")
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+@pytest.mark.parametrize(("options", "reason"), REFUSED, ids=[options for options, _ in REFUSED])
+def test_a_cell_that_a_backend_refuses_is_named_before_it_is_started(options: str, reason: str) -> None:
+    words = ["--backend", *options.split()]
+    if "--workload" not in words:
+        words += ["--workload", "mlp"]
+    if "op/" not in options:
+        words += ["--dataset", "synthetic"]
+    done = assay("run", *words, "--dry-run")
+    assert done.returncode == INCOMPLETE, done.stdout + done.stderr
+    assert "unsupported" in done.stdout
+    assert reason in done.stdout
 
 
-def test_a_rule_holds_where_all_of_its_conditions_do(make_cell: Any) -> None:
-    folder = make_cell("mlp", {"kind": "sgd", "weight_decay": 0.1}, loader={"kind": "native", "workers": 1})
-    cell, program = read(folder)
-    for rule in (
-        {},
-        {"tasks": ["train", "infer"], "modes": ["eager"], "devices": ["cpu"], "precisions": ["fp32"]},
-        {"optimizers": ["sgd"], "ops": ["lstm", "relu"], "loaders": ["native"]},
-        {"single_ops": False, "row_sparse": False, "weight_decay": True, "encoded_images": False},
-        {"several_ranks": False},
-    ):
-        assert holds(rule, cell, program), rule
-    for rule in (
-        {"tasks": ["infer"]},
-        {"tasks": ["train"], "modes": ["graph"]},
-        {"optimizers": ["adam"]},
-        {"ops": ["lstm"]},
-        {"single_ops": True},
-        {"row_sparse": True},
-        {"weight_decay": False},
-        {"encoded_images": True},
-        {"several_ranks": True},
-    ):
-        assert not holds(rule, cell, program), rule
-    (folder / "data").mkdir()
-    (folder / "data/manifest.json").write_text(json.dumps({"kind": "encoded"}))
-    assert holds({"encoded_images": True}, cell, program)
-
-
-def test_no_rule_on_the_optimizer_holds_for_a_program_that_only_infers(make_cell: Any) -> None:
-    cell, program = read(make_cell("mlp", task="infer"))
-    assert holds({"tasks": ["infer"], "weight_decay": False}, cell, program)
-    assert not holds({"optimizers": ["adam"]}, cell, program)
-
-
-def test_a_value_that_a_backend_does_not_list_is_refused(make_cell: Any) -> None:
-    cell, program = read(make_cell("mlp", mode="turbo"))
-    with pytest.raises(Unsupported, match=r"mode 'turbo': eager, compile"):
-        refuse(cell, program, ROOT / "backends/torch")
-
-
-@pytest.mark.parametrize("framework", EACH)
-def test_a_worker_refuses_by_the_rules_of_its_backend_json(framework: Framework, make_cell: Any) -> None:
-    """The first rule of those that a network of the tests can meet."""
-    of_others = {"ops", "row_sparse", "encoded_images", "weight_decay"}
-    rule = next(
-        rule for rule in rules_of(framework.name) if not of_others & set(rule) and not rule.get("single_ops")
-    )
-    request = {axis: rule[listed][0] for listed, axis in AXES.items() if listed in rule}
-    optimizer = {"kind": rule.get("optimizers", ["adam"])[0]}
-    heard = framework.hear(make_cell("mlp", optimizer, **request), "compile", "quit")
-    assert [event["event"] for event in heard] == ["hello", "error", "bye"]
-    assert (heard[1]["kind"], heard[1]["reason"]) == ("unsupported", rule["reason"])
+def test_adapters_refuse_a_network_with_two_inputs() -> None:
+    graph = {"name": "two", "values": {}, "nodes": [], "outputs": {"left": "x", "right": "y"}, "updates": {}}
+    with pytest.raises(Unsupported, match="one input and the output logits"):
+        refuse(SimpleNamespace(is_op=False, packs_inputs=True, inference=SimpleNamespace(**graph)))
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

@@ -42,8 +42,9 @@ def held_operands(graph: Graph, node: Node) -> tuple[bool, ...]:
     """
     if node.op not in BROADCASTING_OPS:
         return (False, False)
-    values = [graph.values[str(name)] for name in node.inputs]
-    return tuple(value.role in ("parameter", "state") and len(value.shape) == 4 for value in values)
+    values = [graph.values.get(str(name)) for name in node.inputs]
+    held = ("parameter", "state")
+    return tuple(value is not None and value.role in held and len(value.shape) == 4 for value in values)
 
 
 def images_to_theirs(batch: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 
 #include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/json/schema.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/paths.hpp"
 
@@ -302,6 +304,19 @@ TEST_F(BackendsTest, unknown_placeholders_and_interpreters_are_refused) {
   EXPECT_THROW(backend_from_json(wrong, "x/backend.json", {}), ConfigError);
   EXPECT_THROW(parse_interpreters({"torch"}), ConfigError);
   EXPECT_THROW(parse_interpreters({"torch=/no/such/python"}), ConfigError);
+}
+
+// The schema of the protocol is written by hand, with definitions of its own.
+TEST(Refusals, HaveTheConditionsOfThePublishedSchema) {
+  const nlohmann::json schema =
+      nlohmann::json::parse(std::ifstream(ASSAY_SOURCE_DIR "/docs/reference/protocol.schema.json"));
+  std::set<std::string> published, described;
+  const nlohmann::json& rule =
+      schema.at("definitions").at("backend").at("properties").at("refuses").at("items");
+  for (const auto& [name, of] : rule.at("properties").items()) published.insert(name);
+  const nlohmann::json made = SchemaMaker().object<Refusal>().at("properties");
+  for (const auto& [name, of] : made.items()) described.insert(name);
+  EXPECT_EQ(published, described);
 }
 
 }  // namespace
