@@ -40,8 +40,14 @@ def from_list(numbers: list[int | float]) -> tuple[Array, Backward]:
 
 
 def add(a: Array, b: Array, **_: Any) -> tuple[Array, Backward]:
-    leading = tuple(range(a.ndim - b.ndim))
-    return a + b, lambda dy: (dy, dy.sum(leading) if leading else dy)
+    def summed(dy: Array, operand: Array) -> Array:
+        """Add up what was repeated of an operand."""
+        leading = dy.ndim - operand.ndim
+        repeated = [d for d, size in enumerate(operand.shape) if size < dy.shape[leading + d]]
+        axes = (*range(leading), *(leading + d for d in repeated))
+        return dy.sum(axes).reshape(operand.shape) if axes else dy
+
+    return a + b, lambda dy: (summed(dy, a), summed(dy, b))
 
 
 def dropout(x: Array, mask: Array, rate: float, **_: Any) -> tuple[Array, Backward]:
