@@ -20,8 +20,6 @@ struct Broadcast {
 
   // The shape of an operand with these strides: its dimensions have the same sizes, or 1.
   Shape shape_of(const std::vector<std::int64_t>& strides) const;
-  // Neither operand is repeated.
-  bool plain() const { return a == b && sizes.size() == 1 && a.front() == 1; }
 };
 // The shapes must have a broadcast_shape().
 Broadcast broadcast(const Shape& a, const Shape& b);

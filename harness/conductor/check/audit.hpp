@@ -59,7 +59,7 @@ std::vector<ReportedLoss> replayable(std::span<const Block> blocks);
 // What a replay may take.
 inline constexpr double max_replay_seconds = 0.25;
 // From parameters that are off by 1e-4, as long as a loss is beyond what the earlier ones allow.
-inline constexpr int most_nudged_replays = 8;
+inline constexpr int max_nudged_replays = 8;
 
 // The last of these numbers of steps (ascending) that a replay reaches in time; 0 if it reaches none.
 std::int64_t affordable_steps(std::span<const std::int64_t> asked, double step_seconds);

@@ -85,9 +85,11 @@ void add_first_steps(RunAudit& audit, const Cell& cell, const Fork& fork, const 
     std::optional<Replayed> found = judge(one, 0);
     // Most runs need no allowance for the growth of roundings, and measuring it takes further replays. Where single events
     // part two runs, one of these may have met none.
-    for (int nudges = 1; found && !found->within() && nudges <= most_nudged_replays; ++nudges) {
+    for (int nudges = 1; found && !found->within() && nudges <= max_nudged_replays; ++nudges) {
       const std::vector<double> spread = context.replays->spread(cell, fork.seed, steps, nudges, context);
-      found = judge(one, spread.at(static_cast<std::size_t>(one.steps - 1)));
+      const auto at = static_cast<std::size_t>(one.steps - 1);
+      // Empty if the replay has become too slow since: then the loss is not judged.
+      found = at < spread.size() ? judge(one, spread[at]) : std::nullopt;
     }
     if (found) audit.replayed.push_back(*found);
   }
