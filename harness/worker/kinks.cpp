@@ -2,18 +2,56 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
+#include <utility>
 
+#include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {
 
 constexpr const char* prefix = "kink/";
+constexpr const char* nudge_prefix = "nudge/";
+
+// The graph with a nudge before each node that chooses.
+Graph with_nudges(const Graph& from) {
+  GraphCopy copy(from);
+  walk(
+      from, [&](ValueId id) { copy.add_value(id); },
+      [&](NodeId id) {
+        const Node& node = from.node(id);
+        if (node.op->kink(node.attributes) != Kink::choice) return copy.add_node(node);
+        std::vector<ValueId> inputs;
+        for (const ValueId input : node.inputs) inputs.push_back(copy.at(input));
+        Graph& graph = copy.graph();
+        const ValueId nudge =
+            graph.add_value(nudge_prefix + node.name, {DType::f32, from.value(node.inputs[0]).type.shape},
+                            Role::state, "zeros");
+        inputs[0] = GraphBuilder(graph, true).add(inputs[0], nudge, "nudged/" + node.name);
+        copy.add_node(node, inputs);
+      });
+  copy.add_outputs();
+  copy.add_updates();
+  return copy.take();
+}
+
+std::size_t channels_of(const Shape& shape) { return shape.size() < 2 ? 1 : index(shape[1]); }
+
+// The channel of an element: its place in dimension 1.
+std::size_t channel_of(std::size_t element, const Shape& shape) {
+  std::size_t pixels = 1;
+  for (std::size_t d = 2; d < shape.size(); ++d) pixels *= index(shape[d]);
+  return element / pixels % channels_of(shape);
+}
 
 }  // namespace
 
-Kinks::Kinks(const Program& program) : watched_(program) {
+Kinks::Kinks(const Program& program, bool nudged) : watched_(program), nudged_(nudged) {
   if (program.is_op() || !program.training) return;
+  if (nudged) watched_.training = with_nudges(*program.training);
   Graph& graph = *watched_.training;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
@@ -22,6 +60,50 @@ Kinks::Kinks(const Program& program) : watched_(program) {
     const std::string name = prefix + node.name;
     kinks_[name].node = id;
     graph.add_output(name, kink == Kink::at_zero ? node.outputs[0] : node.inputs[0]);
+  }
+}
+
+bool Kinks::is_nudged(const Watched& kink) const {
+  const Node& node = watched_.training->node(kink.node);
+  return nudged_ && node.op->kink(node.attributes) == Kink::choice;
+}
+
+const Shape& Kinks::read_by(const Watched& kink) const {
+  return watched_.training->value(watched_.training->node(kink.node).inputs[0]).type.shape;
+}
+
+std::vector<HostTensor> Kinks::nudges() const {
+  std::vector<HostTensor> tensors;
+  for (const auto& [name, kink] : kinks_)
+    if (is_nudged(kink))
+      tensors.push_back(HostTensor::zeros(nudge_prefix + watched_.training->node(kink.node).name,
+                                          {DType::f32, read_by(kink)}));
+  return tensors;
+}
+
+std::vector<HostTensor> Kinks::reach() const {
+  std::vector<HostTensor> tensors = nudges();
+  auto tensor = tensors.begin();
+  for (const auto& [name, kink] : kinks_) {
+    if (!is_nudged(kink)) continue;
+    const std::span<float> values = (tensor++)->as<float>();
+    for (std::size_t i = 0; i < values.size() && !kink.reach.empty(); ++i)
+      values[i] = static_cast<float>(kink.reach[channel_of(i, read_by(kink))]);
+  }
+  return tensors;
+}
+
+// The first values are exact.
+void Kinks::widen_reach(Watched& kink, std::vector<double> values) const {
+  const Shape& shape = read_by(kink);
+  if (kink.exact.empty()) {
+    kink.exact = std::move(values);
+    kink.reach.resize(channels_of(shape));
+    return;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double& reach = kink.reach[channel_of(i, shape)];
+    reach = std::max(reach, std::abs(values[i] - kink.exact[i]));
   }
 }
 
@@ -40,8 +122,9 @@ void Kinks::take(std::vector<HostTensor>& answers, const Order& ordered) {
     const auto found = kinks_.find(tensor.name);
     if (found == kinks_.end()) continue;
     Watched& kink = found->second;
-    const std::vector<double> values = ordered ? ordered(to_doubles(tensor)) : to_doubles(tensor);
+    std::vector<double> values = ordered ? ordered(to_doubles(tensor)) : to_doubles(tensor);
     std::vector<std::int32_t> side = sides(kink.node, values);
+    if (is_nudged(kink)) widen_reach(kink, std::move(values));
     if (kink.side.empty()) {
       kink.tipped.resize(side.size());
       kink.side = std::move(side);
@@ -54,7 +137,9 @@ void Kinks::take(std::vector<HostTensor>& answers, const Order& ordered) {
 }
 
 void Kinks::leave_out(std::vector<HostTensor>& answers) const {
-  std::erase_if(answers, [this](const HostTensor& tensor) { return kinks_.contains(tensor.name); });
+  std::erase_if(answers, [this](const HostTensor& tensor) {
+    return kinks_.contains(tensor.name) || tensor.name.find(nudge_prefix) != tensor.name.npos;
+  });
 }
 
 std::int64_t Kinks::elements() const {

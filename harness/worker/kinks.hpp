@@ -16,18 +16,25 @@ namespace assay {
 
 class Kinks {
  public:
-  // Only a network's `training` has kinks; a single op has none.
-  explicit Kinks(const Program& program);
+  // Only a network's `training` has kinks; a single op has none. nudged: with nudges().
+  explicit Kinks(const Program& program, bool nudged = false);
 
-  // The program with one more output of `training` for each kink, so that it can be observed.
+  // The program with one more output of `training` for each kink, so that it can be observed, and with the nudges.
   const Program& watched() const { return watched_; }
+
+  // "nudge/<node>", F32 zeros: one more state of watched() for each node that chooses, which is added to what the node
+  // reads. Two neighbours of a window have the same parameters and nearly the same inputs. So moving these moves both
+  // alike, but the errors of their sums are not alike.
+  std::vector<HostTensor> nudges() const;
+  // The same, each element with the largest error that a pass has had so far in its channel.
+  std::vector<HostTensor> reach() const;
 
   // Takes those outputs out of the answers of one pass. The first pass must be the exact one; later passes
   // are compared with it. `ordered` brings the rows of a pass back into the order of the first.
   using Order = std::function<std::vector<double>(const std::vector<double>& rows)>;
   void take(std::vector<HostTensor>& answers, const Order& ordered = {});
 
-  // Takes them out without comparing.
+  // Takes them and the nudges out without comparing.
   void leave_out(std::vector<HostTensor>& answers) const;
 
   bool any() const { return !kinks_.empty(); }
@@ -46,11 +53,17 @@ class Kinks {
     NodeId node = none;
     std::vector<std::int32_t> side{};  // of each element in the first pass
     std::vector<bool> tipped{};
+    std::vector<double> exact{};  // with nudges: what a node that chooses reads
+    std::vector<double> reach{};  // by channel
   };
 
   std::vector<std::int32_t> sides(NodeId node, const std::vector<double>& values) const;
+  bool is_nudged(const Watched& kink) const;
+  const Shape& read_by(const Watched& kink) const;
+  void widen_reach(Watched& kink, std::vector<double> values) const;
 
   Program watched_;
+  bool nudged_;
   std::map<std::string, Watched> kinks_{};  // by the name of the output
 };
 

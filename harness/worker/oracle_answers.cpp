@@ -143,7 +143,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
 // Whether few elements are within rounding of a tie. With a narrower storage type too many are for a bias to clear
 // them, and the perturbed runs cross them often.
 bool has_rare_ties(const Program& program, Task task, const Precision& emulated) {
-  return program.trains(task) && emulated.storage == emulated.master && !emulated.tf32;
+  return program.trains(task) && emulated.is_uniform();
 }
 
 // Several runs at a time, with a thread each, use a processor better than one after the other, whose operators often
@@ -157,17 +157,18 @@ std::size_t lanes_of(const Program& program, const ExamFeeds& feeds, int threads
 // The runs of the oracle. Borrows everything.
 class Runs {
  public:
-  Runs(Backend& backend, const Program& program, const CompileOptions& options, const OracleOptions& oracle,
-       const ExamFeeds& feeds)
+  // `feeds` have the nudges of the kinks.
+  Runs(Backend& backend, const Program& program, Kinks& kinks, const CompileOptions& options,
+       const OracleOptions& oracle, const ExamFeeds& feeds, std::size_t lanes)
       : backend_(backend),
         program_(program),
         options_(options),
         oracle_(oracle),
         feeds_(feeds),
         task_(options.task),
-        kinks_(program),
+        kinks_(kinks),
         asked_(oracle_answers_of(program, task_)),
-        emulations_(lanes_of(program, feeds, options.threads)) {
+        emulations_(lanes) {
     if (task_ == Task::decode) options_.task = Task::infer;
     options_.threads = std::max(1, options.threads / static_cast<int>(emulations_.size()));
   }
@@ -224,7 +225,6 @@ class Runs {
   }
 
   const std::vector<HostTensor>& exact() const { return tensors_; }
-  const Kinks& kinks() const { return kinks_; }
   const std::map<std::string, ErrorNorms>& errors() const { return errors_; }
   const std::map<std::string, ErrorNorms>& flips() const { return flips_; }
 
@@ -268,9 +268,15 @@ class Runs {
     for (const auto& [name, values] : exact_) widen(errors_, name, answers.at(name), values);
   }
 
+  std::vector<HostTensor> reach() {
+    const std::lock_guard lock(mutex_);
+    return kinks_.reach();
+  }
+
   // counts: whether an element on another side of its kink is one that a backend's rounding may move there.
   Values moved(Executable& emulation, int run, double roundings, Part part, bool counts) {
-    const Perturbation perturbation(feeds_, program_, *asked_, oracle_, run, roundings);
+    Perturbation perturbation(feeds_, program_, *asked_, oracle_, run, roundings);
+    if (!counts) perturbation.nudge(reach());
     std::vector<HostTensor> tensors =
         answered(emulation, kinks_.watched(), task_, perturbation.feeds(), part);
     if (counts)
@@ -293,7 +299,7 @@ class Runs {
   const OracleOptions& oracle_;
   const ExamFeeds& feeds_;
   Task task_;
-  Kinks kinks_;
+  Kinks& kinks_;
   std::unique_ptr<Answers> asked_;
   std::vector<std::unique_ptr<Executable>> emulations_;  // by lane
   std::vector<HostTensor> tensors_;                      // the exact answers
@@ -303,6 +309,23 @@ class Runs {
   std::map<std::string, ErrorNorms> errors_, flips_;
   std::mutex mutex_;  // of what the runs add to, and of the backend
 };
+
+// The pairs of runs that show ties, the longest first.
+std::vector<Runs::Job> pairs_of(Runs& runs, const Kinks& kinks, const ExamFeeds& feeds) {
+  std::vector<Runs::Job> jobs;
+  for (int pair = 1; pair <= far_pairs; ++pair)
+    jobs.push_back([&runs, pair](Executable& emulation) {
+      runs.add_flips(emulation, pair, far_tipping_roundings, Part::exam, "last/");
+    });
+  if (kinks.elements() * feeds.schedule.type.shape.front() > many_elements && !kinks.any_tipped())
+    return jobs;
+  jobs.push_back([&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); });
+  for (int more = 1; more <= more_near_pairs; ++more)
+    jobs.push_back([&runs, more](Executable& emulation) {
+      runs.add_flips(emulation, far_pairs + more, tipping_roundings, Part::first_step);
+    });
+  return jobs;
+}
 
 }  // namespace
 
@@ -320,29 +343,16 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& asked, C
     options.precision = precision_of(PrecisionKind::fp64);
     moved_biases = sharpen(feeds, backend, program, options, oracle.emulated);
   }
-  Runs runs(backend, program, options, oracle, feeds);
-  const bool has_kinks = rare_ties && runs.kinks().any();
-  std::vector<Runs::Job> jobs;  // the longest first
-  for (int pair = 1; has_kinks && pair <= far_pairs; ++pair)
-    jobs.push_back([&runs, pair](Executable& emulation) {
-      runs.add_flips(emulation, pair, far_tipping_roundings, Part::exam, "last/");
-    });
-  jobs.push_back([&runs](Executable& emulation) { runs.add_unchanged(emulation); });
+  const std::size_t lanes = lanes_of(program, feeds, options.threads);
+  Kinks kinks(program, rare_ties);
+  std::ranges::move(kinks.nudges(), std::back_inserter(feeds.state));
+  Runs runs(backend, program, kinks, options, oracle, feeds, lanes);
+  std::vector<Runs::Job> jobs{[&runs](Executable& emulation) { runs.add_unchanged(emulation); }};
   for (int run = 0; run < oracle.perturbations; ++run)
     jobs.push_back([&runs, run](Executable& emulation) { runs.add_perturbed(emulation, run); });
   runs.make(jobs);
-  if (has_kinks) {
-    const std::int64_t elements = runs.kinks().elements() * feeds.schedule.type.shape.front();
-    if (elements <= many_elements || runs.kinks().any_tipped()) {
-      std::vector<Runs::Job> near{
-          [&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); }};
-      for (int more = 1; more <= more_near_pairs; ++more)
-        near.push_back([&runs, more](Executable& emulation) {
-          runs.add_flips(emulation, far_pairs + more, tipping_roundings, Part::first_step);
-        });
-      runs.make(near);
-    }
-  }
+  // The pairs come last: how far they nudge is what the errors of these runs show.
+  if (rare_ties && kinks.any()) runs.make(pairs_of(runs, kinks, feeds));
 
   std::vector<HostTensor> results;
   for (HostTensor& tensor : moved_biases) {
@@ -354,7 +364,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& asked, C
     add_norms(results, "bound/" + tensor.name, runs.errors().at(tensor.name));
   }
   for (const auto& [name, norms] : runs.flips()) add_norms(results, "flips/" + name, norms);
-  std::ranges::move(runs.kinks().counts(), std::back_inserter(results));
+  std::ranges::move(kinks.counts(), std::back_inserter(results));
   return results;
 }
 

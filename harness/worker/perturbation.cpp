@@ -19,6 +19,10 @@ bool corrects_bias(const OptimizerSpec& optimizer) {
 // The most unit roundoffs that a gate of an LSTM is moved by: fast approximations of the exponential are off by some.
 constexpr double gate_roundings = 4;
 
+// The most that a nudge is, in largest errors of its channel. Of two values whose errors differ by one of these, one
+// nudge in four or more changes the order.
+constexpr double nudge_factor = 2;
+
 }  // namespace
 
 Perturbation::Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
@@ -50,6 +54,17 @@ Perturbation::Perturbation(const ExamFeeds& feeds, const Program& program, const
   }
   for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m], 0);
   for (const std::span<float> values : answers.real_inputs(feeds_.inputs)) move(values, storage);
+}
+
+void Perturbation::nudge(const std::vector<HostTensor>& reach) {
+  for (const HostTensor& tensor : reach) {
+    const std::span<float> nudges =
+        std::ranges::find(feeds_.state, tensor.name, &HostTensor::name)->as<float>();
+    const std::span<const float> most = tensor.as<float>();
+    for (std::size_t i = 0; i < nudges.size(); ++i)
+      nudges[i] = static_cast<float>(std::copysign(nudge_factor, roundings_) * random_.uniform(-1, 1) *
+                                     static_cast<double>(most[i]));
+  }
 }
 
 std::vector<double> Perturbation::ordered(const std::vector<double>& rows, std::int64_t batches) const {

@@ -20,6 +20,9 @@ class Perturbation {
   Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
                const OracleOptions& oracle, int run, double roundings = perturbed_roundings);
 
+  // Gives each nudge of the feeds (Kinks::nudges()) a value of up to some times its `reach`.
+  void nudge(const std::vector<HostTensor>& reach);
+
   const ExamFeeds& feeds() const { return feeds_; }
   // Rows of an answer, of one or more batches, in the order of the unperturbed rows.
   std::vector<double> ordered(const std::vector<double>& rows, std::int64_t batches = 1) const;

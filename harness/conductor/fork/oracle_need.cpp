@@ -39,6 +39,15 @@ double watched_elements(const Graph& graph) {
   return elements;
 }
 
+// The elements of what it moves by itself before a choice, in fp32 (harness/worker/kinks.hpp).
+double nudged_elements(const Graph& graph) {
+  double elements = 0;
+  for (const Node& node : graph.nodes())
+    if (node.op->kink(node.attributes) == Kink::choice)
+      elements += static_cast<double>(graph.value(node.inputs[0]).type.elements());
+  return elements;
+}
+
 struct StepNeed {
   double bytes = 0, flops = 0;
 };
@@ -66,7 +75,8 @@ OracleNeed oracle_need(const Cell& cell) {
   const Graph& graph = program.graph(plan.task);
   const double parameters = elements_of(graph, Role::parameter);
   const double moments = trains ? parameters * static_cast<double>(program.moments().size()) : 0;
-  const double state = parameters + moments + elements_of(graph, Role::state);
+  const double nudged = trains && precision_of(plan.precision).is_uniform() ? nudged_elements(graph) : 0;
+  const double state = parameters + moments + elements_of(graph, Role::state) + nudged;
   double answers = 0;
   for (const Graph::Output& output : graph.outputs())
     answers += batches * static_cast<double>(graph.value(output.value).type.elements());
@@ -75,7 +85,7 @@ OracleNeed oracle_need(const Cell& cell) {
 
   const StepNeed exact = step_need(program, cell.axes, PrecisionKind::fp64);
   const StepNeed emulated = step_need(program, cell.axes, plan.precision);
-  const double lanes = static_cast<double>(oracle_lanes(op, state, cell.axes.threads));
+  const double lanes = static_cast<double>(oracle_lanes(op, state - nudged, cell.axes.threads));
   // A program that trains is compiled twice: the step, and its gradients.
   const double programs = trains ? 2 : 1;
   // The answers of the exact run as tensors and as numbers to compare.
@@ -84,8 +94,8 @@ OracleNeed oracle_need(const Cell& cell) {
                          (f32_bytes + f64_bytes) * (answers + watched) * (watched > 0 ? 2 : 1);
   const double of_exact = 2 * f64_bytes * state + programs * exact.bytes + f64_bytes * watched;
   OracleNeed need;
-  need.bytes =
-      process_bytes + f32_bytes * state + kept + std::max({of_exact, lanes * of_lane, f64_bytes * answers});
+  need.bytes = process_bytes + f32_bytes * state + kept + f64_bytes * nudged +
+               std::max({of_exact, lanes * of_lane, f64_bytes * answers});
 
   // The step that is judged by itself, the others, one with an extreme logit, and two evaluations.
   const double steps = op || !trains ? batches : std::max(3.0, batches) + 4;

@@ -13,6 +13,9 @@ struct Precision {
   DType storage = DType::f32;
   DType master = DType::f32;
   bool tf32 = false;  // matrix ops may round their operands to 10 bits of mantissa
+
+  // Whether no operand is rounded to fewer bits than a sum has.
+  bool is_uniform() const { return storage == master && !tf32; }
 };
 
 Precision precision_of(PrecisionKind kind);

@@ -114,6 +114,34 @@ Program chosen() {
   return {graph, graph, OptimizerSpec{}};
 }
 
+TEST(Kinks, nudge_what_a_max_pool_reads_as_far_as_the_errors_of_its_channel) {
+  Kinks kinks(kinked(), true);
+  const Graph& graph = *kinks.watched().training;
+  ASSERT_NE(graph.find("nudge/pool1"), none);
+  EXPECT_EQ(graph.find("nudge/relu1"), none);
+  const auto reach = [&] {
+    const std::vector<HostTensor> tensors = kinks.reach();
+    EXPECT_EQ(tensors.size(), 1U);
+    EXPECT_EQ(tensors.front().name, "nudge/pool1");
+    const std::span<const float> values = tensors.front().as<float>();
+    EXPECT_EQ(values.size(), 32U);
+    EXPECT_EQ(std::ranges::count(values, values[0]), 32);  // one channel
+    return values[0];
+  };
+  std::vector<HostTensor> exact = pass(plane());
+  kinks.take(exact);
+  EXPECT_EQ(reach(), 0);
+  for (const double error : {-0.5, 0.25}) {
+    std::vector<double> off = plane();
+    off[20] += error;
+    std::vector<HostTensor> tensors = pass(off);
+    tensors.push_back(HostTensor::zeros("first/moment/nudge/pool1", {DType::f32, {2}}));
+    kinks.take(tensors);
+    EXPECT_EQ(tensors.size(), 1U);  // "other"
+  }
+  EXPECT_EQ(reach(), 0.5F);
+}
+
 TEST(Kinks, EnterByTheContractOfTheOp) {
   Kinks kinks(chosen());
   const auto pass = [&](const std::vector<double>& x) {
