@@ -53,7 +53,7 @@ class OperandBuilder {
   bool training() const { return builder_.training(); }
   GraphBuilder& graph() { return builder_; }
   // An operand of the op. Its values are described in harness/conductor/data/initial_values.hpp: "signal",
-  // "weight", "positive", "below:N", "padding", "fraction".
+  // "weight", "positive", "wide", "below:N", "padding", "fraction".
   ValueId input(std::string name, Shape shape, std::string fill, DType dtype = DType::f32);
   // State such as running statistics, kept between steps.
   ValueId state(std::string name, Shape shape, std::string initializer);

@@ -43,7 +43,8 @@ OpWorkload unary(const UnaryFunction& function) {
   if (const auto found = sizes_of_networks.find(function.name); found != sizes_of_networks.end())
     row.sizes = found->second;
   row.build = [&function, words](OperandBuilder& b, const Dimensions& d) {
-    const ValueId x = b.input("x", {1, d.at("")}, "signal");
+    // A signal would reach only the middle one of a function's pieces.
+    const ValueId x = b.input("x", {1, d.at("")}, function.piece != nullptr ? "wide" : "signal");
     Attributes attributes = usual_attributes(function);
     if (words != nullptr && d.at("t") > 0)
       attributes.set(std::string(words->name), std::string(words->words[1]));

@@ -58,6 +58,8 @@ std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
 //   weight    uniform with mean 0 and standard deviation sqrt(2 / fan_in) (He et al. 2015), which keeps the
 //             scale of a sum over fan_in products; fan_in is the product of the dimensions after the first
 //   positive  uniform in [0.5, 1.5), but never within 0.02 of 1
+//   wide      uniform in [-8, 8), beyond the bounds of every clamped function, but never within 0.001 of a whole number,
+//             where some have kinks
 //   below:N   whole numbers from 0 to N - 1
 //   padding   masks of texts of a quarter to all of the steps, the last dimension: 0, then -inf
 //   fraction  pairs of the tag 1, of a real number, and a signal

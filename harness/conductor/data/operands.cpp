@@ -52,6 +52,11 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
       do element = static_cast<float>(0.5 + random.uniform_double());
       while (std::abs(element - 1) < 0.02F);
     }
+  } else if (word == "wide") {
+    for (float& element : elements) {
+      do element = static_cast<float>(16 * random.uniform_double() - 8);
+      while (std::abs(element - std::round(element)) < 0.001F);
+    }
   } else if (word.starts_with("below:")) {
     const auto bound = static_cast<double>(below(word));
     for (float& element : elements)
@@ -65,8 +70,8 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
     }
   } else {
     throw DataError(fmt::format(
-        "[operands] got '{}' for {}: must be signal, weight, positive, below:N, padding or fraction", word,
-        value.name));
+        "[operands] got '{}' for {}: must be signal, weight, positive, wide, below:N, padding or fraction",
+        word, value.name));
   }
 }
 

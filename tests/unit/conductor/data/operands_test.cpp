@@ -58,6 +58,13 @@ TEST(Operands, are_integer_for_classes_and_positive_for_scales) {
   EXPECT_THAT(draw_operands(graph_of("positive"), 1, 1, "a"), Each(AllOf(Ge(0.5F), Le(1.5F))));
 }
 
+TEST(Operands, wide_ones_reach_beyond_the_bounds_of_clamped_functions_and_avoid_their_kinks) {
+  const std::vector<float> values = draw_operands(graph_of("wide"), 10, 1, "a");
+  EXPECT_GT(*std::ranges::max_element(values), 7);
+  EXPECT_LT(*std::ranges::min_element(values), -7);
+  for (const float value : values) EXPECT_GE(std::abs(value - std::round(value)), 0.0009F);
+}
+
 TEST(Operands, fractions_are_tagged_as_real_numbers) {
   const std::vector<float> pairs = draw_operands(graph_of("fraction"), 1, 1, "a");
   for (std::size_t i = 0; i < pairs.size(); i += 2) {
