@@ -57,12 +57,18 @@ template <>
 inline constexpr auto words<CacheState> =
     std::array{Word{CacheState::cold, "cold"}, Word{CacheState::warm, "warm"}};
 
-// The kind of a backend in a mode: a framework; only a vendor's library; such a library with our own kernels
-// around it; or the oracle that judges the others.
-enum class BackendKind { framework, bare, engine, oracle };
+// The kind of a backend in a mode: a framework; a runtime, which only infers; only a vendor's library; such a library
+// with our own kernels around it; or the oracle that judges the others.
+enum class BackendKind { framework, runtime, bare, engine, oracle };
 template <>
 inline constexpr auto words<BackendKind> =
-    std::array{Word{BackendKind::framework, "framework"}, Word{BackendKind::bare, "bare"},
-               Word{BackendKind::engine, "engine"}, Word{BackendKind::oracle, "oracle"}};
+    std::array{Word{BackendKind::framework, "framework"}, Word{BackendKind::runtime, "runtime"},
+               Word{BackendKind::bare, "bare"}, Word{BackendKind::engine, "engine"},
+               Word{BackendKind::oracle, "oracle"}};
+// Whether its users take it whole, with a graph, a scheduler and an allocator of its own: what that costs over a bare
+// library is its tax.
+constexpr bool is_product(BackendKind kind) {
+  return kind == BackendKind::framework || kind == BackendKind::runtime;
+}
 
 }  // namespace assay

@@ -178,8 +178,7 @@ void compare_cells(Analysis& all, AnalyzedGroup& group) {
     if (!cell.base) continue;
     const AnalyzedCell& base = all.cells[*cell.base];
     cell.ratio = time_ratio(*cell.cell, *base.cell);
-    cell.taxed =
-        cell.ratio && base.cell->kind == BackendKind::bare && cell.cell->kind == BackendKind::framework;
+    cell.taxed = cell.ratio && base.cell->kind == BackendKind::bare && is_product(cell.cell->kind);
   }
 }
 

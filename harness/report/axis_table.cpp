@@ -39,7 +39,7 @@ std::deque<Axis> make_table() {
        .part = work,
        .request = true},
       {.option = {"backend", axis, text, "NAME,...", "",
-                  "Backends to run (default: all available, except the oracle)"},
+                  "Backends to run (default: all available that offer the task, except the oracle)"},
        .field = &Axes::backend,
        .identity = always,
        .id = "/{0}",

@@ -443,10 +443,11 @@ inline Description describe(Of<CellReport>) {
       field("axes", &CellReport::axes, "The values of the id.").inline_before(),
       field("work", &CellReport::work, "The work of a step, and the speed of the machine.")
           .left_out_by_default(),
-      field("kind", &CellReport::kind,
-            "The kind of the backend in this mode: a `framework`; `bare`, only a vendor's library, with "
-            "which frameworks are compared for their tax; an `engine`, such a library with the backend's "
-            "own kernels around it (`bare` in reports before there were engines); or the `oracle`."),
+      field(
+          "kind", &CellReport::kind,
+          "The kind of the backend in this mode: a `framework`; a `runtime`, which only infers; `bare`, only a "
+          "vendor's library, with which both are compared for their tax; an `engine`, such a library with the backend's "
+          "own kernels around it (`bare` in reports before there were engines); or the `oracle`."),
       field("status", &CellReport::status, "Its result."),
       field("reason", &CellReport::reason, "Why the status is not `ok`."),
       field("reason_code", &CellReport::reason_code, "The reason as a stable code: see reason codes.")

@@ -74,6 +74,7 @@ Json with_known_words(Json document) {
   if (!document.contains("cells") || !document["cells"].is_array()) return document;
   for (Json& cell : document["cells"]) {
     replace_later_words(cell);
+    if (is_unknown_word<BackendKind>(cell, "kind")) cell["kind"] = to_string(BackendKind::framework);
     if (!cell.is_object() || !cell.contains("forks") || !cell["forks"].is_array()) continue;
     for (Json& fork : cell["forks"]) replace_later_words(fork);
   }
@@ -108,6 +109,8 @@ int minor_of(const Report& report) {
   int minor =
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
   if (report.run.contains("ended")) minor = 11;
+  const auto is_runtime = [](const CellReport& cell) { return cell.kind == BackendKind::runtime; };
+  if (std::ranges::any_of(report.cells, is_runtime)) return 13;
   for (const CellReport& cell : report.cells)
     for (const Json& library : cell.libraries)
       if (library.is_object() && library.contains("under_test")) minor = 11;

@@ -20,8 +20,8 @@ inline constexpr std::string_view first_report_schema = "assay-report/1";
 // have `minor_faults`, or forks `host_start_rss`; 6 if forks have a `placement`; 7 if forks have `ranks`; 8 if ranks
 // have an `exchange`, or forks `loopback_bytes`; 9 if a `disturbance` has `waited_ns`; 10 if forks have an
 // `adapter_digest`; 11 if a `disturbance` has `seen_ns`, the run has `ended`, or a library is `under_test`; 12 if
-// its blocks have an `accuracy`.
-inline constexpr int report_schema_minor = 12;
+// its blocks have an `accuracy`; 13 if a cell is of the kind `runtime`.
+inline constexpr int report_schema_minor = 13;
 
 // The text of the file. A number that is not finite is null with a reason: in a metric as `reason`, in a
 // column the word "nan", elsewhere "not_finite": {"<field>": "nan"}, from which it is read back. Numbers keep

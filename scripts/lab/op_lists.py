@@ -2,7 +2,8 @@
 
     scripts/lab/op-lists [--check]
 
-`ops` are those that a backend has: in Python the keys of OPS, and LOSS; in C++ the entries OpEntry.
+`ops` are those that a backend has: in Python the keys of OPS (of assay_onnx, if the backend reads ONNX),
+and LOSS; in C++ the entries OpEntry.
 The list `other_ops` of a refusal of one mode has the keys of that mode's table, where a literal table exists:
 FUNCTIONS, TENSORDOT or LAYERS. Nothing is imported or built.
 --check writes nothing, and ends with exit code 1 if a list differs.
@@ -45,7 +46,8 @@ def tables_of(folder: Path) -> dict[str, set[str]]:
 def ops_of(folder: Path) -> set[str]:
     """Return the ops of a backend; none if its sources say nothing."""
     if (folder / "worker.py").exists():
-        tables = tables_of(folder)
+        reads_onnx = any("assay_onnx" in source.read_text() for source in folder.glob("*.py"))
+        tables = tables_of(ROOT / "backends/python/assay_onnx" if reads_onnx else folder)
         return tables.get("OPS", set()) | tables.get("LOSS", set())
     sources = [*folder.rglob("*.cpp"), *folder.rglob("*.cu")]
     return {op for file in sources for op in re.findall(r'OpEntry\{"(\w+)"', file.read_text())}

@@ -226,7 +226,7 @@ def test_the_pages_count_the_methods_of_a_backend() -> None:
     assert len(named) == 9
     runtime = page.partition("### Only inference")[2].partition("\n#")[0]
     named = re.findall(r"^- `(\w+)`", runtime, re.MULTILINE)
-    assert sorted(named) == sorted({*InferenceAdapter.__abstractmethods__, "__init__"})
+    assert sorted(named) == sorted({*InferenceAdapter.__abstractmethods__, "__init__", "infer"})
     header = (ROOT / "harness/worker/backend.hpp").read_text(encoding="utf-8")
     classes = header.partition("class Executable {")[2]
     methods = re.findall(r"^  virtual [^~]", classes, re.MULTILINE)

@@ -18,7 +18,9 @@ def test_backend_json_has_the_lists_that_its_sources_give(description: Path) -> 
 
 def test_there_are_backends_to_ask() -> None:
     known = {file.parent.name for file in descriptions()}
-    assert known == {"cuda", "jax", "mxnet", "numpy_backend", "onednn", "reference", "tensorflow", "torch"}
+    runtimes = {"onnxruntime", "openvino"}
+    others = {"cuda", "jax", "mxnet", "numpy_backend", "onednn", "reference", "tensorflow", "torch"}
+    assert known == others | runtimes
 
 
 def test_an_op_that_is_added_to_an_adapter_is_added_to_its_lists(tmp_path: Path) -> None:

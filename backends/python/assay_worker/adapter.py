@@ -121,8 +121,8 @@ class NetworkAdapter(Adapter):
 class InferenceAdapter(NetworkAdapter):
     """A network on a runtime that only infers: a subclass compiles, takes the weights, and defines infer().
 
-    Batches are kept in host memory. To keep them on a device, or to enqueue, override stage(), step(),
-    synchronize() and results().
+    Batches are kept in host memory. To keep them elsewhere, or to enqueue, override stage(), step(),
+    synchronize() and results(), instead of infer().
     """
 
     def __init__(self, program: Program, cell: Cell) -> None:
@@ -131,16 +131,19 @@ class InferenceAdapter(NetworkAdapter):
         self._staged: dict[int, Tensors] = {}
         self._results: Tensors = {}
 
-    @abstractmethod
     def infer(self, inputs: Tensors) -> Tensors:
         """Return the complete outputs of the inference graph by name, for its inputs by name."""
+        raise NotImplementedError("a subclass defines infer(), or step() and results()")
 
-    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+    def inputs_of(self, inputs: np.ndarray) -> Tensors:
+        """Return a copy of a batch as the inputs of the graph by name."""
         graph = self.program.inference
         if self.program.packs_inputs:
-            self._staged[slot] = graph.unpack(inputs.copy(), self.program.batch)
-        else:
-            self._staged[slot] = {graph.with_role("input")[0].name: inputs.copy()}
+            return graph.unpack(inputs.copy(), self.program.batch)
+        return {graph.with_role("input")[0].name: inputs.copy()}
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self._staged[slot] = self.inputs_of(inputs)
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         self._results = self.infer(self._staged[slot])

@@ -201,6 +201,11 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   for (std::string& part : backend.command) part = substitute(part, values, where);
   for (auto* variables : {&backend.environment, &backend.warm_environment})
     for (auto& [name, value] : *variables) value = substitute(value, values, where);
+  for (const std::string_view word : {every_mode, best_mode})
+    if (contains(backend.modes, word))
+      throw ConfigError(fmt::format(
+          "{}: a mode must not be called '{}', because --mode {} means several modes: give it another name",
+          where, word, word));
   require_mode(backend, "recommended", backend.recommended, where);
   require_mode(backend, "bare", backend.bare_mode, where);
   for (const std::string& mode : backend.compiles) require_mode(backend, "compiling", mode, where);

@@ -86,6 +86,9 @@ inline Description describe(Of<Refusal>) {
       field("reason", &Refusal::reason, "Why, and what to use instead."));
 }
 
+// Words for several modes: each one, or the fastest one. No mode is called so.
+inline constexpr std::string_view every_mode = "all", best_mode = "best";
+
 struct BackendDescription {
   std::string name;
   std::string description;

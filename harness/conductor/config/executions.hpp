@@ -9,9 +9,6 @@
 
 namespace assay {
 
-// Words for several modes: each one, or the fastest one.
-inline constexpr std::string_view every_mode = "all", best_mode = "best";
-
 bool takes_every_mode(const std::vector<std::string>& asked);
 
 // The requested modes that the backend has. If none is requested: the mode that it recommends, and if there

@@ -93,6 +93,7 @@ class Expander {
           "{}: the workload is missing; name one with --workload (assay list workloads)", row.where));
     }
     const auto backends = backends_of(values, row);
+    const bool names_backends = !list_of(values, "backend").empty();
     const Names modes = list_of(values, "mode");
     reject_unknown_modes(modes, backends, row.where);
     note_left_out(values, modes, backends);
@@ -112,6 +113,7 @@ class Expander {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
             Cell cell = make(subject, *backend, execution.mode, point, values, row);
             if (takes_every_mode(modes) && cell.refused_for_mode) continue;
+            if (!names_backends && !takes_part(*backend, cell)) continue;
             if (!execution.layout.empty() && cell.refused_for_layout) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
@@ -213,6 +215,12 @@ class Expander {
       throw ConfigError(
           fmt::format("{}: no backend is available; for the reasons run assay list backends", row.where));
     return result;
+  }
+
+  // Whether a backend that nobody named has a row for this cell: a runtime has only those that it can infer.
+  static bool takes_part(const BackendDescription& backend, const Cell& cell) {
+    if (!contains(backend.tasks, cell.axes.task)) return false;
+    return backend.kind != BackendKind::runtime || cell.status != Status::unsupported;
   }
 
   // The base of a ratio is this cell with the axes of `to` changed.

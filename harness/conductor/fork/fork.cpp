@@ -340,6 +340,7 @@ class ForkRun {
       if (timed()) compute_audit(audit_, cell_, fork_, members_.front().folder, context_);
       return answers_of(members_, audit_);
     });
+    explain_precision(outcome_.verified, fork_, cell_);
     reject_infinite_parameters(fork_, outcome_.verified);
     if (is_ok()) reject_unlike_ranks(fork_, outcome_.verified);
     if (is_ok()) resolve_exam(fork_, outcome_.verified, changed_file(members_));

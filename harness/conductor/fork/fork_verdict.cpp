@@ -19,6 +19,15 @@ void reject_uncompiled(Fork& fork, const Cell& cell) {
                cell.axes.mode, cell.backend->name));
 }
 
+void explain_precision(Equivalence& verified, const Fork& fork, const Cell& cell) {
+  const auto own = fork.settings.find("computes_in");
+  const std::string_view asked = to_string(cell.axes.precision);
+  if (!verified.checked || verified.passed || own == fork.settings.end() || own->second == asked) return;
+  verified.reason += fmt::format(
+      "; it computes in {} by itself, and the cell is in {}: use another mode of {}, or --precision {}",
+      printable(own->second, 40), asked, cell.backend->name, printable(own->second, 40));
+}
+
 void reject_infinite_parameters(Fork& fork, Equivalence& verified) {
   if (verified.not_finite.empty() || !differs_only_after_run(verified)) return;
   end_with(

@@ -21,6 +21,9 @@ void reject_changed_backend(Fork& fork, const BackendDescription& backend, const
 // changed since the set was prepared.
 bool reject_changed_data(Fork& fork, const PreparedDataset& data);
 
+// Adds to a wrong result that the worker computes in another precision than that of the cell, if it says so.
+void explain_precision(Equivalence& verified, const Fork& fork, const Cell& cell);
+
 // Values that are not finite spread in each library in its own way, so a run that ended with them says nothing about
 // the library.
 void reject_infinite_parameters(Fork& fork, Equivalence& verified);

@@ -85,8 +85,8 @@ Player player_of(const Cell& cell, const ForkContext& context) {
     for (const PrecisionKind precision : {cell.axes.precision, PrecisionKind::fp32}) {
       for (const BackendDescription& backend : context.registries.backends.backends) {
         const Player player{&backend, precision};
-        const bool ours = backend.kind != BackendKind::framework &&
-                          backend.folder.parent_path() == oracle->folder.parent_path();
+        const bool ours =
+            !is_product(backend.kind) && backend.folder.parent_path() == oracle->folder.parent_path();
         if (ours && backend.oracle == is_oracle && can_play(cell, player)) return player;
       }
     }

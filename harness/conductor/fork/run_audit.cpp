@@ -154,9 +154,10 @@ std::optional<ExamExcerpt> choose_excerpt(const Program& program, const fs::path
 RunAudit ask_about_run(const Cell& cell, const Fork& fork, const fs::path& folder,
                        const ForkContext& context) {
   RunAudit audit;
-  // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework promises it.
+  // Kernels of our own and plain libraries sum in a fixed order on a CPU; MXNet does not, and no framework or runtime
+  // promises it.
   audit.deterministic = cell.axes.deterministic && cell.axes.device == DeviceKind::cpu &&
-                        cell.backend->kind_of(cell.axes.mode) != BackendKind::framework;
+                        !is_product(cell.backend->kind_of(cell.axes.mode));
   audit.own_loader = cell.has_loss() && cell.axes.loader == LoaderKind::native;
   audit.draws_masks = draws_masks(cell);
   if (has_run_results(*cell.program, cell.axes.task))

@@ -473,7 +473,7 @@ inline Description describe(Of<AnalyzedCell>) {
       field("base", &AnalyzedCell::base, "The baseline."),
       field("ratio", &AnalyzedCell::ratio, "The time over the baseline's."),
       field("taxed", &AnalyzedCell::taxed,
-            "The ratio is the tax: of a cell of kind `framework` over one of kind `bare`."),
+            "The ratio is the tax: of a cell of kind `framework` or `runtime` over one of kind `bare`."),
       field(
           "to_fastest", &AnalyzedCell::to_fastest,
           "The time over that of the first cell of the group in order, also of another report; then `n` is 0."),

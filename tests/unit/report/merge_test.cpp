@@ -254,6 +254,8 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.disturbance->seen_ns = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], 11);
   fork.blocks.at(0).accuracy = 0.5;
+  EXPECT_EQ(to_json(report)["schema_minor"], 12);
+  report.cells[0].kind = BackendKind::runtime;
   EXPECT_EQ(to_json(report)["schema_minor"], report_schema_minor);
 
   Report unfinished = test::sample_report(rounds_each);

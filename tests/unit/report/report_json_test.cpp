@@ -150,11 +150,13 @@ TEST(ReportJson, ReadsAStatusOfALaterVersionAsFailed) {
   nlohmann::json later = to_json(sample_report(1));
   later["schema_minor"] = report_schema_minor + 1;
   later["cells"][0]["status"] = "melted";
+  later["cells"][0]["kind"] = "oracle of Delphi";
   later["cells"][0]["reason"] = "it was too hot";
   later["cells"][1]["forks"][0]["reason_code"] = "of_tomorrow";
   const Report report = report_from(later, "report.json");
   EXPECT_EQ(report.cells[0].status, Status::failed);
   EXPECT_EQ(report.cells[0].reason, "the status 'melted' of a later version: it was too hot");
+  EXPECT_EQ(report.cells[0].kind, BackendKind::framework);
   EXPECT_EQ(report.cells[1].forks[0].reason_code, ReasonCode::absent);
   later["schema_minor"] = report_schema_minor;
   EXPECT_THROW(report_from(later, "report.json"), JsonError) << "this version has no such status";

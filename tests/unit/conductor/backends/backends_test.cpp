@@ -220,6 +220,15 @@ TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {
   EXPECT_THAT(registry.faults[1], AllOf(HasSubstr("b/backend.json"), HasSubstr("precision")));
 }
 
+TEST_F(BackendsTest, a_mode_that_is_called_as_a_word_for_several_modes_is_a_fault) {
+  for (const char* word : {"all", "best"}) {
+    auto wrong = description();
+    wrong["modes"].push_back(word);
+    EXPECT_THAT([&] { backend_from_json(wrong, root_ / "fake/backend.json", {}); },
+                ::testing::ThrowsMessage<ConfigError>(HasSubstr(std::string("must not be called '") + word)));
+  }
+}
+
 TEST_F(BackendsTest, NamesTheKnownWordsWhenADescriptionHasAnotherOne) {
   const std::pair<const char*, const char*> lists[] = {{"devices", "cpu, cuda"},
                                                        {"tasks", "train, infer"},

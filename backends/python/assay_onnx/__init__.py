@@ -1,0 +1,6 @@
+"""Networks and single ops as ONNX models, and what the backends of runtimes share."""
+
+from .adapter import OnnxAdapter
+from .model import model_of
+
+__all__ = ["OnnxAdapter", "model_of"]
