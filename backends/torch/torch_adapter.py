@@ -24,6 +24,7 @@ from assay_worker import (
 from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
+from torch_aot import packaged
 from torch_capture import CapturedStep
 from torch_decoder import Decoder
 from torch_loader import make_loader
@@ -36,11 +37,13 @@ from torch_upload import Upload
 
 Tensors = dict[str, np.ndarray]
 
+FROZEN = ("freeze", "aot")  # modes whose compiled code has the weights as constants
+
 
 class TorchAdapter(TrainingAdapter):
     """Modes: `eager` (`cudnn-benchmark`: with cuDNN's search), `compile` for torch.compile of the forward and
-    backward pass, also with its modes, `cudagraph`, and for tasks infer and decode `freeze`: compiled with
-    the weights as constants."""
+    backward pass, also with its modes, `cudagraph`, for tasks infer and decode `freeze`: compiled with the
+    weights as constants, and for infer `aot`: compiled ahead of time."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -105,10 +108,10 @@ class TorchAdapter(TrainingAdapter):
         )
 
     def set_state(self, tensors: Tensors) -> None:
-        if self._cell.mode == "freeze":
-            if not same_tensors(tensors, self._frozen):
-                torch.compiler.reset()  # the weights are constants of the compiled code
-            self._frozen = tensors
+        frozen = self._cell.mode in FROZEN and same_tensors(tensors, self._frozen)
+        if self._cell.mode == "freeze" and not frozen:
+            torch.compiler.reset()  # the weights are constants of the compiled code
+        self._frozen = tensors if self._cell.mode in FROZEN else {}
         with torch.no_grad():
             for value in self._program.parameters + self._program.states:
                 given = tensors.get(value.name)
@@ -119,6 +122,10 @@ class TorchAdapter(TrainingAdapter):
             self._network.keep_casts()
             if self._train:
                 self._set_moments(tensors)
+        if self._cell.mode == "aot" and not frozen:
+            fed = self._program.inference.with_role("input")[0]
+            batch = self._images(np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32))
+            self._infer = packaged(self._network, batch, self._cell.folder / "network.pt2")
         self._restarted = True
         if self._decoder:
             self._decoder.clear()

@@ -21,7 +21,7 @@ def adapter() -> type[TrainingAdapter]:
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
-    if str(request.get("mode")).startswith("compile") or request.get("mode") == "freeze":
+    if str(request.get("mode")).startswith("compile") or request.get("mode") in ("freeze", "aot"):
         require_executable(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
     if request.get("deterministic") and request.get("device") == "cuda":
         # Read when cuBLAS starts. Without it PyTorch refuses products in deterministic mode.

@@ -20,6 +20,7 @@ INCOMPLETE = 4  # nothing here can be run
 
 REFUSED = [
     ("torch --mode freeze", "frozen weights cannot be trained"),
+    ("torch --mode aot", "an exported program infers whole batches"),
     ("torch --mode cudagraph", "needs a CUDA device"),
     ("torch --mode compile-reduce-overhead", "need a CUDA device"),
     ("torch --mode cudnn-benchmark", "needs a CUDA device"),

@@ -104,16 +104,28 @@ def test_training_is_refused_with_the_task_that_works(tmp_path: Path) -> None:
     assert "infer" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
-def edited_tree(tree: Path, mistake: Mistake) -> Path:
-    """Return a folder of backends: ONNX Runtime with the mistake in its export."""
+def edited_tree(tree: Path, file: str, old: str, new: str) -> Path:
+    """Return a folder of backends: ONNX Runtime with an edit in a file of it or of its export."""
     shutil.copytree(ROOT / "backends/onnxruntime", tree / "onnxruntime")
     shutil.copytree(ROOT / "backends/python/assay_onnx", tree / "python/assay_onnx")
     (tree / "python/assay_worker").symlink_to(ROOT / "backends/python/assay_worker")
-    ops = tree / "python/assay_onnx/ops.py"
-    source = ops.read_text()
-    assert source.count(mistake.old) == 1
-    ops.write_text(source.replace(mistake.old, mistake.new))
+    source = (tree / file).read_text()
+    assert source.count(old) == 1
+    (tree / file).write_text(source.replace(old, new))
     return tree
+
+
+def test_a_runtime_that_is_right_only_after_a_second_load_is_refused(tmp_path: Path) -> None:
+    """The program that is examined is the one that was timed: setting its weights again loads nothing."""
+    file = "onnxruntime/onnxruntime_adapter.py"
+    old, new = "np.array(value.numpy())", "np.array(value.numpy()) * min(1, self.loads)"
+    tree = edited_tree(tmp_path / "backends", file, old, new)
+    loads = "    def load(self, model: bytes) -> None:\n"
+    counted = f"{loads}        self.loads = getattr(self, 'loads', -1) + 1\n"
+    (tree / file).write_text((tree / file).read_text().replace(loads, counted))
+    options = ["--workload", "mlp", *BATCH, "--backend", "onnxruntime"]
+    (cell,) = checked(tmp_path / "r.json", *options, backends=tree)
+    assert cell["status"] == "wrong_result", cell.get("reason")
 
 
 EVERY_DAY = {"the gates in our order", "an epsilon ten times as large in layer_norm", "gelu always by erf"}
@@ -127,7 +139,7 @@ EVERY_DAY = {"the gates in our order", "an epsilon ten times as large in layer_n
     ],
 )
 def test_a_mistake_of_the_export_is_found(mistake: Mistake, tmp_path: Path) -> None:
-    tree = edited_tree(tmp_path / "backends", mistake)
+    tree = edited_tree(tmp_path / "backends", "python/assay_onnx/ops.py", mistake.old, mistake.new)
     size = ["--size", mistake.size] if mistake.size else []
     if not mistake.workload.startswith("op/"):
         size += BATCH

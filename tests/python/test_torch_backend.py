@@ -48,6 +48,12 @@ def test_frozen_weights_are_those_that_were_set_last(make_cell: Any) -> None:
     assert heard[1]["settings"]["freezing"] == "True"
 
 
+def test_a_package_is_compiled_again_only_for_other_weights(make_cell: Any) -> None:
+    folder = make_cell("normalised", mode="aot", task="infer")
+    assert_computes_with_changed_weights(TORCH, folder)
+    assert (folder / "network.pt2").exists()
+
+
 @pytest.fixture(scope="module")
 def stubbed() -> dict[str, Any]:
     script = Path(__file__).parent / "torch_stubs.py"
