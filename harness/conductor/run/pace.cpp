@@ -76,6 +76,11 @@ double Pace::part_over(Clock::time_point now, int done, int planned) const {
   return std::clamp(part, 0.0, 1.0);
 }
 
+double seconds_of_next(const Fork& last, double seconds, bool processes_stay) {
+  if (!processes_stay || !last.spent || last.status != Status::ok) return seconds;
+  return std::max(0.0, seconds - last.spent->start - last.spent->compile);
+}
+
 std::string too_busy(const Report& report, int wanted, double part_over) {
   constexpr double min_part = 1.0 / 3;
   if (part_over < min_part) return "";

@@ -39,6 +39,10 @@ class Pace {
   std::map<std::size_t, double> seconds_;  // of the last fork of a cell
 };
 
+// Seconds that another fork like the last one will take, which took `seconds`. In the process of that one, if processes
+// stay, it need neither start nor compile.
+double seconds_of_next(const Fork& last, double seconds, bool processes_stay);
+
 // Says that too few undisturbed rounds can be expected for a ranking; empty if not. Only after a third of the run, and only
 // if most rounds of a group of at least two cells were disturbed. `wanted`: the undisturbed rounds of a ranking.
 std::string too_busy(const Report& report, int wanted, double part_over);

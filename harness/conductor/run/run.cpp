@@ -212,7 +212,11 @@ RunOutcome run_cells(const RunRequest& request, Expansion expansion, const Regis
       if (!wanted(fork)) continue;
       const Pace::Clock::time_point start = Pace::Clock::now();
       measurement.time(fork, pace.fair_share(forks.size() - i, start));
-      pace.took(fork.cell, seconds_since(start));
+      const std::vector<Fork>& made = measurement.report().cells[fork.cell].forks;
+      const double seconds = seconds_since(start);
+      pace.took(fork.cell, made.empty() ? seconds
+                                        : seconds_of_next(made.back(), seconds,
+                                                          settings.fork_style == ForkStyle::resident));
       ++done;
       const bool ends_round =
           i + 1 == forks.size() || cells[forks[i + 1].cell].group() != cells[fork.cell].group();

@@ -34,6 +34,18 @@ TEST(Pace, BeginsNoRoundThatCannotEndInTime) {
   EXPECT_TRUE(pace.can_begin(round_of_two, begin + seconds(70))) << "the last fork of a cell decides";
 }
 
+TEST(Pace, expects_no_start_where_processes_stay) {
+  Fork fork{.status = Status::ok};
+  fork.spent = TimeSpent{.start = 2, .compile = 30, .run = 3};
+  EXPECT_EQ(seconds_of_next(fork, 36, true), 4);
+  EXPECT_EQ(seconds_of_next(fork, 36, false), 36);
+  fork.spent = TimeSpent{.run = 3};  // in the process of an earlier one
+  EXPECT_EQ(seconds_of_next(fork, 4, true), 4);
+  fork.status = Status::crashed;
+  fork.spent = TimeSpent{.start = 2};
+  EXPECT_EQ(seconds_of_next(fork, 4, true), 4) << "the next one starts a process, too";
+}
+
 TEST(Pace, HasNoLimitWithoutMaxTime) {
   Pace pace(0, begin);
   pace.took(0, 1e6);
