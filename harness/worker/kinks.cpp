@@ -38,14 +38,16 @@ Graph with_nudges(const Graph& from) {
   return copy.take();
 }
 
-std::size_t channels_of(const Shape& shape) { return shape.size() < 2 ? 1 : index(shape[1]); }
+// The channels of a shape: dimension 1.
+struct Channels {
+  std::size_t count = 1, pixels = 1;
 
-// The channel of an element: its place in dimension 1.
-std::size_t channel_of(std::size_t element, const Shape& shape) {
-  std::size_t pixels = 1;
-  for (std::size_t d = 2; d < shape.size(); ++d) pixels *= index(shape[d]);
-  return element / pixels % channels_of(shape);
-}
+  explicit Channels(const Shape& shape) {
+    if (shape.size() > 1) count = index(shape[1]);
+    for (std::size_t d = 2; d < shape.size(); ++d) pixels *= index(shape[d]);
+  }
+  std::size_t of(std::size_t element) const { return element / pixels % count; }
+};
 
 }  // namespace
 
@@ -86,23 +88,24 @@ std::vector<HostTensor> Kinks::reach() const {
   auto tensor = tensors.begin();
   for (const auto& [name, kink] : kinks_) {
     if (!is_nudged(kink)) continue;
+    const Channels channels(read_by(kink));
     const std::span<float> values = (tensor++)->as<float>();
     for (std::size_t i = 0; i < values.size() && !kink.reach.empty(); ++i)
-      values[i] = static_cast<float>(kink.reach[channel_of(i, read_by(kink))]);
+      values[i] = static_cast<float>(kink.reach[channels.of(i)]);
   }
   return tensors;
 }
 
 // The first values are exact.
 void Kinks::widen_reach(Watched& kink, std::vector<double> values) const {
-  const Shape& shape = read_by(kink);
+  const Channels channels(read_by(kink));
   if (kink.exact.empty()) {
     kink.exact = std::move(values);
-    kink.reach.resize(channels_of(shape));
+    kink.reach.resize(channels.count);
     return;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    double& reach = kink.reach[channel_of(i, shape)];
+    double& reach = kink.reach[channels.of(i)];
     reach = std::max(reach, std::abs(values[i] - kink.exact[i]));
   }
 }

@@ -1,6 +1,7 @@
 #include "harness/conductor/fork/oracle_need.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 
 #include <fmt/format.h>
@@ -30,20 +31,11 @@ double elements_of(const Graph& graph, Role role) {
   return elements;
 }
 
-// The elements that the oracle watches for ties.
-double watched_elements(const Graph& graph) {
+// The elements that ops with one of these kinks read.
+double elements_before(const Graph& graph, std::initializer_list<Kink> kinks) {
   double elements = 0;
   for (const Node& node : graph.nodes())
-    if (node.op->kink(node.attributes) != Kink::nowhere)
-      elements += static_cast<double>(graph.value(node.inputs[0]).type.elements());
-  return elements;
-}
-
-// The elements of what it moves by itself before a choice, in fp32 (harness/worker/kinks.hpp).
-double nudged_elements(const Graph& graph) {
-  double elements = 0;
-  for (const Node& node : graph.nodes())
-    if (node.op->kink(node.attributes) == Kink::choice)
+    if (std::ranges::find(kinks, node.op->kink(node.attributes)) != kinks.end())
       elements += static_cast<double>(graph.value(node.inputs[0]).type.elements());
   return elements;
 }
@@ -75,13 +67,15 @@ OracleNeed oracle_need(const Cell& cell) {
   const Graph& graph = program.graph(plan.task);
   const double parameters = elements_of(graph, Role::parameter);
   const double moments = trains ? parameters * static_cast<double>(program.moments().size()) : 0;
-  const double nudged = trains && precision_of(plan.precision).is_uniform() ? nudged_elements(graph) : 0;
+  // What the oracle moves by itself before a choice, in fp32 (harness/worker/kinks.hpp).
+  const bool nudges = trains && precision_of(plan.precision).is_uniform();
+  const double nudged = nudges ? elements_before(graph, {Kink::choice}) : 0;
   const double state = parameters + moments + elements_of(graph, Role::state) + nudged;
   double answers = 0;
   for (const Graph::Output& output : graph.outputs())
     answers += batches * static_cast<double>(graph.value(output.value).type.elements());
   if (trains) answers = 2 * state + parameters;  // after the first step and the last one, and the gradients
-  const double watched = trains ? watched_elements(graph) : 0;
+  const double watched = trains ? elements_before(graph, {Kink::at_zero, Kink::choice}) : 0;  // for ties
 
   const StepNeed exact = step_need(program, cell.axes, PrecisionKind::fp64);
   const StepNeed emulated = step_need(program, cell.axes, plan.precision);
