@@ -8,7 +8,7 @@ from assay_worker import Graph
 from assay_worker.program import DTYPES
 from onnx import TensorProto, helper, numpy_helper
 
-from .ops import OPS, Writer
+from .ops import Writer
 
 OPSET = 20  # what all runtimes read
 IR_VERSION = 10
@@ -62,6 +62,3 @@ def weights_of(graph: Graph, given: dict[str, np.ndarray]) -> dict[str, np.ndarr
         for role in ("parameter", "state")
         for value in graph.with_role(role)
     }
-
-
-__all__ = ["OPS", "OPSET", "model_of", "weights_of"]
