@@ -1,15 +1,9 @@
 #include "harness/batch/c_api.h"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstring>
-#include <exception>
-#include <new>
+#include <memory>
 
+#include "harness/batch/c_boundary.hpp"
 #include "harness/batch/session.hpp"
-
-// The C boundary: it stops every exception and every invalid pointer from the caller.
 
 struct assay_session {
   explicit assay_session(const char* cell_folder) : session(cell_folder) {}
@@ -18,82 +12,29 @@ struct assay_session {
 
 namespace {
 
-thread_local std::array<char, 2048> last_error = {};
+using assay::boundary::guarded;
 
-void remember(const char* text) noexcept {
-  const std::size_t size = std::min(std::strlen(text), last_error.size() - 1);
-  std::memcpy(last_error.data(), text, size);
-  last_error[size] = '\0';
-}
-
-// The open sessions, so that calls with a closed session are detected. Has no locks, because every step reads
-// it.
-constexpr std::size_t max_sessions = 64;
-std::array<std::atomic<assay_session*>, max_sessions> sessions = {};
-
-bool is_open(const assay_session* session) noexcept {
-  for (const auto& entry : sessions)
-    if (entry.load(std::memory_order_relaxed) == session) return true;
-  return false;
-}
-
-bool enlist(assay_session* session) noexcept {
-  for (auto& entry : sessions) {
-    assay_session* free = nullptr;
-    if (entry.compare_exchange_strong(free, session)) return true;
-  }
-  return false;
-}
-
-bool strike_out(assay_session* session) noexcept {
-  for (auto& entry : sessions) {
-    assay_session* expected = session;
-    if (entry.compare_exchange_strong(expected, nullptr)) return true;
-  }
-  return false;
-}
-
-// Runs `action`; returns -1 and keeps a message if it throws.
-template <typename Action>
-std::int64_t guarded(Action action) noexcept {
-  try {
-    return action();
-  } catch (const std::bad_alloc&) {
-    remember("[batch] out of memory: choose a smaller batch, fewer resident batches or less prefetch");
-  } catch (const std::runtime_error& error) {
-    remember(error.what());
-  } catch (const std::exception& error) {
-    remember(assay::internal_error(error).c_str());
-  } catch (...) {
-    remember("[batch] unknown error");
-  }
-  return -1;
-}
+assay::boundary::OpenObjects<assay_session> sessions;
 
 template <typename Action>
 std::int64_t with(const char* call, assay_session* session, bool arguments, Action action) noexcept {
-  if (session != nullptr && arguments && is_open(session))
-    return guarded([&]() -> std::int64_t { return action(session->session); });
-  return guarded([&]() -> std::int64_t {
-    const char* what = session == nullptr ? "got a null session"
-                       : !arguments       ? "got a null pointer"
-                                          : "got a session that is not open";
-    throw assay::CallError(std::string("[") + call + "] " + what);
-  });
+  return assay::boundary::with(sessions, "session", call, session, arguments,
+                               [&](assay_session& open) { return action(open.session); });
 }
 
 }  // namespace
 
 int32_t assay_api_version(void) { return ASSAY_BATCH_API; }
 
-const char* assay_last_error(void) { return last_error.data(); }
+const char* assay_last_error(void) { return assay::boundary::remembered(); }
 
 assay_session* assay_open(const char* cell_folder) {
   assay_session* session = nullptr;
   guarded([&]() -> std::int64_t {
     if (cell_folder == nullptr) throw assay::CallError("[assay_open] got a null cell folder");
     auto opened = std::make_unique<assay_session>(cell_folder);
-    if (!enlist(opened.get())) throw assay::CallError("[assay_open] too many sessions are open: close one");
+    if (!sessions.add(opened.get()))
+      throw assay::CallError("[assay_open] too many sessions are open: close one");
     session = opened.release();
     return 0;
   });
@@ -102,8 +43,8 @@ assay_session* assay_open(const char* cell_folder) {
 
 int assay_close(assay_session* session) {
   if (session == nullptr) return 0;
-  if (!strike_out(session)) {
-    remember("[assay_close] got a session that is not open");
+  if (!sessions.remove(session)) {
+    assay::boundary::remember("[assay_close] got a session that is not open");
     return -1;
   }
   const std::int64_t status = guarded([&]() -> std::int64_t {

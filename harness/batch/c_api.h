@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 7 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 8 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -116,6 +116,65 @@ int assay_add_logits(assay_session* session, const float* logits);
 
 /* Steps done and steps planned, warm-up included: for a progress message between blocks. */
 int assay_progress(assay_session* session, int64_t* done, int64_t* planned);
+
+/* ---- the exam ---- */
+
+/* For the command verify: a worker opens the exam, does what assay_exam_next() says until that returns 0, and closes
+ * it, which writes results/verify.safetensors. Only this library decides what is staged, computed and read. */
+typedef struct assay_exam assay_exam;
+
+enum { ASSAY_U8 = 2, ASSAY_F64 = 3 }; /* further types of tensors */
+
+/* Row-major. */
+typedef struct {
+  const char* name;
+  int64_t type;
+  int64_t rank;
+  int64_t shape[8];
+  const void* data;
+} assay_tensor;
+
+enum {
+  ASSAY_EXAM_STAGE = 1,       /* keep a copy of the batch `tensors`, inputs and labels, in `slot` */
+  ASSAY_EXAM_SET_STATE = 2,   /* set `tensors`; what they do not name begins again */
+  ASSAY_EXAM_STEP = 3,        /* enqueue the timed step on `slot`, with `learning_rate` and number `step` */
+  ASSAY_EXAM_PREFILL = 4,     /* task decode: enqueue the prompts of `slot` */
+  ASSAY_EXAM_NEXT_TOKEN = 5,  /* task decode: enqueue the next token of `slot` */
+  ASSAY_EXAM_SYNCHRONIZE = 6, /* wait for all that was enqueued */
+  ASSAY_EXAM_RESULTS = 7,     /* give the results of the last step */
+  ASSAY_EXAM_STATE = 8,       /* give parameters, running statistics and moments */
+  ASSAY_EXAM_LOSS = 9,        /* give the loss of the last step: one number */
+  ASSAY_EXAM_EVALUATE = 10,   /* give "logits" of the batch `tensors` in inference mode */
+  ASSAY_EXAM_MASKS = 11,      /* use the masks `tensors` from the next step on; none: draw them again */
+  ASSAY_EXAM_SEED =
+      12, /* begin the generator of masks again with `value`; answer 1, or 0 if that is not possible */
+  ASSAY_EXAM_DRAW =
+      13, /* give the masks that a step on `slot` draws now; it may be made, with number `step` */
+  ASSAY_EXAM_RESULTS_READ = 14, /* give the results that were read last while it ran (assay_results_read) */
+  ASSAY_EXAM_OWN_LOADER = 15,   /* give what shows the framework's own loader */
+  ASSAY_EXAM_AGREE = 16         /* answer the `value` of rank 0; alone, its own */
+};
+
+typedef struct {
+  int32_t kind;
+  int64_t slot;
+  int64_t step;
+  int64_t value;
+  double learning_rate;
+  int64_t count; /* of tensors. They are read before the next call; then their memory gets other numbers */
+  const assay_tensor* tensors;
+} assay_exam_action;
+
+/* last_step: the number of the last step that ran; -1 if nothing ran. own_loader: not 0 if the framework's own loader
+ * gave the batches. */
+assay_exam* assay_exam_open(const char* cell_folder, int64_t last_step, int own_loader);
+/* 1: there is an action; 0: all is done. */
+int assay_exam_next(assay_exam* exam, assay_exam_action* action);
+/* A tensor of what the action asks for; it is copied. */
+int assay_exam_give(assay_exam* exam, const assay_tensor* tensor);
+int assay_exam_answer(assay_exam* exam, int64_t value);
+/* Writes the answers if all is done, and frees the exam. NULL is allowed. */
+int assay_exam_close(assay_exam* exam);
 
 #ifdef __cplusplus
 }

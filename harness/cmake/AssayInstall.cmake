@@ -5,7 +5,7 @@
 # Two components: `program` is what runs, and `development` what a worker outside of this tree is built from.
 include(CMakePackageConfigHelpers)
 
-foreach(name build core graph protocol batch worker)
+foreach(name build core graph protocol exam batch worker)
   if(TARGET assay_${name})
     set_target_properties(assay_${name} PROPERTIES EXPORT_NAME ${name})
     install(TARGETS assay_${name} EXPORT assay-targets

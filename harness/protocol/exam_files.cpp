@@ -9,6 +9,10 @@
 
 namespace assay {
 
+ExamSubject read_exam_subject(const std::filesystem::path& file) {
+  return decoded<ExamSubject>(read_strict_json(file), file.string(), {.not_finite = false});
+}
+
 ExamBatches read_exam_batches(const std::filesystem::path& file) {
   const auto batches = decoded<ExamBatches>(read_strict_json(file), file.string(), {.not_finite = false});
   const bool fits = static_cast<std::int64_t>(batches.row_of.size()) == batches.batch &&

@@ -2,13 +2,41 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "harness/core/json/fields.hpp"
+#include "harness/core/words.hpp"
 
 namespace assay {
+
+enum class ExamKind { training, inference, decoding, op };
+template <>
+inline constexpr auto words<ExamKind> =
+    std::array{Word{ExamKind::training, "training"}, Word{ExamKind::inference, "inference"},
+               Word{ExamKind::decoding, "decoding"}, Word{ExamKind::op, "op"}};
+
+// exam.json.
+struct ExamSubject {
+  ExamKind kind = ExamKind::training;
+  std::int64_t generated = 0;  // task decode: the tokens after a prompt
+  std::vector<std::string> parameters{}, running{};
+};
+inline Description describe(Of<ExamSubject>) {
+  return fields("exam_subject", "What the exam is about.",
+                field("kind", &ExamSubject::kind, "What is asked."),
+                field("generated", &ExamSubject::generated, "Task `decode`: the tokens after a prompt.")
+                    .between(0, 1 << 24)
+                    .left_out_by_default(),
+                field("parameters", &ExamSubject::parameters, "Names of the parameters."),
+                field("running", &ExamSubject::running, "Names of the running statistics."));
+}
+
+// Throws JsonError naming the file if it is missing or malformed.
+ExamSubject read_exam_subject(const std::filesystem::path& file);
 
 // batches.json. Batch i has the samples i * distinct to (i + 1) * distinct - 1; its row r is sample i *
 // distinct + row_of[r]. Each sample has the same number of rows, so that mean loss, gradients and biased

@@ -120,22 +120,34 @@ ExamFeeds in_f64(ExamFeeds feeds) {
   return feeds;
 }
 
-// How the oracle answers the exam of a task: that of task decode with an executable of task infer.
-std::unique_ptr<Answers> oracle_answers_of(const Program& program, Task task) {
-  return task == Task::decode ? answers_without_caches(program) : answers_of(program, task);
+// Of logits (batches, B, T, classes), the positions that task decode answers: those from the prompt's last token on.
+HostTensor generated_positions(const HostTensor& all, std::int64_t kept) {
+  TensorType type = all.type;
+  const std::int64_t samples = type.shape[0] * type.shape[1], length = type.shape[2];
+  const auto row = static_cast<std::ptrdiff_t>(type.shape[3] * size_of(type.dtype));
+  type.shape[2] = kept;
+  HostTensor last{all.name, type, {}};
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const auto end = all.bytes.begin() + static_cast<std::ptrdiff_t>((sample + 1) * length) * row;
+    last.bytes.insert(last.bytes.end(), end - static_cast<std::ptrdiff_t>(kept) * row, end);
+  }
+  return last;
 }
 
-enum class Part { exam, first_step };
+// The exam of task decode is answered by an executable of task infer: without caches, from all tokens of a sample at
+// once.
+Task task_of_oracle(Task task) { return task == Task::decode ? Task::infer : task; }
 
 // A part of the exam; for a network that trains also the gradients of the first step, with the outputs for the kinks.
 std::vector<HostTensor> answered(Executable& executable, const Program& watched, Task task,
-                                 const ExamFeeds& feeds, Part part = Part::exam) {
-  std::vector<HostTensor> answers = part == Part::exam
-                                        ? oracle_answers_of(watched, task)->exam(executable, feeds)
-                                        : first_step_answers(executable, watched, feeds);
+                                 const ExamFeeds& feeds, ExamPart part = ExamPart::compared) {
+  std::vector<HostTensor> answers = exam_answers(executable, watched, task_of_oracle(task), feeds, part);
+  if (task == Task::decode)
+    for (HostTensor& logits : answers) logits = generated_positions(logits, 1 + watched.generated());
   if (!watched.trains(task)) return answers;
   executable.set_state(feeds.state);
-  for (HostTensor& tensor : executable.gradients(feeds.batch(0).host()))
+  const FedBatch first = feeds.batch(0);
+  for (HostTensor& tensor : executable.gradients(host_of(first)))
     if (tensor.name != "logits" && tensor.name != "loss") answers.push_back(std::move(tensor));
   return answers;
 }
@@ -167,9 +179,8 @@ class Runs {
         feeds_(feeds),
         task_(options.task),
         kinks_(kinks),
-        asked_(oracle_answers_of(program, task_)),
         emulations_(lanes) {
-    if (task_ == Task::decode) options_.task = Task::infer;
+    options_.task = task_of_oracle(task_);
     options_.threads = std::max(1, options.threads / static_cast<int>(emulations_.size()));
   }
 
@@ -210,11 +221,11 @@ class Runs {
     add_errors(by_name(tensors));
   }
   void add_perturbed(Executable& emulation, int run) {
-    add_errors(moved(emulation, run, perturbed_roundings, Part::exam, true));
+    add_errors(moved(emulation, run, perturbed_roundings, ExamPart::compared, true));
   }
   // What two runs of one number that move every value in opposite directions show of ties, in the answers whose
   // names begin with `begin`.
-  void add_flips(Executable& emulation, int pair, double roundings, Part part = Part::exam,
+  void add_flips(Executable& emulation, int pair, double roundings, ExamPart part = ExamPart::compared,
                  std::string_view begin = "") {
     const int run = oracle_.perturbations + pair;
     const Values one = moved(emulation, run, roundings, part, false);
@@ -274,8 +285,8 @@ class Runs {
   }
 
   // counts: whether an element on another side of its kink is one that a backend's rounding may move there.
-  Values moved(Executable& emulation, int run, double roundings, Part part, bool counts) {
-    Perturbation perturbation(feeds_, program_, *asked_, oracle_, run, roundings);
+  Values moved(Executable& emulation, int run, double roundings, ExamPart part, bool counts) {
+    Perturbation perturbation(feeds_, program_, task_of_oracle(task_), oracle_, run, roundings);
     if (!counts) perturbation.nudge(reach());
     std::vector<HostTensor> tensors =
         answered(emulation, kinks_.watched(), task_, perturbation.feeds(), part);
@@ -300,7 +311,6 @@ class Runs {
   const ExamFeeds& feeds_;
   Task task_;
   Kinks& kinks_;
-  std::unique_ptr<Answers> asked_;
   std::vector<std::unique_ptr<Executable>> emulations_;  // by lane
   std::vector<HostTensor> tensors_;                      // the exact answers
   Values exact_;                                         // the same, to compare
@@ -315,14 +325,14 @@ std::vector<Runs::Job> pairs_of(Runs& runs, const Kinks& kinks, const ExamFeeds&
   std::vector<Runs::Job> jobs;
   for (int pair = 1; pair <= far_pairs; ++pair)
     jobs.push_back([&runs, pair](Executable& emulation) {
-      runs.add_flips(emulation, pair, far_tipping_roundings, Part::exam, "last/");
+      runs.add_flips(emulation, pair, far_tipping_roundings, ExamPart::compared, "last/");
     });
   if (kinks.elements() * feeds.schedule.type.shape.front() > many_elements && !kinks.any_tipped())
     return jobs;
   jobs.push_back([&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); });
   for (int more = 1; more <= more_near_pairs; ++more)
     jobs.push_back([&runs, more](Executable& emulation) {
-      runs.add_flips(emulation, far_pairs + more, tipping_roundings, Part::first_step);
+      runs.add_flips(emulation, far_pairs + more, tipping_roundings, ExamPart::first_step);
     });
   return jobs;
 }

@@ -25,7 +25,7 @@ constexpr double nudge_factor = 2;
 
 }  // namespace
 
-Perturbation::Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
+Perturbation::Perturbation(const ExamFeeds& feeds, const Program& program, Task task,
                            const OracleOptions& oracle, int run, double roundings)
     : random_(oracle.seed, fmt::format("perturbation/{}", run)),
       roundings_(roundings),
@@ -53,7 +53,7 @@ Perturbation::Perturbation(const ExamFeeds& feeds, const Program& program, const
     permute(feeds.labels, feeds_.labels, batch);
   }
   for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m], 0);
-  for (const std::span<float> values : answers.real_inputs(feeds_.inputs)) move(values, storage);
+  for (const std::span<float> values : real_inputs(program, task, feeds_.inputs)) move(values, storage);
 }
 
 void Perturbation::nudge(const std::vector<HostTensor>& reach) {

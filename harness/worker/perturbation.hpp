@@ -17,8 +17,8 @@ inline constexpr double perturbed_roundings = 2;
 // another order. With -roundings and the same run, every value is moved as far in the other direction.
 class Perturbation {
  public:
-  Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
-               const OracleOptions& oracle, int run, double roundings = perturbed_roundings);
+  Perturbation(const ExamFeeds& feeds, const Program& program, Task task, const OracleOptions& oracle,
+               int run, double roundings = perturbed_roundings);
 
   // Gives each nudge of the feeds (Kinks::nudges()) a value of up to some times its `reach`.
   void nudge(const std::vector<HostTensor>& reach);

@@ -131,7 +131,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
       return run();
     case protocol::Verb::verify:
       require_compiled();
-      write_exam_results(*executable_, *program_, options_.task, trained_, folder_);
+      write_exam_results(*executable_, *program_, trained_, folder_);
       return protocol::Verified{};
     case protocol::Verb::restart:
       require_compiled();

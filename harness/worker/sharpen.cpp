@@ -73,7 +73,8 @@ class ForwardPass {
     std::vector<HostTensor> state = feeds.state;
     std::erase_if(state, [this](const HostTensor& t) { return forward_.find(t.name) == none; });  // moments
     executable_->set_state(state);
-    executable_->stage(0, feeds.batch(0).host());
+    const FedBatch batch = feeds.batch(0);
+    executable_->stage(0, host_of(batch));
     executable_->step(0, 0, 1);
     executable_->synchronize();
     Values values;

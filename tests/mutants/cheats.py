@@ -227,48 +227,57 @@ class HandsOverAnotherState(Mutant):
         return super().memory()
 
 
-class ClaimsWhatRoundingsBecome(Mutant):
-    """It loses every second step without a pause, and says that roundings take it anywhere."""
+class ChangesWhatItGives(Mutant):
+    """It changes the states that it gives in its exam, which begins with those of the continuation."""
 
     python_only = True
 
     def __init__(self, program: Program, cell: Any) -> None:
         super().__init__(program, cell)
         exam = sys.modules["assay_worker.exam"]
-        honest = exam._continuation
+        perform = exam.Candidate.perform
+        given = itertools.count(1)
 
-        def claimed(*given: Any) -> Tensors:
-            answers: Tensors = honest(*given)
-            for name in [name for name in answers if name.startswith("continuation/waited/")]:
-                for run in ("near_1", "near_2"):
-                    answers[name.replace("waited", run)] = 1000 + answers[name]
-            return answers
+        def performed(candidate: Any, action: Any, session: Any) -> None:
+            self.begin_exam()
+            if action.kind == exam.Act.STATE:
+                session.give(self.given_state(next(given), self.state()))
+            else:
+                perform(candidate, action, session)
 
-        exam._continuation = claimed
+        exam.Candidate.perform = performed
+
+    def begin_exam(self) -> None:
+        """Called before each action."""
+
+    def given_state(self, number: int, state: Tensors) -> Tensors:
+        """Return what is given as the state that is asked for as number `number`, from 1."""
+        return state
+
+
+class ClaimsWhatRoundingsBecome(ChangesWhatItGives):
+    """It loses every second step without a pause, and says that roundings take it anywhere."""
+
+    def given_state(self, number: int, state: Tensors) -> Tensors:
+        # "start", "unwaited", "waited", "near_1", "near_2".
+        return {name: 1000 + tensor for name, tensor in state.items()} if number in (4, 5) else state
 
     def changed_step(self, step: Step) -> Step | None:
         return step if self.waiting <= 2 or self.waiting % 2 else None
 
 
-class ContinuesWithoutAStep(Mutant):
+class ContinuesWithoutAStep(ChangesWhatItGives):
     """Its continuation has the right loss, and hands over the state before it as that after each run."""
 
-    python_only = True
+    before: Tensors | None = None
 
-    def __init__(self, program: Program, cell: Any) -> None:
-        super().__init__(program, cell)
-        exam = sys.modules["assay_worker.exam"]
-        honest = exam._continuation
+    def begin_exam(self) -> None:
+        if self.before is None:
+            self.before = copied(self.state())
 
-        def invented(adapter: Any, feeds: Any, *rest: Any) -> Tensors:
-            before = copied(adapter.state())
-            answers: Tensors = honest(adapter, feeds, *rest)
-            for name in answers:
-                if name.count("/") == 2:  # continuation/<run>/<tensor>
-                    answers[name] = feeds.handed(before[name.split("/")[2]])
-            return answers
-
-        exam._continuation = invented
+    def given_state(self, number: int, state: Tensors) -> Tensors:
+        # "start", "unwaited", "waited"; the last two are equal, and so there are no more.
+        return self.before if self.before and number <= 3 else state
 
 
 class ClaimsOthers(ShortensItsBlocks):
@@ -337,10 +346,10 @@ class LetsAnotherProgramAnswer(Mutant):
         exam = sys.modules["assay_worker.exam"]
         honest, sit = type(self).__bases__[1], exam.sit
 
-        def sit_for(adapter: Any, program: Any, task: str, last_step: int | None, *rest: Any) -> None:
+        def sit_for(adapter: Any, program: Any, last_step: int | None, *rest: Any) -> None:
             other = honest(program, cell)
             other.set_state(read_tensors(cell.folder / "parameters.safetensors"))
-            sit(other, program, task, None, *rest)
+            sit(other, program, None, *rest)
 
         exam.sit = sit_for
 

@@ -19,6 +19,7 @@ for folder in ("backends/python", "tests/numpy_backend", "backends/torch"):
     sys.path.insert(0, str(ROOT / folder))
 
 from assay_worker.tensors import write_tensors  # noqa: E402
+from worker_under_test import exam_subject  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -282,7 +283,7 @@ MOMENTS = {
 
 
 def write_exam(
-    folder: Path, program: dict[str, Any], tensors: Any, random: np.random.Generator, continued: bool
+    folder: Path, program: dict[str, Any], tensors: Any, random: np.random.Generator, task: str
 ) -> None:
     """Two batches of three samples, each twice."""
     values, optimizer = program["training"]["values"], program["optimizer"]
@@ -316,7 +317,8 @@ def write_exam(
     np.save(folder / "schedule.npy", np.array([[1e-2, 1000], [1e-2, 1000], [5e-3, 1001], [1e-2, 1002]]))
     batches = {"batch": BATCH, "distinct": 3, "row_of": [2, 0, 1, 1, 2, 0], "slots": [1, 0]}
     (folder / "batches.json").write_text(json.dumps(batches))
-    if continued and not masks:
+    (folder / "exam.json").write_text(json.dumps(exam_subject(program, task)))
+    if task == "train" and not masks:
         continuation = {"seconds": 0.01, "fewest": 5, "most": 5}
         (folder / "continuation.json").write_text(json.dumps(continuation))
 
@@ -375,7 +377,7 @@ def make_cell(tmp_path: Path) -> Any:
             if name.endswith("running_variance"):
                 tensors[name] = np.abs(tensors[name])
         write_tensors(folder / "parameters.safetensors", tensors)
-        write_exam(folder / "check", program, tensors, random, trains)
+        write_exam(folder / "check", program, tensors, random, request.get("task", "train"))
         return folder
 
     return make

@@ -32,7 +32,7 @@ for number, folder in enumerate(folders):
         if number == 0:
             adapter_type.info(cell)
         adapter = adapter_type.of(program)(program, cell)
-        exam.sit(adapter, program, cell.task, last_step=None, cell_folder=folder)
+        exam.sit(adapter, program, last_step=None, cell_folder=folder)
         print("answer: ok", flush=True)
     except Unsupported as error:
         print(f"answer: unsupported {error}", flush=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from worker_under_test import ROOT
 
-SHARED = {"core", "graph", "protocol", "batch", "machine", "report", "launch", "workloads"}
+SHARED = {"core", "graph", "protocol", "exam", "batch", "machine", "report", "launch", "workloads"}
 CONDUCTOR = [
     f"conductor/{room}"
     for room in (
@@ -37,12 +37,13 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "core": set(),
     "graph": {"core"},
     "protocol": {"core"},
-    "batch": {"core", "protocol"},
+    "exam": {"core", "graph", "protocol"},
+    "batch": {"core", "protocol", "exam"},
     "machine": {"core"},
     "report": {"core", "machine", "protocol"},
     "launch": {"core"},
     "workloads": {"core", "graph"},
-    "worker": {"core", "graph", "protocol", "batch"},
+    "worker": {"core", "graph", "protocol", "exam", "batch"},
     "engine": {"core", "graph", "worker"},
     "backends": {"core", "graph", "worker", "engine"},
     **{room: SHARED | set(CONDUCTOR[:i]) for i, room in enumerate(CONDUCTOR)},

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from assay_worker import Cell, TrainingAdapter, Unsupported
 from assay_worker.exam import sit
-from assay_worker.exam_dropout import filled
 from assay_worker.program import read_program
 from assay_worker.tensors import Tensors, read_tensors
 from framework import assert_computes_with_what_it_drew
@@ -23,7 +22,7 @@ def examined(folder: Path, *mistakes: type) -> Tensors:
     kind: Any = type("Adapter", (*mistakes, numpy_adapter()), {})
     program = read_program(folder / "graph.json")
     adapter: TrainingAdapter = kind(program, Cell(folder, json.loads((folder / "request.json").read_text())))
-    sit(adapter, program, "train", None, folder)
+    sit(adapter, program, None, folder)
     return read_tensors(folder / "results/verify.safetensors")
 
 
@@ -98,8 +97,3 @@ def test_a_program_whose_generator_cannot_begin_again_shows_its_masks_only(make_
     masks = answers["draws/drop1.mask"]
     assert masks.dtype == np.uint8
     assert len(masks) == 2
-
-
-def test_what_is_unknown_is_kept() -> None:
-    masks = {"m": np.array([[1, 0, 1], [1, 1, 255]], np.uint8)}
-    np.testing.assert_array_equal(filled(masks)["m"], [[1, 0, 1], [1, 1, 1]])

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker.exam import read_feeds
 from assay_worker.tensors import read_tensors
 from framework import (
     BY_NAME,
@@ -26,7 +25,7 @@ from framework import (
 )
 from ops import OPS
 from program import BUILD, PROGRAM, assay
-from worker_under_test import ROOT
+from worker_under_test import ROOT, exam_batch
 
 UNKNOWN = 255  # in a mask
 
@@ -92,10 +91,9 @@ def test_inference_gives_what_its_step_computed(framework: Framework, make_cell:
 def test_running_statistics_take_the_biased_variance(framework: Framework, make_cell: Any) -> None:
     folder = make_cell("normalised")
     answers, _ = framework.ask(folder)
-    feeds = read_feeds(folder)
-    given = feeds.state
+    given = read_tensors(folder / "check/state.safetensors")
     x, _ = OPS["convolution"](
-        feeds.batch(0)[0], given["conv1.weight"], given["conv1.bias"], stride=1, padding=0
+        exam_batch(folder, 0)[0], given["conv1.weight"], given["conv1.bias"], stride=1, padding=0
     )
     for name, batch in (("mean", x.mean((0, 2, 3))), ("variance", x.var((0, 2, 3)))):
         expected = 0.9 * given[f"bn1.running_{name}"] + 0.1 * batch

@@ -18,7 +18,7 @@ import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from framework import EACH, SHARED, Framework
 from op_lists import ops_of
-from worker_under_test import ROOT
+from worker_under_test import ROOT, exam_subject
 
 Array = np.ndarray
 
@@ -545,6 +545,7 @@ def lay_out(folder: Path, case: Case, mode: str, task: str, precision: str = "fp
     write_tensors(folder / "check/state.safetensors", {})
     batches = {"batch": 1, "distinct": 1, "row_of": [0], "slots": [0]}
     (folder / "check/batches.json").write_text(json.dumps(batches))
+    (folder / "check/exam.json").write_text(json.dumps(exam_subject(program, task)))
     return folder
 
 

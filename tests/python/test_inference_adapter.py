@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import numpy as np
 from assay_worker import Cell, InferenceAdapter, Info
-from assay_worker.exam import Feeds
 from assay_worker.program import Program
 
 Tensors = dict[str, np.ndarray]
@@ -54,14 +53,3 @@ def test_a_staged_batch_is_taken_apart_by_the_names_of_the_inputs() -> None:
     assert np.array_equal(results["doubled"], 2 * REAL)
     assert np.array_equal(results["text"], TEXT)
     assert results["text"].dtype == np.int32
-
-
-def test_a_row_that_is_fed_again_differs_by_roundings_and_keeps_its_tokens() -> None:
-    samples = np.concatenate([np.full((2, 40), 0.3), np.full((2, 40), 5)], axis=1).astype(np.float32)
-    row_of = np.array([0, 1, 1, 0, 0, 1])
-    feeds = Feeds({}, samples, np.zeros(2, np.int32), [], {}, {}, 2, row_of, [0], None, None)
-    rows, _ = feeds.batch(0)
-    assert np.array_equal(rows[:2], samples)
-    assert np.array_equal(rows[:, 40:], samples[row_of, 40:])
-    near = np.nextafter(np.float32(0.3), np.float32(0))
-    assert all(set(row) == {np.float32(0.3), near} for row in rows[2:, :40])

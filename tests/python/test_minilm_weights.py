@@ -16,7 +16,7 @@ from assay_worker.tensors import read_tensors, write_tensors
 from conversation import talk
 from framework import ENVIRONMENTS
 from program import BUILD, PROGRAM
-from worker_under_test import ROOT
+from worker_under_test import ROOT, exam_subject
 
 PYTHON = ENVIRONMENTS / "bert/bin/python"
 SENTENCES, LENGTH, BATCH, WIDTH = 100, 32, 20, 384
@@ -94,6 +94,8 @@ def lay_out(folder: Path, published: Published, backend: str, mode: str) -> Path
         "slots": [0] * (TEXTS // BATCH),
     }
     (folder / "check/batches.json").write_text(json.dumps(batches))
+    program = json.loads((folder / "graph.json").read_text())
+    (folder / "check/exam.json").write_text(json.dumps(exam_subject(program, "infer")))
     return folder
 
 

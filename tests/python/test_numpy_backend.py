@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker import Cell, Unsupported
-from assay_worker.exam import read_feeds
 from assay_worker.program import read_program
 from assay_worker.tensors import read_tensors
-from worker_under_test import numpy_adapter
+from worker_under_test import exam_batch, numpy_adapter
 
 
 @pytest.mark.parametrize("network", ["mlp", "convolutional"])
 def test_gradients_agree_with_central_differences(make_cell: Any, network: str) -> None:
     folder: Path = make_cell(network)
-    feeds = read_feeds(folder)
+    given = read_tensors(folder / "check/state.safetensors")
     program = read_program(folder / "graph.json")
     adapter = numpy_adapter()(program, Cell(folder, json.loads((folder / "request.json").read_text())))
-    state = {name: tensor.astype(np.float64) for name, tensor in feeds.state.items()}
-    rows, labels = feeds.batch(0)
+    state = {name: tensor.astype(np.float64) for name, tensor in given.items()}
+    rows, labels = exam_batch(folder, 0)
     inputs = rows.astype(np.float64)
 
     def loss_at(name: str, index: tuple[int, ...], by: float) -> float:
@@ -51,10 +50,9 @@ def test_an_op_that_numpy_does_not_have_is_unsupported(make_cell: Any) -> None:
 @pytest.mark.parametrize("kind", ["adam", "sgd", "rmsprop"])
 def test_training_lowers_the_loss(make_cell: Any, kind: str) -> None:
     folder = make_cell("mlp", {"kind": kind})
-    feeds = read_feeds(folder)
     adapter = numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}))
     adapter.set_state(read_tensors(folder / "parameters.safetensors"))
-    adapter.stage(0, *feeds.batch(0))
+    adapter.stage(0, *exam_batch(folder, 0))
     adapter.step(0, 1e-2, 1)
     first = adapter.loss()
     for step in range(2, 40):

@@ -18,7 +18,7 @@ from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from conversation import talk
 from framework import ENVIRONMENTS
 from program import BUILD
-from worker_under_test import ROOT
+from worker_under_test import ROOT, exam_subject
 
 Array = np.ndarray
 PYTHON = ENVIRONMENTS / "onnx/bin/python"
@@ -248,6 +248,7 @@ def lay_out(folder: Path, op: Ours, backend: str, precision: str) -> Path:
     write_tensors(folder / "check/state.safetensors", {})
     batches = {"batch": 1, "distinct": 1, "row_of": [0], "slots": [0]}
     (folder / "check/batches.json").write_text(json.dumps(batches))
+    (folder / "check/exam.json").write_text(json.dumps(exam_subject(program, "infer")))
     return folder
 
 

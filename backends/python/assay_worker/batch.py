@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .tensors import Tensors, copied
 
-API = 7
+API = 8
 MAX_READ_ELEMENTS = 1 << 22  # if the results of a step have more, none are kept
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
@@ -43,9 +44,9 @@ class Block(ctypes.Structure):
 
 AGREE = ctypes.CFUNCTYPE(c_int64, c_void_p, c_int64)  # assay_agree
 # name: (result, arguments)
-SIGNATURES = {
-    "assay_api_version": (c_int32, []),
-    "assay_last_error": (c_char_p, []),
+Signatures = dict[str, tuple[Any, list[Any]]]
+COMMON: Signatures = {"assay_api_version": (c_int32, []), "assay_last_error": (c_char_p, [])}
+SIGNATURES: Signatures = {
     "assay_open": (c_void_p, [c_char_p]),
     "assay_close": (ctypes.c_int, [c_void_p]),
     "assay_get_layout": (ctypes.c_int, [c_void_p, POINTER(Layout)]),
@@ -83,9 +84,9 @@ def library_path() -> Path:
     )
 
 
-def load_library(path: Path) -> ctypes.CDLL:
+def load_library(path: Path, signatures: Signatures = SIGNATURES) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    for name, (result, arguments) in SIGNATURES.items():
+    for name, (result, arguments) in (COMMON | signatures).items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     if (version := library.assay_api_version()) != API:
@@ -93,6 +94,10 @@ def load_library(path: Path) -> ctypes.CDLL:
             f"{path} has version {version} of the batch interface, this worker knows {API}: build it again"
         )
     return library
+
+
+def last_error(library: ctypes.CDLL) -> str:
+    return (library.assay_last_error() or b"[batch] no reason given").decode(errors="replace")
 
 
 def _floats(array: np.ndarray) -> ctypes._Pointer[c_float]:
@@ -131,9 +136,7 @@ class Session:
     def _fail(self) -> None:
         if self._error is not None:
             raise self._error
-        raise RuntimeError(
-            (self._lib.assay_last_error() or b"[batch] no reason given").decode(errors="replace")
-        )
+        raise RuntimeError(last_error(self._lib))
 
     def _must(self, result: int) -> int:
         if result < 0:

@@ -62,7 +62,7 @@ class Server:
         try:
             batch_library = library_path()
         except OSError:
-            batch_library = None  # loaded by the command `run`: a check does not need it
+            batch_library = None  # the first command that needs it says so
         return {
             "event": "hello",
             "protocol": PROTOCOL,
@@ -91,10 +91,9 @@ class Server:
             return {"event": "restarted"}
         if name == "exchange":
             return self._exchange(self._adapter)
-        task, last_step = self._cell.task, self._last_step
         read = self._session.read if self._session else {}
         agree = cast(TrainingAdapter, self._adapter).agree if self._cell.world > 1 else None
-        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, agree, read)
+        exam.sit(self._adapter, self._program, self._last_step, self._cell.folder, agree, read)
         return {"event": "verified"}
 
     def close(self) -> None:

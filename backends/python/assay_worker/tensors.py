@@ -49,11 +49,6 @@ def scaled(values: np.ndarray, factor: float) -> np.ndarray:
     return (values.astype(np.float64) * factor).astype(values.dtype)
 
 
-def nudged(values: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
-    """Return a copy in which about this share of the elements is a rounding nearer to zero."""
-    return np.where(random.random(values.shape) < share, np.nextafter(values, np.float32(0)), values)
-
-
 def write_tensors(path: Path, tensors: Tensors) -> None:
     header, offset = {}, 0
     for name, tensor in tensors.items():

@@ -16,6 +16,7 @@
 #include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/exam/subject.hpp"
 
 namespace assay {
 namespace {
@@ -109,6 +110,7 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
             schedule_of(program, std::max(min_steps, batches.count()), plan.turn, seed));
   const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
+  write_atomically(folder / "exam.json", encode(subject_of(program, plan.task)).dump() + "\n", false);
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
   if (is_continued(program, plan, state))
     write_atomically(folder / "continuation.json", encode(ExamContinuation{}).dump() + "\n", false);

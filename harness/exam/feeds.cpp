@@ -1,10 +1,7 @@
-#include "harness/worker/exam.hpp"
+#include "harness/exam/feeds.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <limits>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -15,29 +12,6 @@
 
 namespace assay {
 namespace {
-
-std::vector<HostTensor> drawn(Executable& executable, std::int64_t slot, std::int64_t step) {
-  executable.step(slot, 0, step);
-  return executable.masks();
-}
-
-// "draws/<mask>" U8 (2, ...) for each mask of the program, from two further steps. Uses the executable's current state, at
-// learning rate 0 and on the first batch; the executable draws masks again afterwards. Empty without dropout.
-std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& feeds) {
-  std::vector<HostTensor> answers;
-  if (feeds.masks.empty()) return answers;
-  executable.supply_masks({});
-  const std::int64_t slot = feeds.batches.slots.front();
-  StagingBuffer buffer(executable);
-  buffer.stage(slot, feeds.batch(0));
-  const std::int64_t next = feeds.step_count(feeds.steps()) + 1;
-  for (std::int64_t step = next; step < next + 2; ++step)
-    for (HostTensor& mask : drawn(executable, slot, step)) {
-      mask.name = "draws/" + mask.name;
-      stack(answers, mask, 2);
-    }
-  return answers;
-}
 
 namespace fs = std::filesystem;
 
@@ -63,23 +37,6 @@ HostTensor read_inputs(const fs::path& path) {
   const DType dtype = tensor.type.dtype == DType::i32 ? DType::i32 : DType::f32;
   return require(std::move(tensor), path, dtype, 1);
 }
-
-HostTensor in_f32(const HostTensor& tensor) {
-  HostTensor result = HostTensor::zeros(tensor.name, {DType::f32, tensor.type.shape});
-  const std::span<const double> values = tensor.as<double>();
-  std::transform(values.begin(), values.end(), result.as<float>().begin(),
-                 [](double value) { return static_cast<float>(value); });
-  return result;
-}
-
-void write_results(const fs::path& cell_folder, const char* name, const std::vector<HostTensor>& tensors) {
-  fs::create_directories(cell_folder / "results");
-  write_safetensors(cell_folder / "results" / name, tensors);
-}
-
-}  // namespace
-
-namespace {
 
 // Makes each row of a batch from its sample; `first` is the first of these samples.
 HostTensor spread(const HostTensor& samples, std::int64_t first, const ExamBatches& batches) {
@@ -113,26 +70,6 @@ void make_rows_differ(HostTensor& inputs, const ExamBatches& batches) {
 }
 
 }  // namespace
-
-void StagingBuffer::stage(std::int64_t slot, const FedBatch& batch) {
-  const auto fill = [](HostTensor& tensor, const HostTensor& from) {
-    tensor.name = from.name;
-    tensor.type = from.type;
-    tensor.bytes.resize(from.bytes.size());
-    std::ranges::copy(from.bytes, tensor.bytes.begin());
-  };
-  fill(buffer_.inputs, batch.inputs);
-  fill(buffer_.labels, batch.labels);
-  executable_.stage(slot, buffer_.host());
-  for (HostTensor* tensor : {&buffer_.inputs, &buffer_.labels}) {
-    if (tensor->type.dtype == DType::f32) {
-      std::ranges::fill(tensor->as<float>(), std::numeric_limits<float>::quiet_NaN());
-    } else if (const std::span<std::int32_t> values = tensor->as<std::int32_t>(); !values.empty()) {
-      // The largest token or label: one that is too large could end the process.
-      std::ranges::fill(values, *std::ranges::max_element(values));
-    }
-  }
-}
 
 void nudge(std::span<float> values, std::uint64_t one_in, Philox& random) {
   for (float& value : values)
@@ -186,33 +123,6 @@ ExamFeeds read_exam(const fs::path& cell_folder) {
                     (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
   }
   return feeds;
-}
-
-void write_exam_results(Executable& executable, const Program& program, Task task,
-                        const std::optional<Trained>& run, const fs::path& cell_folder) {
-  const ExamFeeds feeds = read_exam(cell_folder);
-  const std::unique_ptr<Answers> asked = answers_of(program, task);
-  std::vector<HostTensor> answers;
-  if (feeds.run)
-    answers = asked->run(executable, feeds.run->slots, run ? run->read : std::vector<HostTensor>{});
-  if (feeds.continuation) {
-    // If each step gets its own batch, no batch of the run needs to be left.
-    StagingBuffer buffer(executable);
-    if (!run || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
-      for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
-        buffer.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i));
-    answers = continue_run(executable, feeds, (run ? run->last_step : 0) + 1);
-  }
-  for (HostTensor& tensor : asked->exam(executable, feeds))
-    answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));
-  if (asked->draws_masks()) std::ranges::move(draw_answers(executable, feeds), std::back_inserter(answers));
-  write_results(cell_folder, "verify.safetensors", answers);
-}
-
-void write_oracle_results(Backend& backend, const Program& program, CompileOptions options,
-                          const OracleOptions& oracle, const fs::path& cell_folder) {
-  write_results(cell_folder, "oracle.safetensors",
-                oracle_answers(backend, program, std::move(options), oracle, read_exam(cell_folder)));
 }
 
 }  // namespace assay
