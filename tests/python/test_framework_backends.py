@@ -176,6 +176,8 @@ def test_bf16_inference_gives_the_bits_of_casts_in_each_step(
     (folder / "check/continuation.json").unlink()
     request = json.loads((folder / "request.json").read_text())
     (folder / "request.json").write_text(json.dumps(request | {"task": "infer"}))
+    subject = json.loads((folder / "check/exam.json").read_text())
+    (folder / "check/exam.json").write_text(json.dumps(subject | {"kind": "inference"}))
     once, _ = framework.ask(folder)
     np.testing.assert_array_equal(once["logits"][0], in_each_step["evaluation/logits"])
 
