@@ -88,7 +88,7 @@ AnalyzedCell analyze_cell(const CellReport& cell, std::size_t report) {
   for (const Fork& fork : cell.forks) out.forks.push_back(analyze_fork(fork, counted));
   add_spread(out);
   add_curves(out);
-  out.operators = operator_times(cell);
+  out.operators = op_times(cell);
   const auto first = value_of(cell, "first_epoch_time"), later = value_of(cell, "epoch_time");
   if (first && later && *later != 0) out.first_epoch_ratio = *first / *later;
   const Work& work = cell.work;

@@ -174,7 +174,7 @@ struct AnalyzedCell {
   std::vector<CurvePoint> train_loss{};  // after each epoch that every ok fork has evaluated
   std::vector<CurvePoint> epoch_time{};
   std::optional<double> first_epoch_ratio{};  // the first epoch over the mean of the later ones
-  std::vector<OperatorTime> operators{};      // with --profile
+  std::vector<OpTime> operators{};            // with --profile
   std::optional<double> spread{};             // of forks that count: (slowest - fastest) / median
   // The minimum time of a step by the machine's bandwidth, and by its arithmetic.
   std::optional<double> memory_limit{}, arithmetic_limit{};

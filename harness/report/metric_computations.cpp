@@ -80,7 +80,7 @@ Sample epoch_time(const Fork& fork) {
 Sample kernel_time(const Fork& fork) {
   double sum = 0;
   bool any = false;
-  for (const nlohmann::json& kernel : fork.operators) {
+  for (const protocol::OperatorTime& kernel : fork.operators) {
     const auto seconds = seconds_per_call(kernel);
     if (!seconds) continue;
     sum += *seconds;

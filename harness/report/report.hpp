@@ -106,7 +106,7 @@ struct Fork {
   // What its worker executed and read; empty in older reports. See backend_digest.hpp and DatasetRecord.
   std::string adapter_digest{}, program_digest{}, data_digest{};
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
-  nlohmann::json operators = nlohmann::json::array();  // the per-op profile, if requested
+  std::vector<protocol::OperatorTime> operators{};  // the per-op profile, if requested
 };
 
 struct TensorVerdict {

@@ -324,9 +324,7 @@ inline Description describe(Of<Fork>) {
       field("parameters_digest", &Fork::parameters_digest,
             "SHA-256 of the final state; equal digests mean equal bits. Absent if none was computed.")
           .left_out_by_default(),
-      field("operators", &Fork::operators, "The per-op profile of `--profile`.")
-          .shaped_as<std::vector<protocol::OperatorTime>>()
-          .left_out_by_default());
+      field("operators", &Fork::operators, "The per-op profile of `--profile`.").left_out_by_default());
 }
 
 inline Description describe(Of<TensorVerdict>) {

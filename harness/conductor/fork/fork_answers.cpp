@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "harness/machine/environment.hpp"
 
 namespace assay {
@@ -40,11 +38,7 @@ void take_over(Fork& fork, ConversationResult& result) {
   fork.parameters_digest = result.ran->state_digest;
   for (const auto& [name, value] : result.ran->memory) fork.memory[name] = value;
   add_settings(fork, result.ran->settings);
-  for (const auto& time : result.ran->operators) {
-    fork.operators.push_back(
-        {{"node", time.node}, {"op", time.op}, {"seconds", time.seconds}, {"calls", time.calls}});
-    if (!time.implementation.empty()) fork.operators.back()["implementation"] = time.implementation;
-  }
+  fork.operators = std::move(result.ran->operators);
 }
 
 void add_spent(TimeSpent& spent, const ConversationResult& result) {

@@ -322,9 +322,9 @@ inline Description describe(Of<CurvePoint>) {
       field("n", &CurvePoint::n, "Number of forks."));
 }
 
-inline Description describe(Of<OperatorTime>) {
-  return fields("operator", "An op of the profile.", field("op", &OperatorTime::op, "Its name."),
-                field("seconds", &OperatorTime::seconds, "Per step: the median over the forks."));
+inline Description describe(Of<OpTime>) {
+  return fields("operator", "An op of the profile.", field("op", &OpTime::op, "Its name."),
+                field("seconds", &OpTime::seconds, "Per step: the median over the forks."));
 }
 
 inline Description describe(Of<AnalyzedPublished>) {

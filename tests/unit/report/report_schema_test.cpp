@@ -38,7 +38,7 @@ Json full_report() {
   fork.latencies_seen = 2;
   fork.variables = {{"OMP_WAIT_POLICY", "passive"}};
   fork.libraries = cell.libraries;
-  fork.operators = {{{"node", "n"}, {"op", "relu"}, {"seconds", 0.5}, {"calls", 3}}};
+  fork.operators = {{.node = "n", .op = "relu", .seconds = 0.5, .calls = 3}};
   fork.gpu.emplace().foreign = {{1, "x", 5}};
   GpuReading& reading = fork.samples[0].gpu.emplace();
   reading.utilisation = 0.5;

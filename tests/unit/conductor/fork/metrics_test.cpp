@@ -308,10 +308,9 @@ TEST(Metrics, a_metric_without_a_value_has_a_reason) {
 TEST(Metrics, KernelTimeIsTheSumOfTheMeansOfTheKernels) {
   Fork fork = steps_fork(0, 100);
   EXPECT_FALSE(cell({fork}).metrics.at("kernel_time").value);
-  fork.operators = {{{"node", "fc"}, {"op", "linear"}, {"seconds", 0.5}, {"calls", 100}},
-                    {{"node", "fc"}, {"op", "reorder"}, {"seconds", 0.3}, {"calls", 200}},
-                    {{"node", "never"}, {"op", "relu"}, {"seconds", 0.0}, {"calls", 0}},
-                    "not a kernel"};
+  fork.operators = {{.node = "fc", .op = "linear", .seconds = 0.5, .calls = 100},
+                    {.node = "fc", .op = "reorder", .seconds = 0.3, .calls = 200},
+                    {.node = "never", .op = "relu", .seconds = 0.0, .calls = 0}};
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("kernel_time").value, 0.0065);
 }
 

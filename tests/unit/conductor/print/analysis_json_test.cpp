@@ -171,12 +171,11 @@ TEST(AnalysisJson, RefusesQuestionsThatItCannotRead) {
 TEST(AnalysisJson, HoldsTheProfileByOp) {
   Report report = test::sample_report(2);
   Fork& first = report.cells[0].forks[0];
-  first.operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4},
-                                    {"node": "b", "op": "linear", "seconds": 9, "calls": 3},
-                                    {"node": "c", "op": "relu", "seconds": 2, "calls": 1},
-                                    {"node": "d", "op": "relu", "seconds": null, "calls": 1}, 7])");
-  report.cells[0].forks[1].operators =
-      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 8, "calls": 8}])");
+  first.operators = {{.node = "a", .op = "relu", .seconds = 4, .calls = 4},
+                     {.node = "b", .op = "linear", .seconds = 9, .calls = 3},
+                     {.node = "c", .op = "relu", .seconds = 2, .calls = 1},
+                     {.node = "d", .op = "relu", .seconds = 0, .calls = 0}};
+  report.cells[0].forks[1].operators = {{.node = "a", .op = "relu", .seconds = 8, .calls = 8}};
   EXPECT_EQ(analyzed(report)["cells"][0]["operators"],
             Json::parse(R"([{"op": "relu", "seconds": 2.0}, {"op": "linear", "seconds": 1.5}])"));
 }
@@ -188,7 +187,7 @@ Json full_analysis() {
   Report report = test::sample_report(6);
   Fork& fork = report.cells[0].forks[0];
   fork.evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
-  fork.operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
+  fork.operators = {{.node = "a", .op = "relu", .seconds = 4, .calls = 4}};
   const Analysis all = analyze(report);
   return parse_strict_json(analysis_text(all, read_questions({"step_time,0,1"}, all), 0.8), "analysis");
 }
