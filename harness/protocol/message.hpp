@@ -60,6 +60,7 @@ using Settings = std::map<std::string, std::string>;  // as observed
 struct Library {
   std::string name{}, version{}, path{};
   bool under_test = false;
+  bool operator==(const Library&) const = default;
 };
 inline Description describe(Of<Library>) {
   return fields(

@@ -201,10 +201,9 @@ LoadedLibraries loaded(const Report& report, const std::set<std::string>& shared
   for (const CellReport& cell : report.cells) {
     if (!shared.contains(cell.id) || cell.status != Status::ok) continue;
     found[{cell.axes.backend, ""}].versions.insert(cell.backend_version);
-    for (const Json& library : cell.libraries) {
-      if (!library.contains("name") || !library.contains("version")) continue;
-      Loaded& one = found[{cell.axes.backend, shown(library["name"])}];
-      one.versions.insert(shown(library["version"]));
+    for (const protocol::Library& library : cell.libraries) {
+      Loaded& one = found[{cell.axes.backend, library.name}];
+      one.versions.insert(library.version);
       one.origin = origin_of(library);
     }
   }
@@ -245,20 +244,17 @@ std::vector<EnvironmentDifference> differences_of_cells(const Report& base, cons
 
 }  // namespace
 
-LibraryOrigin origin_of(const Json& library) {
+LibraryOrigin origin_of(const protocol::Library& library) {
   // What a C or C++ program and Python load besides the libraries that compute.
   static const std::set<std::string, std::less<>> of_the_system{
       "libc",      "libm",     "libdl",       "libpthread", "librt",    "libutil",    "libresolv",
       "libcrypt",  "libgcc_s", "libstdc++",   "libz",       "libzstd",  "libbz2",     "liblzma",
       "libcrypto", "libssl",   "libffi",      "libuuid",    "libexpat", "libsqlite3", "libfmt",
       "libjpeg",   "libhwloc", "libreadline", "libtinfo",   "libudev",  "libcap"};
-  const Json name = field_at(library, "/name"), under_test = field_at(library, "/under_test");
-  const std::string text = name.is_string() ? name.get<std::string>() : std::string();
-  const bool ours = under_test.is_boolean()
-                        ? under_test.get<bool>()
-                        : text.starts_with("assay-worker-") || text.starts_with("libassay_");
-  if (ours) return LibraryOrigin::under_test;
-  return of_the_system.contains(text) || text.starts_with("ld-linux") || text.starts_with("libnss_")
+  const std::string& name = library.name;
+  if (library.under_test || name.starts_with("assay-worker-") || name.starts_with("libassay_"))
+    return LibraryOrigin::under_test;
+  return of_the_system.contains(name) || name.starts_with("ld-linux") || name.starts_with("libnss_")
              ? LibraryOrigin::system
              : LibraryOrigin::given;
 }

@@ -57,9 +57,8 @@ enum class LibraryOrigin {
   given,       // a framework, a vendor's library, a math library, an OpenMP runtime
   system       // what every program needs: the C library and its like
 };
-// `library`: an entry of CellReport::libraries. Reports of earlier versions do not have the field `under_test`; there the
-// name decides.
-LibraryOrigin origin_of(const nlohmann::json& library);
+// Reports of earlier versions do not mark those under test; there the name decides.
+LibraryOrigin origin_of(const protocol::Library& library);
 
 // Hard: the processor (vendor, family, model, stepping, instruction sets, caches), the number of processors that may be
 // used, the GPUs, a measured speed that differs by over 15 %, the version of a backend or of a given library that a cell

@@ -146,10 +146,8 @@ std::map<std::string, std::string> versions_of(const Report& report) {
   for (const CellReport& cell : report.cells) {
     if (cell.forks.empty()) continue;
     if (!cell.backend_version.empty()) found.emplace(cell.axes.backend, cell.backend_version);
-    if (!cell.libraries.is_array()) continue;
-    for (const Json& library : cell.libraries)
-      found.emplace(fmt::format("{}: {}", cell.axes.backend, text_at(library, "name")),
-                    text_at(library, "version"));
+    for (const protocol::Library& library : cell.libraries)
+      found.emplace(fmt::format("{}: {}", cell.axes.backend, library.name), library.version);
   }
   return found;
 }

@@ -101,8 +101,8 @@ struct Fork {
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
   std::map<std::string, std::string>
-      variables{};             // of the environment, that affect speed (machine/environment.hpp)
-  nlohmann::json libraries{};  // if they differ from those of the cell; else null
+      variables{};  // of the environment, that affect speed (machine/environment.hpp)
+  std::optional<std::vector<protocol::Library>> libraries{};  // absent: those of the cell
   // What its worker executed and read; empty in older reports. See backend_digest.hpp and DatasetRecord.
   std::string adapter_digest{}, program_digest{}, data_digest{};
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
@@ -211,7 +211,7 @@ struct CellReport {
   nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer
   nlohmann::json settings = nlohmann::json::object();          // all settings, given or by default
   std::string backend_version{};
-  nlohmann::json libraries = nlohmann::json::array();
+  std::vector<protocol::Library> libraries{};
   Equivalence equivalence{};
   std::optional<TimeSpent> check_spent{};  // time of the check before timing
   std::optional<BetterSetting> better{};   // if a trial on this machine found one

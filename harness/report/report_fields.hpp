@@ -306,7 +306,6 @@ inline Description describe(Of<Fork>) {
           .left_out_by_default(),
       field("libraries", &Fork::libraries,
             "Libraries that the worker had loaded, if they differ from those of the cell.")
-          .shaped_as<std::vector<protocol::Library>>()
           .left_out_by_default(),
       field(
           "adapter_digest", &Fork::adapter_digest,
@@ -468,8 +467,7 @@ inline Description describe(Of<CellReport>) {
       field("backend_version", &CellReport::backend_version,
             "As the worker reported it; empty if none started."),
       field("libraries", &CellReport::libraries,
-            "Libraries that its last worker had loaded; a fork lists its own if they differ.")
-          .shaped_as<std::vector<protocol::Library>>(),
+            "Libraries that its last worker had loaded; a fork lists its own if they differ."),
       field("equivalence", &CellReport::equivalence, "Whether it computes the same as the oracle."),
       field("check_spent", &CellReport::check_spent, "How the time of the check before timing was spent.")
           .left_out_by_default(),

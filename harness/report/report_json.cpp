@@ -112,8 +112,7 @@ int minor_of(const Report& report) {
   const auto is_runtime = [](const CellReport& cell) { return cell.kind == BackendKind::runtime; };
   if (std::ranges::any_of(report.cells, is_runtime)) return 13;
   for (const CellReport& cell : report.cells)
-    for (const Json& library : cell.libraries)
-      if (library.is_object() && library.contains("under_test")) minor = 11;
+    if (std::ranges::any_of(cell.libraries, &protocol::Library::under_test)) minor = 11;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
       const auto measured = [](const RankRecord& rank) { return rank.exchange.has_value(); };

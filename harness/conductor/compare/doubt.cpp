@@ -205,9 +205,7 @@ void Allowed::require_known(const std::vector<const Report*>& reports) const {
   for (const Report* report : reports)
     for (const CellReport& cell : report->cells) {
       known.insert(cell.axes.backend);
-      for (const Json& library : cell.libraries)
-        if (const Json name = field_at(library, "/name"); name.is_string())
-          known.insert(name.get<std::string>());
+      for (const protocol::Library& library : cell.libraries) known.insert(library.name);
     }
   for (const std::string& name : libraries_)
     if (!known.contains(name))

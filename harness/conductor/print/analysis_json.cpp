@@ -55,16 +55,10 @@ bool is_tied(const AnalyzedCell& cell) { return cell.tied(); }
 
 bool is_of_op(const AnalyzedCell& cell) { return cell.cell->axes.is_op(); }
 
-// As workers report them; skips malformed entries.
 std::vector<NamedLibrary> libraries_of(const AnalyzedCell& cell) {
-  const auto text = [](const nlohmann::json& library, const char* key) {
-    const auto found = library.find(key);
-    return found != library.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
   std::vector<NamedLibrary> list;
-  if (!cell.cell->libraries.is_array()) return list;
-  for (const nlohmann::json& library : cell.cell->libraries)
-    if (library.is_object()) list.push_back({text(library, "name"), text(library, "version")});
+  for (const protocol::Library& library : cell.cell->libraries)
+    list.push_back({library.name, library.version});
   return list;
 }
 

@@ -66,42 +66,27 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   // Sorted, because a process lists them in the order of its memory, which is random.
   auto libraries = hello.libraries;
   std::ranges::sort(libraries, {}, [](const auto& one) { return std::tie(one.name, one.path, one.version); });
-  nlohmann::json loaded = nlohmann::json::array();
-  for (const auto& library : libraries) {
-    loaded.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
-    if (library.under_test) loaded.back()["under_test"] = true;
-  }
   // The earlier forks used the libraries that the row has now.
-  if (row.libraries != loaded) {
+  if (row.libraries != libraries) {
     for (Fork& fork : row.forks)
-      if (fork.libraries.is_null()) fork.libraries = row.libraries;
+      if (!fork.libraries) fork.libraries = row.libraries;
   }
-  row.libraries = std::move(loaded);
+  row.libraries = std::move(libraries);
 }
-
-namespace {
-
-// Reads an earlier report, whose libraries are kept unchecked.
-std::string text_at(const nlohmann::json& library, const char* key) {
-  const auto found = library.is_object() ? library.find(key) : library.end();
-  return found != library.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-}  // namespace
 
 std::string other_library(const CellReport& row, const protocol::Hello& hello) {
-  if (row.forks.empty() || !row.libraries.is_array()) return {};
-  for (const nlohmann::json& earlier : row.libraries) {
-    const std::string was = text_at(earlier, "version");
+  if (row.forks.empty()) return {};
+  for (const protocol::Library& earlier : row.libraries) {
     const protocol::Library* other = nullptr;
     bool same = false;  // a process may load several files of one name
     for (const protocol::Library& now : hello.libraries) {
-      if (text_at(earlier, "name") != now.name) continue;
-      same = same || now.version == was;
+      if (earlier.name != now.name) continue;
+      same = same || now.version == earlier.version;
       other = &now;
     }
     if (other != nullptr && !same)
-      return fmt::format("{} {} is loaded, but the earlier forks used {}", other->name, other->version, was);
+      return fmt::format("{} {} is loaded, but the earlier forks used {}", other->name, other->version,
+                         earlier.version);
   }
   return {};
 }

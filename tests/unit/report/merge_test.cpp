@@ -249,7 +249,7 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   fork.adapter_digest = "ab";
   EXPECT_EQ(to_json(report)["schema_minor"], 10);
   Report judged = report;
-  judged.cells[0].libraries[0]["under_test"] = true;
+  judged.cells[0].libraries[0].under_test = true;
   EXPECT_EQ(to_json(judged)["schema_minor"], 11);
   fork.disturbance->seen_ns = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], 11);
@@ -326,7 +326,7 @@ INSTANTIATE_TEST_SUITE_P(
                     for (Fork& fork : cell.forks) fork.start = time_text(59);
                 }},
         Refused{"another_library", MergeRefusal::other_libraries,
-                [](auto& parts) { parts[1].report.cells[2].libraries[0]["version"] = "1.1"; }},
+                [](auto& parts) { parts[1].report.cells[2].libraries[0].version = "1.1"; }},
         Refused{"another_backend", MergeRefusal::other_libraries,
                 [](auto& parts) { parts[1].report.cells[3].backend_version = "1.1"; }},
         Refused{"other_scripts_of_a_backend", MergeRefusal::other_libraries,

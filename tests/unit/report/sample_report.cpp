@@ -69,7 +69,7 @@ CellReport sample_cell(const std::string& backend, const std::string& mode, doub
   cell.status = Status::ok;
   cell.reproduce = "assay run --workload lenet5 --backend " + backend + " --mode " + mode;
   cell.backend_version = "1.0";
-  cell.libraries = {{{"name", backend}, {"version", "1.0"}, {"path", "/usr/lib/lib" + backend + ".so"}}};
+  cell.libraries = {{.name = backend, .version = "1.0", .path = "/usr/lib/lib" + backend + ".so"}};
   cell.equivalence = {.checked = true, .passed = true, .worst = 0.25};
   cell.equivalence.tensors = {{.name = "check/training/loss",
                                .max_error = 1e-8,

@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "the logical CPUs that may be used was 2 and is 4"},
         OtherExperiment{"speed", [](Report& r) { r.environment["cpu"]["loop_seconds"] = 400e-6; },
                         "the time of a fixed loop on its processor was 300 us and is 400 us"},
-        OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0]["version"] = "1.1"; },
+        OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0].version = "1.1"; },
                         "onednn: onednn was 1.0 and is 1.1"},
         OtherExperiment{"build", [](Report& r) { r.run["commit"] = "abd"; },
                         "the commit of the program was abc and is abd"},

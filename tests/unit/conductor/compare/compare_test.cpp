@@ -228,7 +228,7 @@ TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
   EXPECT_NE(code_with(elsewhere, "processor"), 5);
   EXPECT_EQ(code_with(elsewhere, "libraries"), 5);
   Report newer = base;
-  newer.cells[0].libraries[0]["version"] = "1.1";
+  newer.cells[0].libraries[0].version = "1.1";
   const Comparison comparison = compare(base, newer, {});
   ASSERT_EQ(comparison.environment.size(), 1U);
   EXPECT_EQ(comparison.environment[0].what, "the version of onednn: onednn");
@@ -245,7 +245,7 @@ TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
 TEST(Compare, JudgesARebuiltWorkerInsteadOfRefusingIt) {
   const auto built = [](const char* id, double step_seconds) {
     Report report = report_of({lenet(step_seconds)});
-    report.cells[0].libraries.push_back({{"name", "worker"}, {"version", id}, {"under_test", true}});
+    report.cells[0].libraries.push_back({.name = "worker", .version = id, .path = {}, .under_test = true});
     return report;
   };
   EXPECT_EQ(exit_code(compare(built("build-id 1", 2e-3), built("build-id 2", 2.6e-3), {})), 3);
