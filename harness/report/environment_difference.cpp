@@ -315,10 +315,8 @@ std::map<std::string, std::string> software_of(const Report& report) {
   for (const auto& [name, library] : loaded(report, all))
     found[text_of(name)] = fmt::format("{}", fmt::join(library.versions, " and "));
   if (any_on_cuda(report, all)) found[gpu_driver] = shown(field_at(report.environment, gpu_driver_at));
-  if (const Json commit = field_at(report.run, "/commit"); !commit.is_null())
-    found["the commit of the program"] = shown(commit);
-  if (const Json dirty = field_at(report.run, "/dirty"); !dirty.is_null())
-    found["whether its sources had changes of their own"] = shown(dirty);
+  found["the commit of the program"] = report.run.commit;
+  found["whether its sources had changes of their own"] = fmt::format("{}", report.run.dirty);
   return found;
 }
 
@@ -343,14 +341,11 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
                      .backend = name.first,
                      .library = name.second});
   }
-  const auto style = [](const Report& report) {
-    const Json value = field_at(report.run, "/settings/fork_style");
-    return value.is_null() ? std::string("fresh") : shown(value);
-  };
+  const auto style = [](const Report& report) { return report.run.settings.fork_style.value_or("fresh"); };
   if (style(base) != style(current))
     found.push_back(
         {"whether forks share a process", style(base), style(current), true, DifferenceKind::fork_style});
-  const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
+  const auto built = [](const Report& report) { return fmt::format("{}", report.run.dirty); };
   if (built(base) != built(current))
     found.push_back({"whether the sources had local changes", built(base), built(current), false});
   return found;

@@ -10,17 +10,12 @@ namespace assay {
 namespace {
 
 void judge_run(Violations& violations, const Report& report) {
-  const auto& run = report.run;
-  const auto text = [&](const char* key) {
-    return run.contains(key) && run[key].is_string() ? run[key].get<std::string>() : std::string();
-  };
-  const bool complete = run.contains("complete") && run["complete"] == true;
+  const RunRecord& run = report.run;
   // Both are ISO 8601 in UTC, which sorts as text.
-  if (!text("start").empty() && !text("end").empty() && text("end") < text("start"))
-    violations.add(fmt::format("the run ends at {}, before it starts at {}", text("end"), text("start")));
-  if (complete && run.contains("end") && text("end").empty())
-    violations.add("the run is complete but has no end");
-  if (complete)
+  if (!run.start.empty() && run.end && !run.end->empty() && *run.end < run.start)
+    violations.add(fmt::format("the run ends at {}, before it starts at {}", *run.end, run.start));
+  if (run.complete && (!run.end || run.end->empty())) violations.add("the run is complete but has no end");
+  if (run.complete)
     for (const CellReport& cell : report.cells)
       if (cell.status == Status::interrupted && cell.reason_code != ReasonCode::other_shard)
         violations.add(fmt::format("the run is complete, but {} is interrupted", cell.id));
@@ -37,9 +32,7 @@ void judge_rounds(Violations& violations, const Report& report) {
 }
 
 void judge_order(Violations& violations, const Report& report) {
-  const auto& run = report.run;
-  const std::size_t sessions =
-      run.contains("sessions") && run["sessions"].is_array() ? run["sessions"].size() : 0;
+  const std::size_t sessions = report.run.sessions.size();
   std::set<int> taken;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
@@ -77,7 +70,7 @@ void judge_environments(Violations& violations, const Report& report) {
 }
 
 void judge_shard(Violations& violations, const Report& report) {
-  const bool is_shard = report.run.contains("shard");
+  const bool is_shard = report.run.shard.has_value();
   for (const CellReport& cell : report.cells) {
     if (cell.reason_code != ReasonCode::other_shard) continue;
     if (!is_shard)

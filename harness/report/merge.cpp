@@ -11,14 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -32,16 +30,6 @@ using Json = nlohmann::json;
 template <typename... Arguments>
 [[noreturn]] void refuse(MergeRefusal code, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
   throw MergeError(code, fmt::format(text, std::forward<Arguments>(arguments)...));
-}
-
-Json value_at(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found == object.end() ? Json(nullptr) : *found;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const Json value = value_at(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 // A part of the merge with its shard.
@@ -62,11 +50,11 @@ Part part_of(MergePart given) {
   if (report.schema != report_schema)
     refuse(MergeRefusal::other_schema, "{} has the schema {}, and shards have {}", given.name, report.schema,
            report_schema);
-  const Json shard = value_at(report.run, "shard");
-  if (!shard.is_object())
+  const std::optional<Shard> shard = report.run.shard;
+  if (!shard)
     refuse(MergeRefusal::not_a_shard,
            "{} is the report of a whole run; only reports of assay run --shard can be merged", given.name);
-  Part part{decoded<Shard>(shard, given.name + ": run.shard"), std::move(given.name), std::move(report)};
+  Part part{*shard, std::move(given.name), std::move(report)};
   if (part.shard.index > part.shard.count)
     refuse(MergeRefusal::not_a_shard, "{} is shard {} of {}", part.name, part.shard.index, part.shard.count);
   return part;
@@ -74,20 +62,24 @@ Part part_of(MergePart given) {
 
 // The config without the paths of a machine.
 Json portable_config(const Report& report) {
-  Json config = value_at(report.run, "config");
+  Json config = report.run.config;
   if (config.is_object())
     for (const char* key : {"data", "interpreter"}) config.erase(key);
   return config;
 }
 
 void require_same_build(const Part& first, const Part& other) {
-  for (const char* key : {"commit", "dirty", "version", "build"}) {
-    const Json a = value_at(first.report.run, key), b = value_at(other.report.run, key);
-    if (a != b)
+  const RunRecord &a = first.report.run, &b = other.report.run;
+  const auto require = [&](const char* what, const auto& was, const auto& is) {
+    if (was != is)
       refuse(MergeRefusal::other_build,
-             "{} was made with the {} {}, and {} with {}: measure all shards with one build", first.name, key,
-             one_line(a.dump(), 200), other.name, one_line(b.dump(), 200));
-  }
+             "{} was made with the {} {}, and {} with {}: measure all shards with one build", first.name,
+             what, one_line(encode(was).dump(), 200), other.name, one_line(encode(is).dump(), 200));
+  };
+  require("commit", a.commit, b.commit);
+  require("dirty", a.dirty, b.dirty);
+  require("version", a.version, b.version);
+  require("build", a.build, b.build);
 }
 
 void require_same_plan(const Part& first, const Part& other) {
@@ -182,7 +174,7 @@ void require_same_adapters(const std::vector<Part>& parts) {
 
 void require_same_weights(const std::vector<Part>& parts) {
   const auto digest = [](const Part& part) {
-    return text_at(value_at(part.report.run, "weights"), "sha256");
+    return part.report.run.weights ? part.report.run.weights->sha256 : std::string();
   };
   for (const Part& part : parts)
     if (digest(part) != digest(parts.front()))
@@ -190,85 +182,82 @@ void require_same_weights(const std::vector<Part>& parts) {
              part.name);
 }
 
-// The data sets of all parts, each once. Their folders may differ between machines, their content may not.
-Json datasets_of(const std::vector<Part>& parts) {
-  struct Known {
-    Json entry;
-    const Part* part;
-  };
-  std::vector<Known> known;
-  for (const Part& part : parts)
-    for (const Json& entry : value_at(part.report.run, "datasets")) {
-      const auto equal = [&](const Known& one, const char* key) {
-        return value_at(one.entry, key) == value_at(entry, key);
-      };
-      bool is_new = true;
-      for (const Known& one : known) {
-        if (!equal(one, "name")) continue;
-        const bool same_shape = equal(one, "sample_shape"),
-                   of_files = text_at(entry, "checksum_of") == "contents";
-        for (const char* key : {"checksum", "checksum_of", "splits"})
-          if ((same_shape || (of_files && key != std::string_view("splits"))) && !equal(one, key))
-            refuse(MergeRefusal::other_data, "the {} of the data set {} differs between {} and {}", key,
-                   text_at(entry, "name"), one.part->name, part.name);
-        is_new = is_new && !same_shape;
-      }
-      if (is_new) known.push_back({entry, &part});
-    }
-  Json all = Json::array();
-  for (const Known& one : known) all.push_back(one.entry);
-  return all;
+const std::vector<DatasetRecord>& datasets_of(const Part& part) {
+  static const std::vector<DatasetRecord> none;
+  return part.report.run.datasets ? *part.report.run.datasets : none;
 }
 
-// The texts of a list of each part, each once.
-Json union_of(const std::vector<Part>& parts, const char* key) {
-  Json all = Json::array();
+// The data sets of all parts, each once. Their folders may differ between machines, their content may not.
+std::vector<DatasetRecord> datasets_of(const std::vector<Part>& parts) {
+  std::vector<DatasetRecord> known;
+  std::vector<const Part*> owners;
   for (const Part& part : parts)
-    for (const Json& text : value_at(part.report.run, key))
-      if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
-  return all;
+    for (const DatasetRecord& entry : datasets_of(part)) {
+      bool is_new = true;
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        if (known[i].name != entry.name) continue;
+        if (const auto differences = content_differences(known[i], entry); !differences.empty())
+          refuse(MergeRefusal::other_data, "the {} of the data set {} differs between {} and {}",
+                 differences.front().what, entry.name, owners[i]->name, part.name);
+        is_new = is_new && known[i].sample_shape != entry.sample_shape;
+      }
+      if (!is_new) continue;
+      known.push_back(entry);
+      owners.push_back(&part);
+    }
+  return known;
+}
+
+template <typename T>
+void add_new(std::vector<T>& all, const std::vector<T>& others) {
+  for (const T& other : others)
+    if (std::find(all.begin(), all.end(), other) == all.end()) all.push_back(other);
 }
 
 MergedShard merged_shard(const Part& part) {
-  const Json& run = part.report.run;
-  MergedShard shard{.index = part.shard.index, .start = text_at(run, "start")};
-  if (const std::string end = text_at(run, "end"); !end.empty()) shard.end = end;
-  shard.complete = value_at(run, "complete") == true;
-  for (const Json& word : value_at(run, "command_line"))
-    if (word.is_string()) shard.command_line.push_back(word.get<std::string>());
-  return shard;
+  const RunRecord& run = part.report.run;
+  return {.index = part.shard.index,
+          .start = run.start,
+          .end = run.end,
+          .complete = run.complete,
+          .command_line = run.command_line};
 }
 
-Json run_of(const std::vector<Part>& parts, const std::vector<std::string>& command_line) {
-  Json run = parts.front().report.run;
-  // How much of its two minutes each backend used differs between shards.
-  for (const char* key : {"shard", "quick_seconds"}) run.erase(key);
-  run["command_line"] = command_line;
-  run["datasets"] = datasets_of(parts);
-  for (const char* key : {"programs", "left_out", "ended"})
-    if (const Json all = union_of(parts, key); !all.empty()) run[key] = all;
-  Merged merged{.count = parts.front().shard.count};
-  Json sessions = Json::array();
-  for (const Part& part : parts) {
-    merged.shards.push_back(merged_shard(part));
-    for (const Json& session : value_at(part.report.run, "sessions")) sessions.push_back(session);
+// Nothing if one of the shards was cut off.
+std::optional<std::string> end_of(const std::vector<MergedShard>& shards) {
+  std::optional<std::string> latest;
+  for (const MergedShard& shard : shards) {
+    if (!shard.end) return std::nullopt;
+    latest = std::max(latest, shard.end);  // ISO 8601 in UTC sorts as text
   }
-  run["sessions"] = sessions;
-  const auto& shards = merged.shards;
-  // ISO 8601 in UTC sorts as text.
-  run["start"] = std::min_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
-                   return a.start < b.start;
-                 })->start;
-  run["end"] = nullptr;
-  if (std::all_of(shards.begin(), shards.end(),
-                  [](const MergedShard& shard) { return shard.end.has_value(); }))
-    run["end"] = *std::max_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
-                    return *a.end < *b.end;
-                  })->end;
-  run["complete"] =
-      std::ssize(shards) == merged.count &&
-      std::all_of(shards.begin(), shards.end(), [](const MergedShard& shard) { return shard.complete; });
-  run["merged"] = encode(merged);
+  return latest;
+}
+
+RunRecord run_of(const std::vector<Part>& parts, const std::vector<std::string>& command_line) {
+  RunRecord run = parts.front().report.run;
+  run.shard.reset();
+  run.quick_seconds.clear();  // differs between shards
+  run.command_line = command_line;
+  run.datasets = datasets_of(parts);
+  run.sessions.clear();
+  Merged merged{.count = parts.front().shard.count};
+  for (const Part& part : parts) {
+    const RunRecord& own = part.report.run;
+    if (own.programs) {
+      if (!run.programs) run.programs.emplace();
+      add_new(*run.programs, *own.programs);
+    }
+    add_new(run.left_out, own.left_out);
+    add_new(run.ended, own.ended);
+    run.sessions.insert(run.sessions.end(), own.sessions.begin(), own.sessions.end());
+    run.start = std::min(run.start, own.start);
+    merged.shards.push_back(merged_shard(part));
+  }
+  run.end = end_of(merged.shards);
+  run.complete =
+      std::ssize(merged.shards) == merged.count &&
+      std::all_of(merged.shards.begin(), merged.shards.end(), [](const auto& one) { return one.complete; });
+  run.merged = std::move(merged);
   return run;
 }
 
@@ -291,7 +280,7 @@ CellReport take_cell(std::vector<Part>& parts, std::size_t i) {
         if (fork.session) *fork.session += sessions;
       return cell;
     }
-    sessions += static_cast<int>(value_at(report.run, "sessions").size());
+    sessions += static_cast<int>(report.run.sessions.size());
   }
   return missing_cell(std::move(parts.front().report.cells[i]));
 }

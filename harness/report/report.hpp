@@ -19,6 +19,7 @@
 #include "harness/protocol/message.hpp"
 #include "harness/report/axes.hpp"
 #include "harness/report/metric.hpp"
+#include "harness/report/run_record.hpp"
 #include "harness/report/status.hpp"
 
 namespace assay {
@@ -228,7 +229,7 @@ struct Report {
   std::string schema{};  // schema of the file that it was read from
   int schema_minor = 0;
   int rules = derivation_rules;
-  nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
+  RunRecord run{};
   nlohmann::json environment;  // from machine/environment
   // A merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
   // `environment`. Numbers of two of these machines are never paired.

@@ -5,7 +5,6 @@
 #include "harness/protocol/message.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/report.hpp"
-#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -499,7 +498,7 @@ inline Description describe(Of<Report>) {
             "rules derives them again.")
           .at_least(0)
           .optional(),
-      field("run", &Report::run, "How the report came to be.").shaped_as<RunRecord>(),
+      field("run", &Report::run, "How the report came to be."),
       field(
           "environment", &Report::environment,
           "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches "

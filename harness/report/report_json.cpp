@@ -106,9 +106,8 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
-  int minor =
-      report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty() ? 2 : 1;
-  if (report.run.contains("ended")) minor = 11;
+  int minor = report.run.shard || report.run.weights || !report.environments.empty() ? 2 : 1;
+  if (!report.run.ended.empty()) minor = 11;
   const auto is_runtime = [](const CellReport& cell) { return cell.kind == BackendKind::runtime; };
   if (std::ranges::any_of(report.cells, is_runtime)) return 13;
   for (const CellReport& cell : report.cells)
@@ -140,8 +139,7 @@ Json to_json(const Report& report) {
   Json out = encode(report);
   out["schema"] = report_schema;
   out["schema_minor"] = minor_of(report);
-  for (const char* key : {"run", "environment"})
-    if (!out[key].is_object()) out[key] = Json::object();
+  if (!out["environment"].is_object()) out["environment"] = Json::object();
   for (Json& cell : out["cells"])
     for (Json& metric : cell["metrics"]) settle(metric);
   return out;
@@ -149,9 +147,7 @@ Json to_json(const Report& report) {
 
 std::string report_text(const Report& report) { return strict_json_text(to_json(report)); }
 
-Report report_from(const Json& document, std::string_view where) {
-  return read(document, where, where, {.shapes = false});
-}
+Report report_from(const Json& document, std::string_view where) { return read(document, where, where, {}); }
 
 Report report_from(const Json& document, std::string_view where, bool strict,
                    std::vector<std::string>& violations) {

@@ -31,8 +31,7 @@ nlohmann::json to_json(const Report& report);
 
 // Derives flags and metrics with older rules again, see derive_again(). Throws JsonError
 // (harness/core/json/strict_json.hpp) naming the file and a field that is wrong, missing or of another type.
-// Rejects a report with a newer schema by its name. Ignores unknown fields, and keeps run, libraries and
-// operators unchecked.
+// Rejects a report with a newer schema by its name. Ignores unknown fields.
 Report report_from(const nlohmann::json& document, std::string_view where);
 Report parse_report(std::string_view text, std::string_view where);
 Report read_report(const std::filesystem::path& file);

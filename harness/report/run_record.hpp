@@ -7,17 +7,20 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/fields.hpp"
+#include "harness/core/json/reported.hpp"
 #include "harness/core/words.hpp"
 
 namespace assay {
 
 struct BuildRecord {
   std::string compiler{}, type{}, flags{};
+  bool operator==(const BuildRecord&) const = default;
 };
 inline Description describe(Of<BuildRecord>) {
   return fields("build", "How this program was built: our own code, not the vendors' libraries.",
@@ -29,6 +32,7 @@ struct FileDigest {
   std::string name{};  // relative to the set's folder
   std::int64_t bytes = 0;
   std::string sha256{};
+  bool operator==(const FileDigest&) const = default;
 };
 inline Description describe(Of<FileDigest>) {
   return fields("dataset_file", "A file of a data set, or of weights.",
@@ -43,6 +47,7 @@ struct Provenance {
   std::optional<std::string> checksum{};  // absent if it was not computed
   std::string checksum_of{};
   std::vector<FileDigest> files{};
+  bool operator==(const Provenance&) const = default;
 };
 inline Description describe(Of<Provenance>) {
   return fields(
@@ -64,6 +69,7 @@ struct DatasetRecord : Provenance {
   std::vector<std::int64_t> sample_shape{};
   std::int64_t classes = 0;
   std::map<std::string, std::int64_t> splits{};
+  bool operator==(const DatasetRecord&) const = default;
 };
 inline Description describe(Of<DatasetRecord>) {
   return fields("dataset", "The source of the samples, so that others can check whether theirs are the same.",
@@ -73,6 +79,14 @@ inline Description describe(Of<DatasetRecord>) {
                 field("splits", &DatasetRecord::splits, "Samples of each split."))
       .followed_by(describe(Of<Provenance>{}));
 }
+// Content that two entries of one data set should share, and do not. A different shape has different splits and, if the
+// set is made here, another checksum. In the order "checksum", "checksum_of", "splits".
+struct ContentDifference {
+  std::string_view what{};  // "checksum"
+  nlohmann::json was{}, is{};
+};
+std::vector<ContentDifference> content_differences(const DatasetRecord& earlier, const DatasetRecord& now);
+
 struct SessionRecord {
   std::string start{}, commit{}, version{}, boot_id{};
   bool dirty = false;
@@ -145,6 +159,7 @@ inline constexpr auto words<HowEnded> =
 struct GroupEnd {
   std::string group{};
   HowEnded how = HowEnded::clear;
+  bool operator==(const GroupEnd&) const = default;
 };
 inline Description describe(Of<GroupEnd>) {
   return fields(
@@ -195,22 +210,63 @@ inline Description describe(Of<Merged>) {
             "The shards whose reports were merged: entry n ran in entry n of the report's `environments`."));
 }
 
-// The known fields: reports keep the run as JSON, with any further fields.
+// The settings of the whole run. Absent: the version that wrote the report did not have the setting.
+struct RunSettingsRecord {
+  std::optional<int> forks{}, spare_rounds{}, exams{};
+  std::optional<std::string> until{}, fork_style{}, examine{};
+  std::optional<std::uint64_t> seed{};
+  std::optional<bool> seed_per_round{}, quick{}, profile{};
+  std::optional<double> max_time{}, time_limit{};
+  std::optional<std::string> roofline{};
+  std::optional<std::vector<std::filesystem::path>> data{};
+  Reported<std::filesystem::path> weights{};
+  std::optional<std::map<std::string, std::string>> environment{};
+};
+inline Description describe(Of<RunSettingsRecord>) {
+  return fields(
+      "run_settings", "The settings of the whole run, given or by default: see the options of `assay run`.",
+      field("forks", &RunSettingsRecord::forks, "`--forks`.").left_out_by_default(),
+      field("spare_rounds", &RunSettingsRecord::spare_rounds, "`--spare-rounds`.").left_out_by_default(),
+      field("until", &RunSettingsRecord::until, "`--until`: `clear` or `forks`.").left_out_by_default(),
+      field("fork_style", &RunSettingsRecord::fork_style, "`--fork-style`: `fresh` or `resident`.")
+          .left_out_by_default(),
+      field("exams", &RunSettingsRecord::exams, "Sets of questions that the rounds alternate between.")
+          .left_out_by_default(),
+      field("examine", &RunSettingsRecord::examine, "`--examine`: `all` or `some`.").left_out_by_default(),
+      field("max_time", &RunSettingsRecord::max_time, "`--max-time`, in seconds; 0: no limit.")
+          .left_out_by_default(),
+      field("seed", &RunSettingsRecord::seed, "`--seed`.").left_out_by_default(),
+      field("seed_per_round", &RunSettingsRecord::seed_per_round, "`--seed-per-round`.")
+          .left_out_by_default(),
+      field("time_limit", &RunSettingsRecord::time_limit, "`--time-limit`, in seconds.")
+          .left_out_by_default(),
+      field("quick", &RunSettingsRecord::quick, "`--quick`.").left_out_by_default(),
+      field("profile", &RunSettingsRecord::profile, "`--profile`.").left_out_by_default(),
+      field("roofline", &RunSettingsRecord::roofline, "`--roofline`.").left_out_by_default(),
+      field("data", &RunSettingsRecord::data, "`--data`.").left_out_by_default(),
+      field("weights", &RunSettingsRecord::weights, "`--weights`; null: the parameters are drawn.")
+          .left_out_by_default(),
+      field("environment", &RunSettingsRecord::environment, "`--environment`, by variable.")
+          .left_out_by_default());
+}
+
+// How a report came to be. The optional fields are absent in reports of versions that did not have them.
 struct RunRecord {
   std::vector<std::string> command_line{};
-  nlohmann::json config{};
+  nlohmann::json config{};  // as to_json(RunConfig): any option by its name
   std::string start{}, commit{}, version{};
   std::optional<std::string> end{};
-  bool dirty = false, complete = false, quick = false;
+  bool dirty = false, complete = false;
+  std::optional<bool> quick{};
   std::map<std::string, double> quick_seconds{};
-  nlohmann::json settings{};
-  std::vector<std::string> programs{};
+  RunSettingsRecord settings{};
+  std::optional<std::vector<std::string>> programs{};
   std::vector<std::string> left_out{};
   std::vector<BestRecord> best{};
   std::vector<GroupEnd> ended{};
-  BuildRecord build{};
+  std::optional<BuildRecord> build{};
   std::vector<SessionRecord> sessions{};
-  std::vector<DatasetRecord> datasets{};
+  std::optional<std::vector<DatasetRecord>> datasets{};
   std::optional<FileDigest> weights{};
   std::optional<Shard> shard{};
   std::optional<Merged> merged{};
@@ -223,34 +279,36 @@ inline Description describe(Of<RunRecord>) {
             "The request: the config, with the options of the command line over it."),
       field("settings", &RunRecord::settings,
             "The settings of the whole run, given or by default; a cell's `settings` has the rest.")
-          .object()
-          .optional(),
+          .left_out_by_default(),
       field("programs", &RunRecord::programs,
             "Command lines of the workers that it started, without the folder.")
-          .optional(),
+          .left_out_by_default(),
       field("left_out", &RunRecord::left_out,
             "Sentences about the backends that were named but have no cell, and why.")
-          .optional(),
-      field("best", &RunRecord::best, "The settings that `--mode best` tried before the run.").optional(),
+          .left_out_by_default(),
+      field("best", &RunRecord::best, "The settings that `--mode best` tried before the run.")
+          .left_out_by_default(),
       field("ended", &RunRecord::ended, "With `--until clear`: how it ended for each group of cells.")
-          .optional(),
+          .left_out_by_default(),
       field("start", &RunRecord::start, "ISO 8601, UTC."),
       field("end", &RunRecord::end, "ISO 8601, UTC; null while it is running."),
       field("commit", &RunRecord::commit, "Commit of this program; empty outside of a repository."),
       field("dirty", &RunRecord::dirty, "True if built from files that differ from the commit."),
       field("version", &RunRecord::version, "Version of this program."),
-      field("build", &RunRecord::build, "Compiler, build type and flags of this program.").optional(),
-      field("sessions", &RunRecord::sessions, "Each start of the program, in the order of time.").optional(),
+      field("build", &RunRecord::build, "Compiler, build type and flags of this program.")
+          .left_out_by_default(),
+      field("sessions", &RunRecord::sessions, "Each start of the program, in the order of time.")
+          .left_out_by_default(),
       field("complete", &RunRecord::complete, "True if every planned fork is in the report."),
       field("quick", &RunRecord::quick,
             "True if `--quick` made it smaller: a test that it works, not a measurement, and never the "
             "protocol of its config.")
-          .optional(),
+          .left_out_by_default(),
       field("quick_seconds", &RunRecord::quick_seconds,
             "For a quick run: the part of each backend's two minutes that was used.")
-          .optional(),
+          .left_out_by_default(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
-          .optional(),
+          .left_out_by_default(),
       field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.")
           .left_out_by_default(),
       field("shard", &RunRecord::shard, "For `--shard`: the part of the run that this report measured.")

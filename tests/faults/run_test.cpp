@@ -164,7 +164,7 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   EXPECT_EQ(report.cells[6].reason_code, ReasonCode::loss_not_finite);
   EXPECT_EQ(report.cells[8].reason_code, ReasonCode::clock_refused);
   EXPECT_EQ(report.cells[9].reason_code, ReasonCode::clock_refused);
-  EXPECT_EQ(report.run["complete"], true);
+  EXPECT_TRUE(report.run.complete);
 }
 
 TEST_F(RunTest, AHangIsARowAndTheRunGoesOn) {
@@ -172,7 +172,7 @@ TEST_F(RunTest, AHangIsARowAndTheRunGoesOn) {
   EXPECT_EQ(report.cells.at(0).status, Status::timed_out) << report.cells[0].reason;
   EXPECT_EQ(report.cells[0].forks.size(), 1U) << "no second fork of what went wrong for sure";
   EXPECT_FALSE(report.cells.at(1).forks.empty());
-  EXPECT_EQ(report.run["complete"], true);
+  EXPECT_TRUE(report.run.complete);
 }
 
 TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
@@ -595,7 +595,7 @@ TEST_F(RunTest, backends_of_a_group_take_turns) {
 TEST_F(RunTest, EveryRoundHasOneSeedWhereThatIsAsked) {
   const Report report =
       run_to_end(request(R"("forks": 3, "seed": 10, "seed-per-round": false, "mode": "good")"));
-  EXPECT_EQ(report.run.at("settings").at("seed_per_round"), false);
+  EXPECT_EQ(report.run.settings.seed_per_round, false);
   const CellReport& cell = report.cells.at(0);
   ASSERT_EQ(cell.forks.size(), 3U);
   for (const Fork& fork : cell.forks) EXPECT_EQ(fork.seed, 10U);
@@ -623,7 +623,7 @@ TEST_F(RunTest, AnAllocatorThatKeepsMemoryIsASettingOfTheWorkerAndComparedWithTh
 TEST_F(RunTest, ResidentForksOfACellShareAProcess) {
   const Report report =
       run_to_end(request(R"("forks": 3, "fork-style": "resident", "mode": ["good", "other"])"));
-  EXPECT_EQ(report.run.at("settings").at("fork_style"), "resident");
+  EXPECT_EQ(report.run.settings.fork_style, "resident");
   for (const CellReport& cell : report.cells) {
     ASSERT_EQ(cell.status, Status::ok) << cell.reason;
     ASSERT_EQ(cell.forks.size(), 3U);
@@ -678,7 +678,7 @@ TEST_F(RunTest, interrupting_leaves_a_valid_report_that_resume_completes) {
   });
   const Report half = read_report(asked.out);
   EXPECT_THAT(invariant_violations(half), IsEmpty());
-  EXPECT_EQ(half.run["complete"], false);
+  EXPECT_FALSE(half.run.complete);
   EXPECT_EQ(half.cells.at(0).status, Status::interrupted);
   const std::size_t kept = half.cells[0].forks.size();
   ASSERT_LT(kept, 200U);
@@ -690,7 +690,7 @@ TEST_F(RunTest, interrupting_leaves_a_valid_report_that_resume_completes) {
   ASSERT_EQ(whole.cells[0].forks.size(), kept + 1);
   ASSERT_GT(kept, 0U);
   EXPECT_EQ(whole.cells[0].forks[0].blocks.at(0).begin_ns, half.cells[0].forks[0].blocks.at(0).begin_ns);
-  EXPECT_EQ(whole.run["complete"], true);
+  EXPECT_TRUE(whole.run.complete);
 }
 
 TEST_F(RunTest, resume_completes_the_report_of_a_killed_conductor) {
@@ -731,8 +731,8 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
     return "none";
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
-  EXPECT_EQ(one.run["commit"], build_info().commit);
-  EXPECT_EQ(one.run["dirty"], build_info().dirty) << "as --version says";
+  EXPECT_EQ(one.run.commit, build_info().commit);
+  EXPECT_EQ(one.run.dirty, build_info().dirty) << "as --version says";
   EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
               HasSubstr("the earlier report is from another machine"));
   const auto at_speed = [&](double loop_seconds) {
@@ -744,9 +744,9 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
   };
   EXPECT_EQ(at_speed(340e-6), "none");
   EXPECT_THAT(at_speed(350e-6), HasSubstr("the time of a fixed loop on its processor was 300 us"));
-  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
+  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run.commit = "another"; }),
               HasSubstr("forks of two builds must not be mixed"));
-  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
+  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run.dirty = !r.resume->run.dirty; }),
               HasSubstr("forks of two builds must not be mixed"));
 }
 
@@ -792,8 +792,8 @@ TEST_F(RunTest, ResumeRefusesAnotherBackend) {
 TEST_F(RunTest, ResumeRefusesOtherData) {
   RunRequest more = request(R"("forks": 2, "mode": "good")");
   more.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
-  EXPECT_EQ(more.resume->cells.at(0).forks.at(0).data_digest, more.resume->run["datasets"][0]["checksum"]);
-  more.resume->run["datasets"][0]["checksum"] = "of other data";
+  EXPECT_EQ(more.resume->cells.at(0).forks.at(0).data_digest, more.resume->run.datasets->at(0).checksum);
+  more.resume->run.datasets->at(0).checksum = "of other data";
   Progress progress = Progress::quiet();
   try {
     run(more, cells_of(more, registries_), registries_, progress);
@@ -801,7 +801,7 @@ TEST_F(RunTest, ResumeRefusesOtherData) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the checksum of the data set \"synthetic\" was \"of other data\""));
   }
-  more.resume->run["weights"] = {{"sha256", "ab"}};
+  more.resume->run.weights = FileDigest{.name = "w", .sha256 = "ab"};
   EXPECT_NO_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "ab"}));
   EXPECT_THROW(reject_other_weights(*more.resume, {.name = "w", .sha256 = "cd"}), ConfigError);
 }
@@ -895,7 +895,7 @@ TEST_F(RunTest, ArraysAndTextsThatChangeDuringTheRunAreReadOnce) {
     const Report report = measured(asked(workload, dataset, 2));
     EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
     ASSERT_EQ(report.cells[0].forks.size(), 2U);
-    EXPECT_EQ(report.cells[0].forks[1].data_digest, report.run["datasets"][0]["checksum"]);
+    EXPECT_EQ(report.cells[0].forks[1].data_digest, report.run.datasets->at(0).checksum);
     RunRequest more = asked(workload, dataset, 3);
     more.resume = report;
     Progress progress = Progress::quiet();

@@ -18,7 +18,6 @@ namespace {
 // The rounds of a session from the place `from` on, as a separate report.
 Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
   Report report;
-  report.run = nlohmann::json::object();
   report.environment = {{"cpu", {{"model", "that of the recording"}, {"allowed", 1}}}};
   for (const CellReport& recorded : session.cells) {
     CellReport& cell = report.cells.emplace_back(recorded);

@@ -18,10 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string start_of(const Report& report) {
-  const auto start = field_at(report.run, "/start");
-  return start.is_string() ? start.get<std::string>() : std::string();
-}
+const std::string& start_of(const Report& report) { return report.run.start; }
 
 void add_from_folder(ReportsToCompare& reports, const fs::path& folder, const std::string& current) {
   const auto fingerprint = shared_fingerprint(reports.current);

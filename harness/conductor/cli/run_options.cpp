@@ -62,9 +62,8 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
     request.config = read_config(find_config(config_));
     reject_programs(request.config, given, config_);
     request.config.override_with(given);
-  } else if (request.resume && request.resume->run.contains("config") &&
-             request.resume->run["config"].is_object()) {
-    request.config = config_from_json(request.resume->run["config"], resume);
+  } else if (request.resume && request.resume->run.config.is_object()) {
+    request.config = config_from_json(request.resume->run.config, resume);
     reject_programs(request.config, given, resume);
     request.config.override_with(given);
   } else if (!given.contains("workload")) {

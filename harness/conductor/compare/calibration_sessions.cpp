@@ -112,9 +112,7 @@ CalibrationSession session_of(std::span<const Report> runs, const CalibrationSet
   CalibrationSession session;
   session.made = utc_now();
   for (const Report& run : runs)
-    if (const auto start = field_at(run.run, "/start");
-        start.is_string() && unix_seconds(start.get<std::string>()))
-      session.made = std::min(session.made, start.get<std::string>());
+    if (unix_seconds(run.run.start)) session.made = std::min(session.made, run.run.start);
   session.machine = machine_identity(runs.front().environment);
   session.software = software_of(runs.front());
   const UsualPlacement usual = usual_placement(runs);

@@ -31,10 +31,7 @@ const char* side_name(const Side& side, const Side& base) {
 }
 
 std::string of_quick(const Side& base, const Side& current) {
-  const auto quick = [](const Side& side) {
-    const Json value = field_at(side.report.run, "/quick");
-    return value.is_boolean() && value.get<bool>();
-  };
+  const auto quick = [](const Side& side) { return side.report.run.quick.value_or(false); };
   if (!quick(base) && !quick(current)) return {};
   return fmt::format("{} was made with --quick, which is not a measurement; overlook it with --allow quick",
                      side_name(quick(base) ? base : current, base));
@@ -66,16 +63,13 @@ Observed settings_of(const CellReport& cell) {
 // The environment variables of the worker that affect speed: those of the fork, else those of the session
 // that started it. nullopt if the report does not have its sessions.
 std::optional<Observed> variables_of(const Side& side) {
-  const Json sessions = field_at(side.report.run, "/sessions");
-  if (!sessions.is_array()) return std::nullopt;
+  const std::vector<SessionRecord>& sessions = side.report.run.sessions;
+  if (sessions.empty()) return std::nullopt;
   Observed found;
   for (const Fork* fork : counted_forks(side.cell)) {
     std::map<std::string, std::string> all;
     const auto session = static_cast<std::size_t>(fork->session.value_or(0));
-    if (session < sessions.size())
-      if (const Json variables = field_at(sessions[session], "/variables"); variables.is_object())
-        for (const auto& [name, value] : variables.items())
-          if (value.is_string()) all[name] = value.get<std::string>();
+    if (session < sessions.size()) all = sessions[session].variables;
     for (const auto& [name, value] : fork->variables) all[name] = value;
     for (const auto& [name, value] : all) found[name].insert(value);
   }
@@ -117,13 +111,11 @@ std::string of_flags(const Side& base, const Side& current) {
 }
 
 std::string of_profile(const Side& base, const Side& current) {
-  for (const Side* side : {&base, &current}) {
-    const Json value = field_at(side->report.run, "/settings/profile");
-    if (value.is_boolean() && value.get<bool>())
+  for (const Side* side : {&base, &current})
+    if (side->report.run.settings.profile.value_or(false))
       return fmt::format(
           "{} was made with --profile, which slows its forks; overlook it with --allow profiled",
           side_name(*side, base));
-  }
   return {};
 }
 
@@ -233,8 +225,7 @@ std::map<std::string, std::string> measured_as(const Side& side) {
       all.push_back(fmt::format("{}={}", name, fmt::join(values, " or ")));
     found["environment variables"] = fmt::format("{}", fmt::join(all, " "));
   }
-  const Json style = field_at(side.report.run, "/settings/fork_style");
-  found["fork style"] = style.is_string() ? style.get<std::string>() : "fresh";
+  found["fork style"] = side.report.run.settings.fork_style.value_or("fresh");
   return found;
 }
 

@@ -8,11 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
-#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
-#include "harness/report/run_record.hpp"
 
 namespace assay {
 namespace {
@@ -154,9 +151,8 @@ std::optional<HowEnded> how_ended(const Analysis& all, const AnalyzedGroup& grou
   const std::size_t report = all.cells[group.cells.front()].report;
   const bool one =
       std::ranges::all_of(group.cells, [&](std::size_t i) { return all.cells[i].report == report; });
-  const auto ended = all.reports[report]->run.find("ended");
-  if (!one || ended == all.reports[report]->run.end() || !ended->is_array()) return std::nullopt;
-  for (const GroupEnd& end : decoded<std::vector<GroupEnd>>(*ended, "run.ended"))
+  if (!one) return std::nullopt;
+  for (const GroupEnd& end : all.reports[report]->run.ended)
     if (end.group == group.title) return end.how;
   return std::nullopt;
 }
@@ -164,7 +160,7 @@ std::optional<HowEnded> how_ended(const Analysis& all, const AnalyzedGroup& grou
 bool had_until_clear(const Analysis& all, const AnalyzedGroup& group) {
   return how_ended(all, group) || std::ranges::any_of(group.cells, [&](std::size_t i) {
            return all.report_cell(i).status == Status::ok &&
-                  field_at(all.reports[all.cells[i].report]->run, "/settings/until") == "clear";
+                  all.reports[all.cells[i].report]->run.settings.until == "clear";
          });
 }
 

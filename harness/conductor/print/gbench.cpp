@@ -23,14 +23,10 @@ Json context(const Report& report) {
   const auto text = [](const nlohmann::json& json, const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
   };
-  Json out{{"date", text(report.run, "start")},
-           {"host_name", text(environment, "host")},
-           {"executable", "assay"},
-           {"num_cpus", 0},
-           {"mhz_per_cpu", 0},
-           {"caches", Json::array()},
-           {"load_avg", Json::array()},
-           {"library_version", "assay " + text(report.run, "version")},
+  Json out{{"date", report.run.start},  {"host_name", text(environment, "host")},
+           {"executable", "assay"},     {"num_cpus", 0},
+           {"mhz_per_cpu", 0},          {"caches", Json::array()},
+           {"load_avg", Json::array()}, {"library_version", "assay " + report.run.version},
            {"json_schema_version", 1}};
   if (environment.contains("cpu") && environment["cpu"].is_object()) {
     const auto& cpu = environment["cpu"];
@@ -41,9 +37,8 @@ Json context(const Report& report) {
       out["cpu_scaling_enabled"] = governor != "performance";
   }
   // CMake's types without assertions are Release, RelWithDebInfo and MinSizeRel.
-  if (report.run.contains("build"))
-    if (const std::string type = text(report.run["build"], "type"); !type.empty())
-      out["library_build_type"] = type.find("Rel") != type.npos ? "release" : "debug";
+  if (const auto& build = report.run.build; build && !build->type.empty())
+    out["library_build_type"] = build->type.find("Rel") != build->type.npos ? "release" : "debug";
   return out;
 }
 

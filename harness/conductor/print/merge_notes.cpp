@@ -7,10 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
-#include "harness/report/run_record.hpp"
 
 namespace assay {
 namespace {
@@ -34,9 +32,8 @@ std::vector<int> missing_shards(const Merged& merged) {
 }  // namespace
 
 std::vector<std::string> merge_notes(const Report& report) {
-  const auto found = report.run.find("merged");
-  if (found == report.run.end()) return {};
-  const auto merged = decoded<Merged>(*found, "run.merged");
+  if (!report.run.merged) return {};
+  const Merged& merged = *report.run.merged;
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{} of {}, {}.", merged.shards.size(), plural(merged.count, "shard"),
                               plural(report.cells.size(), "cell")));

@@ -53,10 +53,7 @@ std::string published_text(const Published& published, Hint hint) {
 
 }  // namespace
 
-bool is_quick(const Report& report) {
-  const auto quick = report.run.find("quick");
-  return quick != report.run.end() && *quick == true;
-}
+bool is_quick(const Report& report) { return report.run.quick.value_or(false); }
 
 Table published_table(const Analysis& all) {
   const Report& report = *all.reports.front();
@@ -100,10 +97,9 @@ Table published_table(const Analysis& all) {
   }
   if (doubtful)
     table.notes.emplace_back("*: a cell of this row is not ranked: flagged, not checked, or wrong.");
-  const auto config = report.run.find("config");
-  if (config != report.run.end() && config->is_object() && config->contains("overridden")) {
+  if (const auto& config = report.run.config; config.is_object() && config.contains("overridden")) {
     std::string options;
-    for (const auto& option : (*config)["overridden"])
+    for (const auto& option : config["overridden"])
       if (option.is_string()) options += (options.empty() ? "--" : ", --") + option.get<std::string>();
     table.notes.push_back("Not the protocol as published: the command line set " + options + ".");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,13 +11,10 @@
 #include <fmt/ranges.h>
 
 #include "harness/conductor/print/entries.hpp"
-#include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/analysis.hpp"
-#include "harness/report/environment_difference.hpp"
 #include "harness/report/flag_rates.hpp"
 #include "harness/report/metric_table.hpp"
-#include "harness/report/run_record.hpp"
 #include "harness/report/time_spent.hpp"
 
 namespace assay {
@@ -160,25 +158,21 @@ std::string best_text(const BestRecord& best) {
 }
 
 // The trials of --mode best, one sentence for each backend and work.
-std::vector<std::string> best_texts(const nlohmann::json& run) {
-  const auto found = run.find("best");
-  if (found == run.end()) return {};
+std::vector<std::string> best_texts(const RunRecord& run) {
   std::vector<std::string> texts;
-  for (const BestRecord& best : decoded<std::vector<BestRecord>>(*found, "best"))
+  for (const BestRecord& best : run.best)
     if (!best.tried.empty()) texts.push_back(best_text(best) + ".");
   return texts;
 }
 
 // The variables that the workers had by --environment, and those of the caller that they did not get.
-std::vector<std::string> variable_texts(const nlohmann::json& run) {
+std::vector<std::string> variable_texts(const RunRecord& run) {
   std::vector<std::string> named;
-  const nlohmann::json given = field_at(run, "/settings/environment");
-  for (const auto& [name, value] : given.items())
-    if (value.is_string()) named.push_back(one_line(name + "=" + value.get<std::string>(), 200));
+  for (const auto& [name, value] : run.settings.environment.value_or(std::map<std::string, std::string>()))
+    named.push_back(one_line(name + "=" + value, 200));
   std::set<std::string> dropped;
-  for (const nlohmann::json& session : field_at(run, "/sessions"))
-    for (const nlohmann::json& name : field_at(session, "/dropped"))
-      if (name.is_string()) dropped.insert(one_line(name.get<std::string>(), 100));
+  for (const SessionRecord& session : run.sessions)
+    for (const std::string& name : session.dropped) dropped.insert(one_line(name, 100));
   std::vector<std::string> texts;
   if (!named.empty()) texts.push_back(fmt::format("Workers had {} (--environment).", fmt::join(named, ", ")));
   if (!dropped.empty())
@@ -190,15 +184,13 @@ std::vector<std::string> variable_texts(const nlohmann::json& run) {
 
 // "This is shard 2 of 4: …"; empty for a whole run.
 std::string other_shards_text(const Report& report) {
-  const auto found = report.run.find("shard");
-  if (found == report.run.end()) return {};
-  const auto shard = decoded<Shard>(*found, "run.shard");
+  if (!report.run.shard) return {};
   const auto others = std::count_if(report.cells.begin(), report.cells.end(), [](const CellReport& cell) {
     return cell.reason_code == ReasonCode::other_shard;
   });
   return fmt::format(
       "This is shard {} of {}, and other shards have {} of its {}; join the reports with: assay merge",
-      shard.index, shard.count, others, plural(report.cells.size(), "cell"));
+      report.run.shard->index, report.run.shard->count, others, plural(report.cells.size(), "cell"));
 }
 
 // The columns of a section, in the order of the metric table.
@@ -383,16 +375,14 @@ std::vector<Table> summary(const Report& report) {
   add_flag_rates(tables.back(), report);
   if (std::string spent = time_spent_text(report); !spent.empty())
     tables.back().notes.push_back(std::move(spent));
-  const auto& run = report.run;
+  const RunRecord& run = report.run;
   for (std::string& text : variable_texts(run)) tables.back().notes.push_back(std::move(text));
   for (std::string& best : best_texts(run)) tables.back().notes.push_back(std::move(best));
-  if (run.contains("left_out") && run["left_out"].is_array())
-    for (const auto& left_out : run["left_out"])
-      if (left_out.is_string())
-        tables.back().notes.push_back(one_line(left_out.get<std::string>(), 300) + ".");
+  for (const std::string& left_out : run.left_out)
+    tables.back().notes.push_back(one_line(left_out, 300) + ".");
   if (const std::string others = other_shards_text(report); !others.empty())
     tables.back().notes.push_back(others);
-  if (run.contains("complete") && run["complete"] == false)
+  if (!run.complete)
     tables.back().notes.push_back(
         "The run is not complete; measure the missing cells with: assay run --resume REPORT");
   return tables;

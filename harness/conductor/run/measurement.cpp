@@ -238,15 +238,15 @@ void Measurement::Parts::resolve_group(std::size_t index) {
 }
 
 Report Measurement::Parts::finish(bool cut_short) {
-  report().run["end"] = utc_now();
+  report().run.end = utc_now();
   for (std::size_t i = 0; i < cells_.size(); ++i) resolve(i);
   const BestMemory memory;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     CellReport& row = report().cells[i];
     if (!written_.is_elsewhere(i)) row.better = memory.better(row, machine_of(report(), row));
   }
-  report().run["complete"] = !cut_short && !out_of_budget() && !out_of_time();
-  if (settings_.quick) report().run["quick_seconds"] = budget_.used();
+  report().run.complete = !cut_short && !out_of_budget() && !out_of_time();
+  if (settings_.quick) report().run.quick_seconds = budget_.used();
   return written_.finish();
 }
 
@@ -274,9 +274,7 @@ void Measurement::time(const PlannedFork& fork, std::optional<double> fair_share
   parts_->time(fork, fair_share);
 }
 void Measurement::end_at(std::chrono::steady_clock::time_point end) { parts_->budget_.end_run_at(end); }
-void Measurement::note_ends(const std::vector<GroupEnd>& ends) {
-  if (!ends.empty()) parts_->report().run["ended"] = encode(ends);
-}
+void Measurement::note_ends(const std::vector<GroupEnd>& ends) { parts_->report().run.ended = ends; }
 void Measurement::allow_fewer_threads() { parts_->timer_.allow_fewer_threads(); }
 Report Measurement::finish(bool cut_short) {
   take_cores_back();

@@ -13,9 +13,7 @@
 #include "harness/conductor/backends/backend_digest.hpp"
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
-#include "harness/conductor/run/shard.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/json/decode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
 
@@ -32,13 +30,12 @@ nlohmann::json comparable(const RunConfig& config) {
 }
 
 void reject_other_config(const RunRequest& request) {
-  const auto& run = request.resume->run;
-  const auto before = run.find("config");
-  if (before == run.end() || !before->is_object()) {
+  const nlohmann::json& before = request.resume->run.config;
+  if (!before.is_object()) {
     throw ConfigError(
         "[resume] the earlier report cannot be continued: it does not contain its config; measure into a new report");
   }
-  const auto then = comparable(config_from_json(*before, "config of the earlier report"));
+  const auto then = comparable(config_from_json(before, "config of the earlier report"));
   const auto now = comparable(request.config);
   if (then != now) {
     throw ConfigError(fmt::format(
@@ -49,7 +46,7 @@ void reject_other_config(const RunRequest& request) {
 }
 
 void reject_other_shard(const RunRequest& request) {
-  const std::optional<Shard> earlier = shard_of(*request.resume);
+  const std::optional<Shard>& earlier = request.resume->run.shard;
   if (earlier == request.shard) return;
   const auto text = [](const std::optional<Shard>& shard) {
     return shard ? fmt::format("shard {} of {}", shard->index, shard->count) : std::string("the whole run");
@@ -59,16 +56,13 @@ void reject_other_shard(const RunRequest& request) {
 }
 
 void reject_other_build(const RunRequest& request) {
-  const Report& earlier = *request.resume;
+  const RunRecord& earlier = request.resume->run;
   const BuildInfo& build = build_info();
-  const auto commit = earlier.run.find("commit"), dirty = earlier.run.find("dirty");
-  const bool same = commit == earlier.run.end() ||
-                    (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
-  if (!same)
+  if (earlier.commit != build.commit || earlier.dirty != build.dirty)
     throw ConfigError(fmt::format(
-        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must "
+        "[resume] the earlier report was made by commit \"{}\", this program is commit {}{}: forks of two builds must "
         "not be mixed; measure into another report",
-        commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
+        earlier.commit, build.commit, build.dirty ? " with local changes" : ""));
 }
 
 [[noreturn]] void reject_machine(const EnvironmentDifference& one, std::string_view what,
@@ -83,13 +77,9 @@ using Variables = std::map<std::string, std::string>;
 // have them.
 std::optional<Variables> variables_of(const Report& earlier, const Fork& fork) {
   if (!fork.session) return std::nullopt;
-  const nlohmann::json found =
-      field_at(earlier.run, fmt::format("/sessions/{}/variables", *fork.session).c_str());
-  if (!found.is_object()) return std::nullopt;
-  Variables variables;
-  for (const auto& [name, value] : found.items())
-    if (value.is_string()) variables.emplace(name, value.get<std::string>());
-  return variables;
+  const auto session = static_cast<std::size_t>(*fork.session);
+  return session < earlier.run.sessions.size() ? std::optional(earlier.run.sessions[session].variables)
+                                               : std::nullopt;
 }
 
 std::string shown(const Variables& variables, const std::string& name) {
@@ -203,37 +193,29 @@ void ResumedCells::place_group(const std::vector<std::size_t>& group, const std:
   }
 }
 
-void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const nlohmann::json& dataset) {
-  if (!cell.earlier || cell.earlier->forks.empty()) return;
-  const nlohmann::json known = field_at(earlier.run, "/datasets");
-  for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
-    if (field_at(one, "/name") != field_at(dataset, "/name")) continue;
-    const bool same_shape = field_at(one, "/sample_shape") == field_at(dataset, "/sample_shape");
-    const bool of_files = field_at(dataset, "/checksum_of") == "contents";
-    std::vector<const char*> keys;
-    if (same_shape || of_files) keys = {"/checksum", "/checksum_of"};
-    if (same_shape) keys.push_back("/splits");
-    for (const char* key : keys) {
-      const nlohmann::json was = field_at(one, key), is = field_at(dataset, key);
-      if (was.is_null() || was == is) continue;
+void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const DatasetRecord& dataset) {
+  if (!cell.earlier || cell.earlier->forks.empty() || !earlier.run.datasets) return;
+  for (const DatasetRecord& one : *earlier.run.datasets) {
+    if (one.name != dataset.name) continue;
+    for (const auto& [what, was, is] : content_differences(one, dataset)) {
+      if (was.is_null()) continue;  // the earlier checksum was not computed
       throw ConfigError(fmt::format(
-          "[resume] the {} of the data set {} was {} and is {} now (in {}): forks on other data must not be mixed; restore "
-          "the earlier data, or measure into another report",
-          key + 1, field_at(dataset, "/name").dump(), was.dump(), is.dump(),
-          field_at(dataset, "/folder").dump()));
+          "[resume] the {} of the data set \"{}\" was {} and is {} now (in \"{}\"): forks on other data must not be mixed; "
+          "restore the earlier data, or measure into another report",
+          what, dataset.name, was.dump(), is.dump(), dataset.folder.string()));
     }
   }
 }
 
 void reject_other_weights(const Report& earlier, const FileDigest& weights) {
-  const nlohmann::json was = field_at(earlier.run, "/weights/sha256");
+  const std::optional<FileDigest>& was = earlier.run.weights;
   const bool kept =
       std::ranges::any_of(earlier.cells, [](const CellReport& row) { return !row.forks.empty(); });
-  if (!kept || was.is_null() || was == weights.sha256) return;
+  if (!kept || !was || was->sha256 == weights.sha256) return;
   throw ConfigError(fmt::format(
-      "[resume] the weights in {} have the SHA-256 {}, and the earlier forks began from {}: forks of both must not be "
+      "[resume] the weights in {} have the SHA-256 {}, and the earlier forks began from \"{}\": forks of both must not be "
       "mixed; restore the earlier file, or measure into another report",
-      weights.name, weights.sha256, was.dump()));
+      weights.name, weights.sha256, was->sha256));
 }
 
 }  // namespace assay

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/report/report.hpp"
@@ -55,9 +53,8 @@ class ResumedCells {
   std::vector<ResumedCell> cells_;
 };
 
-// Throw ConfigError if forks that are kept read other data or weights. `dataset`: the set that the cell reads now, as
-// run.datasets has it.
-void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const nlohmann::json& dataset);
+// Throw ConfigError if forks that are kept read other data or weights. `dataset`: the set that the cell reads now.
+void reject_other_dataset(const Report& earlier, const ResumedCell& cell, const DatasetRecord& dataset);
 void reject_other_weights(const Report& earlier, const FileDigest& weights);
 
 }  // namespace assay

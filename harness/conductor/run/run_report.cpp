@@ -11,34 +11,29 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/conductor/run/cell_report.hpp"
-#include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
-#include "harness/report/run_record.hpp"
 
 namespace assay {
 namespace {
 
-nlohmann::json settings_json(const RunSettings& settings) {
-  nlohmann::json folders = nlohmann::json::array();
-  for (const std::filesystem::path& folder : settings.data) folders.push_back(folder.string());
-  return {{"forks", settings.forks},
-          {"spare_rounds", settings.spare_rounds},
-          {"until", settings.until == Until::clear ? "clear" : "forks"},
-          {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
-          {"exams", settings.exams},
-          {"examine", settings.examine_all ? "all" : "some"},
-          {"max_time", settings.max_seconds},
-          {"seed", settings.seed},
-          {"seed_per_round", settings.seed_per_round},
-          {"time_limit", settings.time_limit},
-          {"quick", settings.quick},
-          {"profile", settings.profile},
-          {"roofline", settings.roofline},
-          {"data", std::move(folders)},
-          {"weights",
-           settings.weights.empty() ? nlohmann::json(nullptr) : nlohmann::json(settings.weights.string())},
-          {"environment", settings.environment}};
+RunSettingsRecord record_of(const RunSettings& settings) {
+  return {.forks = settings.forks,
+          .spare_rounds = settings.spare_rounds,
+          .exams = settings.exams,
+          .until = settings.until == Until::clear ? "clear" : "forks",
+          .fork_style = settings.fork_style == ForkStyle::resident ? "resident" : "fresh",
+          .examine = settings.examine_all ? "all" : "some",
+          .seed = settings.seed,
+          .seed_per_round = settings.seed_per_round,
+          .quick = settings.quick,
+          .profile = settings.profile,
+          .max_time = settings.max_seconds,
+          .time_limit = settings.time_limit,
+          .roofline = settings.roofline,
+          .data = settings.data,
+          .weights = settings.weights.empty() ? std::nullopt : std::optional(settings.weights),
+          .environment = settings.environment};
 }
 
 }  // namespace
@@ -57,28 +52,25 @@ void RunReport::resume(const CellGroups& groups, int forks) {
 
 void RunReport::begin(const BackendRegistry& backends, const std::optional<FileDigest>& weights) {
   const BuildInfo& build = build_info();
-  report_.run = {{"command_line", request_.command_line},
-                 {"config", to_json(request_.config)},
-                 {"start", utc_now()},
-                 {"end", nullptr},
-                 {"commit", build.commit},
-                 {"dirty", build.dirty},
-                 {"version", build.version},
-                 {"build", encode(BuildRecord{std::string(build.compiler), std::string(build.build_type),
-                                              std::string(build.flags)})},
-                 {"complete", false},
-                 {"quick", settings_.quick},
-                 {"datasets", nlohmann::json::array()}};
-  report_.run["settings"] = settings_json(settings_);
-  if (weights) report_.run["weights"] = encode(*weights);
-  report_.run["programs"] = programs_of(expansion_.cells, backends);
-  if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
-  if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
+  report_.run = {.command_line = request_.command_line,
+                 .config = to_json(request_.config),
+                 .start = utc_now(),
+                 .commit = std::string(build.commit),
+                 .version = std::string(build.version),
+                 .dirty = build.dirty,
+                 .quick = settings_.quick,
+                 .settings = record_of(settings_),
+                 .programs = programs_of(expansion_.cells, backends),
+                 .left_out = expansion_.left_out,
+                 .best = request_.best,
+                 .build = BuildRecord{std::string(build.compiler), std::string(build.build_type),
+                                      std::string(build.flags)},
+                 .datasets = std::vector<DatasetRecord>(),
+                 .weights = weights,
+                 .shard = request_.shard};
   report_.environment = request_.environment;
   note_session();
-  if (request_.resume && request_.resume->run.contains("start"))
-    report_.run["start"] = request_.resume->run["start"];
-  if (request_.shard) report_.run["shard"] = encode(*request_.shard);
+  if (request_.resume) report_.run.start = request_.resume->run.start;
   for (const Cell& cell : expansion_.cells) report_.cells.push_back(planned_report(cell, settings_));
   if (resumed_) take_earlier_cells();
 }
@@ -89,8 +81,8 @@ void RunReport::take_earlier_cells() {
     report_.environments = earlier.environments;
     report_.environments.push_back(request_.environment);
     report_.environment = report_.environments.front();
-    for (const char* key : {"merged", "datasets"})
-      if (const auto found = earlier.run.find(key); found != earlier.run.end()) report_.run[key] = *found;
+    report_.run.merged = earlier.run.merged;
+    if (earlier.run.datasets) report_.run.datasets = earlier.run.datasets;
   }
   for (std::size_t i = 0; i < expansion_.cells.size(); ++i) {
     const ResumedCell& cell = resumed_->of(i);
@@ -108,23 +100,20 @@ void RunReport::take_earlier_cells() {
 
 void RunReport::note_session() {
   const BuildInfo& build = build_info();
-  nlohmann::json sessions = nlohmann::json::array();
+  std::vector<SessionRecord>& sessions = report_.run.sessions;
   if (request_.resume) {
-    if (const auto earlier = request_.resume->run.find("sessions");
-        earlier != request_.resume->run.end() && earlier->is_array())
-      sessions = *earlier;
+    sessions = request_.resume->run.sessions;
     for (const CellReport& cell : request_.resume->cells)
       for (const Fork& fork : cell.forks) next_order_ = std::max(next_order_, fork.order.value_or(-1) + 1);
   }
   session_ = static_cast<int>(sessions.size());
-  sessions.push_back(encode(SessionRecord{.start = report_.run["start"],
-                                          .commit = std::string(build.commit),
-                                          .version = std::string(build.version),
-                                          .boot_id = boot_id(),
-                                          .dirty = build.dirty,
-                                          .variables = session_variables(settings_),
-                                          .dropped = dropped_variables(settings_)}));
-  report_.run["sessions"] = std::move(sessions);
+  sessions.push_back({.start = report_.run.start,
+                      .commit = std::string(build.commit),
+                      .version = std::string(build.version),
+                      .boot_id = boot_id(),
+                      .dirty = build.dirty,
+                      .variables = session_variables(settings_),
+                      .dropped = dropped_variables(settings_)});
 }
 
 void RunReport::stamp(Fork& fork, std::string start) {
@@ -134,9 +123,9 @@ void RunReport::stamp(Fork& fork, std::string start) {
 }
 
 void RunReport::note_dataset(std::size_t cell, const PreparedDataset& data) {
-  nlohmann::json entry = encode(data.record(expansion_.cells[cell].axes.dataset));
+  DatasetRecord entry = data.record(expansion_.cells[cell].axes.dataset);
   if (resumed_) reject_other_dataset(*request_.resume, resumed_->of(cell), entry);
-  nlohmann::json& all = report_.run["datasets"];
+  std::vector<DatasetRecord>& all = *report_.run.datasets;
   if (std::find(all.begin(), all.end(), entry) != all.end()) return;
   all.push_back(std::move(entry));
   if (const std::string why = why_nothing_is_learned(data.manifest); !why.empty()) progress_.note(why);

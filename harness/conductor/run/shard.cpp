@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
-#include "harness/core/json/decode.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
 
@@ -64,12 +63,6 @@ Shard parse_shard(std::string_view text) {
   }
   throw ConfigError(fmt::format("[shard] got '{}': must be I/N, such as 2/4 for the second of four, or slurm",
                                 printable(text, 40)));
-}
-
-std::optional<Shard> shard_of(const Report& report) {
-  const auto found = report.run.find("shard");
-  if (found == report.run.end()) return std::nullopt;
-  return decoded<Shard>(*found, "run.shard");
 }
 
 std::vector<int> shards_of(const std::vector<Cell>& cells, int count) {

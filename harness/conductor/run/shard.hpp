@@ -2,12 +2,10 @@
 // the reports.
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "harness/conductor/config/cell.hpp"
-#include "harness/report/report.hpp"
 #include "harness/report/run_record.hpp"
 
 namespace assay {
@@ -15,9 +13,6 @@ namespace assay {
 // Reads "2/4" (from 1), or "slurm": the task of a job array, from SLURM_ARRAY_TASK_ID, _COUNT, _MIN, _MAX and
 // _STEP. Throws ConfigError.
 Shard parse_shard(std::string_view text);
-
-// The part of a run that the report measured; nullopt: the whole run. Throws JsonError.
-std::optional<Shard> shard_of(const Report& report);
 
 // The number of the shard of each cell, from 1. Cells that are compared stay together, because only cells of one
 // machine can be paired. Each comparison group, in the order of the plan, goes to the shard with the fewest cells

@@ -140,7 +140,7 @@ struct Decoder::Reader {
                    fmt::format("\"{}\" is not one of {}", text->substr(0, 80), fmt::join(type.words, ", ")));
   }
   void operator()(const OptionalType& type) const {
-    type.reset(out);
+    type.set_null(out);
     if (!json.is_null()) decoder.read_as(*type.inner, json, place, type.emplace(out));
   }
   void operator()(const ListType& type) const {
@@ -249,7 +249,6 @@ void Decoder::read_field(const Field& field, const Json& owner_json, const Json&
       return fail(place, "is null, and no \"not_finite\" says why");
   }
   if (field.part && json.is_null()) return;
-  if (field.shape && options_.shapes) read_as(*field.shape->type, json, place, field.shape->make().get());
   read_value(field, json, place, field.of(owner));
 }
 

@@ -23,8 +23,6 @@ struct DecodeOptions {
   // Reads null as the number that a note next to it names: {"loss": null, "not_finite": {"loss": "nan"}}. Such a
   // number passes every range.
   bool not_finite = true;
-  // Checks JSON that is stored unparsed against the struct that its description names (Field::shaped_as).
-  bool shapes = true;
   // Collects violations, each with its path. nullptr: the first one throws JsonError.
   std::vector<std::string>* violations = nullptr;
   std::size_t max_violations = 20;  // the rest are dropped

@@ -10,7 +10,8 @@ using Json = nlohmann::json;
 using type_maker::as;
 
 bool is_default(const Type& type, const void* value, const void* initial) {
-  if (const auto* optional = type.as<OptionalType>()) return !optional->get(value) && !optional->get(initial);
+  if (const auto* optional = type.as<OptionalType>())
+    return optional->is_absent(value) && optional->is_absent(initial);
   if (const auto* list = type.as<ListType>()) return list->size(value) == 0 && list->size(initial) == 0;
   if (const auto* map = type.as<MapType>()) return map->empty(value) && map->empty(initial);
   if (type.as<AnyType>()) return as<Json>(value).empty() && as<Json>(initial).empty();

@@ -10,8 +10,8 @@
 //   }
 //
 // Members may be bool, integers, double, float, std::string, std::filesystem::path, enums with words
-// (core/words.hpp), nlohmann::json (any value), described structs, and std::optional, std::vector and
-// std::map<std::string, …> of these, and maps from integers. An absent optional is null in JSON. A type that
+// (core/words.hpp), nlohmann::json (any value), described structs, and std::optional, Reported (reported.hpp),
+// std::vector and std::map<std::string, …> of these, and maps from integers. An absent optional is null in JSON. A type that
 // fits no description has its own functions instead: encode(const T&), schema_of(Of<T>) and decode_with(const
 // Decoder&, const nlohmann::json&, const JsonPlace&, T&), found next to it.
 #pragma once
@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -63,12 +62,6 @@ struct PartType {
   const void* (*initial)();
 };
 
-// A type that a nlohmann::json can be read as.
-struct JsonShape {
-  const Type* type;
-  std::shared_ptr<void> (*make)();  // a default-constructed value
-};
-
 class Field {
  public:
   std::string_view key, doc;
@@ -76,7 +69,6 @@ class Field {
   std::size_t offset;  // of the member in its owner, or in the part
   std::optional<PartType> part{};
   FieldRules rules{};
-  std::optional<JsonShape> shape{};  // that the nlohmann::json should have, as the schema shows it
   std::function<bool(const void* owner)> written{};  // whether the field is written; empty: always
   // Makes a value that is no member and passes it on: it is written, but not read. Empty for a member.
   using Use = std::function<void(const void* value)>;
@@ -108,11 +100,6 @@ class Field {
   Field& written_if(bool (*applies)(const Owner&)) {
     written = [applies](const void* owner) { return applies(*static_cast<const Owner*>(owner)); };
     return optional();
-  }
-  template <typename T>
-  Field& shaped_as() {
-    shape = {&type_of<T>, []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
-    return *this;
   }
 };
 

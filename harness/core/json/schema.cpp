@@ -118,9 +118,7 @@ Json SchemaMaker::of_column(const Field& field) {
 
 Json SchemaMaker::of_field(const Field& field) {
   const auto* list = field.type->as<ListType>();
-  Json schema = field.shape           ? of(*field.shape->type)
-                : field.rules.columns ? columns(list->inner->as<ObjectType>()->description())
-                                      : of(*field.type);
+  Json schema = field.rules.columns ? columns(list->inner->as<ObjectType>()->description()) : of(*field.type);
   add_rules(schema, field.rules);
   return schema;
 }

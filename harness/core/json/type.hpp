@@ -20,6 +20,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/json/reported.hpp"
 #include "harness/core/words.hpp"
 
 namespace assay {
@@ -56,9 +57,10 @@ struct WordType {
 };
 struct OptionalType {
   const Type* inner;
-  const void* (*get)(const void* value);  // nullptr: it is absent
+  const void* (*get)(const void* value);  // nullptr: it is absent, or not known
   void* (*emplace)(void* value);
-  void (*reset)(void* value);
+  void (*set_null)(void* value);
+  bool (*is_absent)(const void* value);
 };
 struct ListType {
   const Type* inner;
@@ -152,7 +154,20 @@ constexpr Type make(Of<std::optional<T>>) {
                          return optional ? &*optional : nullptr;
                        },
                        .emplace = [](void* value) -> void* { return &as<Optional>(value).emplace(); },
-                       .reset = [](void* value) { as<Optional>(value).reset(); }}};
+                       .set_null = [](void* value) { as<Optional>(value).reset(); },
+                       .is_absent = [](const void* value) { return !as<Optional>(value).has_value(); }}};
+}
+template <typename T>
+constexpr Type make(Of<Reported<T>>) {
+  using Value = Reported<T>;
+  return {OptionalType{.inner = &type_of<T>,
+                       .get = [](const void* value) -> const void* {
+                         const auto& reported = as<Value>(value);
+                         return reported ? &*reported : nullptr;
+                       },
+                       .emplace = [](void* value) -> void* { return &as<Value>(value).emplace(); },
+                       .set_null = [](void* value) { as<Value>(value).set_unknown(); },
+                       .is_absent = [](const void* value) { return !as<Value>(value).is_asked(); }}};
 }
 template <typename T>
 constexpr Type make(Of<std::vector<T>>) {

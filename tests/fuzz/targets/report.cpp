@@ -76,8 +76,7 @@ void resume(const Report& report) {
     other_library(row, hello);
     take_hello(row, hello);
   }
-  if (const auto found = report.run.find("config"); found != report.run.end())
-    config_from_json(*found, "fuzz");
+  config_from_json(report.run.config, "fuzz");
 }
 
 const Registration here("report", [](Input input) {

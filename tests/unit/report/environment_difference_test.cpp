@@ -158,7 +158,6 @@ TEST(MachineDifferences, SeparateTheProcessorsOfTheShippedSamples) {
 
 Report with_library(protocol::Library library) {
   Report report;
-  report.run = {{"dirty", false}};
   report.environment = machine();
   report.cells = {test::sample_cell("onednn", "graph", 2e-3, 6)};
   report.cells[0].libraries = {std::move(library)};

@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                "the run was not cut"},
         Spoilt{"forks_of_another_shard",
                [](Report& r) {
-                 r.run["shard"] = {{"index", 1}, {"count", 2}};
+                 r.run.shard = Shard{.index = 1, .count = 2};
                  end_with(r.cells[0], ReasonCode::other_shard, "belongs to shard 2 of 2");
                },
                "belongs to another shard, but has forks"},
@@ -231,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(
                  r.cells[0].metrics["flops_per_second"] = {.value = 2e11, .unit = "1/s", .n = 6, .hint = Hint::rate};
                },
                "above the measured peak"},
-        Spoilt{"ends_before_it_starts", [](Report& r) { r.run["end"] = "2025-01-01T00:00:00Z"; }, "before it starts"},
-        Spoilt{"complete_without_end", [](Report& r) { r.run["end"] = nullptr; }, "complete but has no end"},
+        Spoilt{"ends_before_it_starts", [](Report& r) { r.run.end = "2025-01-01T00:00:00Z"; }, "before it starts"},
+        Spoilt{"complete_without_end", [](Report& r) { r.run.end.reset(); }, "complete but has no end"},
         Spoilt{"complete_with_interrupted",
                [](Report& r) {
                  r.cells[0].status = Status::interrupted;

@@ -7,13 +7,11 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/json/encode.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/environment_difference.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/run_record.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -46,14 +44,17 @@ Report shard_report(int index) {
   report.schema = report_schema;
   report.cells = all_cells();
   report.environment["host"] = fmt::format("node{}", index);
-  report.run["shard"] = encode(Shard{.index = index, .count = 2});
-  report.run["start"] = time_text(index);
-  report.run["end"] = time_text(40 + index);
-  report.run["sessions"] = {{{"start", time_text(index)}, {"commit", "abc"}, {"dirty", false}}};
-  report.run["datasets"] = {{{"name", "fashion-mnist"},
-                             {"sample_shape", {1, 28, 28}},
-                             {"folder", fmt::format("/data{}", index)},
-                             {"checksum", "ab"}}};
+  report.run.shard = Shard{.index = index, .count = 2};
+  report.run.start = time_text(index);
+  report.run.end = time_text(40 + index);
+  report.run.sessions = {{.start = time_text(index), .commit = "abc"}};
+  DatasetRecord data;
+  data.name = "fashion-mnist";
+  data.sample_shape = {1, 28, 28};
+  data.classes = 10;
+  data.folder = fmt::format("/data{}", index);
+  data.checksum = "ab";
+  report.run.datasets = {data};
   int order = 0;
   for (std::size_t i = 0; i < report.cells.size(); ++i) {
     CellReport& cell = report.cells[i];
@@ -93,12 +94,12 @@ TEST(Merge, TakesEachCellFromTheShardThatMeasuredIt) {
   }
   EXPECT_EQ(merged.environments.size(), 2U);
   EXPECT_EQ(merged.environment, merged.environments.front());
-  EXPECT_EQ(merged.run["complete"], true);
-  EXPECT_EQ(merged.run["start"], time_text(1));
-  EXPECT_EQ(merged.run["end"], time_text(42));
-  EXPECT_EQ(merged.run["sessions"].size(), 2U);
-  EXPECT_EQ(merged.run["datasets"].size(), 1U) << "the folder is of the machine, the content is the same";
-  EXPECT_FALSE(merged.run.contains("shard"));
+  EXPECT_EQ(merged.run.complete, true);
+  EXPECT_EQ(merged.run.start, time_text(1));
+  EXPECT_EQ(merged.run.end, time_text(42));
+  EXPECT_EQ(merged.run.sessions.size(), 2U);
+  EXPECT_EQ(merged.run.datasets->size(), 1U) << "the folder is of the machine, the content is the same";
+  EXPECT_FALSE(merged.run.shard);
   EXPECT_THAT(invariant_violations(merged), IsEmpty());
 }
 
@@ -137,7 +138,7 @@ TEST(Merge, DoesNotDependOnTheOrderOfItsParts) {
 
 TEST(Merge, MarksTheCellsOfAMissingShard) {
   const Report merged = merge({{"b.json", shard_report(2)}}, {});
-  EXPECT_EQ(merged.run["complete"], false);
+  EXPECT_FALSE(merged.run.complete);
   for (const std::size_t i : {0U, 1U}) {
     EXPECT_EQ(merged.cells[i].status, Status::interrupted);
     EXPECT_EQ(merged.cells[i].reason_code, ReasonCode::shard_missing);
@@ -151,16 +152,16 @@ TEST(Merge, MarksTheCellsOfAMissingShard) {
 TEST(Merge, KeepsWhatAKilledShardHas) {
   std::vector<MergePart> parts = both();
   Report& killed = parts[1].report;
-  killed.run["end"] = nullptr;
-  killed.run["complete"] = false;
+  killed.run.end.reset();
+  killed.run.complete = false;
   CellReport& cell = killed.cells[3];
   end_with(cell, ReasonCode::not_reached, "not reached");
   cell.forks.clear();
   cell.metrics.clear();
   cell.equivalence = {.reason = "not reached"};
   const Report merged = merge(std::move(parts), {});
-  EXPECT_EQ(merged.run["complete"], false);
-  EXPECT_TRUE(merged.run["end"].is_null());
+  EXPECT_FALSE(merged.run.complete);
+  EXPECT_FALSE(merged.run.end);
   EXPECT_EQ(merged.cells[2].forks.size(), static_cast<std::size_t>(rounds_each));
   EXPECT_EQ(merged.cells[3].reason_code, ReasonCode::not_reached);
 }
@@ -292,28 +293,27 @@ TEST_P(MergeOf, IsRefusedByCode) {
   }
 }
 
-nlohmann::json& run_of(std::vector<MergePart>& parts) { return parts[1].report.run; }
+RunRecord& run_of(std::vector<MergePart>& parts) { return parts[1].report.run; }
 
 INSTANTIATE_TEST_SUITE_P(
     Each, MergeOf,
     ::testing::Values(
-        Refused{"a_whole_run", MergeRefusal::not_a_shard, [](auto& parts) { run_of(parts).erase("shard"); }},
+        Refused{"a_whole_run", MergeRefusal::not_a_shard, [](auto& parts) { run_of(parts).shard.reset(); }},
         Refused{"a_shard_beyond_the_last", MergeRefusal::not_a_shard,
-                [](auto& parts) { run_of(parts)["shard"]["index"] = 3; }},
+                [](auto& parts) { run_of(parts).shard->index = 3; }},
         Refused{"a_merged_report", MergeRefusal::already_merged,
                 [](auto& parts) { parts[1].report.environments = {parts[1].report.environment}; }},
         Refused{"an_older_schema", MergeRefusal::other_schema,
                 [](auto& parts) { parts[1].report.schema = first_report_schema; }},
         Refused{"another_commit", MergeRefusal::other_build,
-                [](auto& parts) { run_of(parts)["commit"] = "abd"; }},
-        Refused{"local_changes", MergeRefusal::other_build,
-                [](auto& parts) { run_of(parts)["dirty"] = true; }},
+                [](auto& parts) { run_of(parts).commit = "abd"; }},
+        Refused{"local_changes", MergeRefusal::other_build, [](auto& parts) { run_of(parts).dirty = true; }},
         Refused{"another_compiler", MergeRefusal::other_build,
-                [](auto& parts) { run_of(parts)["build"] = {{"compiler", "another"}}; }},
+                [](auto& parts) { run_of(parts).build.emplace().compiler = "another"; }},
         Refused{"another_config", MergeRefusal::other_config,
-                [](auto& parts) { run_of(parts)["config"]["forks"] = 7; }},
+                [](auto& parts) { run_of(parts).config["forks"] = 7; }},
         Refused{"another_cut", MergeRefusal::other_shards,
-                [](auto& parts) { run_of(parts)["shard"]["count"] = 3; }},
+                [](auto& parts) { run_of(parts).shard->count = 3; }},
         Refused{"a_cell_less", MergeRefusal::other_cells,
                 [](auto& parts) { parts[1].report.cells.pop_back(); }},
         Refused{"another_cell", MergeRefusal::other_cells,
@@ -337,15 +337,15 @@ INSTANTIATE_TEST_SUITE_P(
                 }},
         Refused{"other_weights", MergeRefusal::other_data,
                 [](auto& parts) {
-                  for (auto& part : parts) part.report.run["weights"] = {{"sha256", part.name}};
+                  for (auto& part : parts) part.report.run.weights.emplace().sha256 = part.name;
                 }},
         Refused{"another_content_of_a_data_set", MergeRefusal::other_data,
-                [](auto& parts) { run_of(parts)["datasets"][0]["checksum"] = "cd"; }},
+                [](auto& parts) { run_of(parts).datasets->at(0).checksum = "cd"; }},
         Refused{"another_content_in_another_size", MergeRefusal::other_data,
                 [](auto& parts) {
-                  for (auto& part : parts) part.report.run["datasets"][0]["checksum_of"] = "contents";
-                  run_of(parts)["datasets"][0]["sample_shape"] = {1, 14, 14};
-                  run_of(parts)["datasets"][0]["checksum"] = "cd";
+                  for (auto& part : parts) part.report.run.datasets->at(0).checksum_of = "contents";
+                  run_of(parts).datasets->at(0).sample_shape = {1, 14, 14};
+                  run_of(parts).datasets->at(0).checksum = "cd";
                 }},
         Refused{"another_seed_of_a_round", MergeRefusal::contradiction,
                 [](auto& parts) { parts[1].report.cells[2].forks[1].seed = 7; }}),

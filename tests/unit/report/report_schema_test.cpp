@@ -44,23 +44,17 @@ Json full_report() {
   reading.utilisation = 0.5;
   reading.worker_memory = 1;
   reading.throttle = std::vector<std::string>{"a"};
-  report.run["sessions"] = {{{"start", "2026-01-02T03:04:05Z"},
-                             {"commit", "abc"},
-                             {"dirty", false},
-                             {"version", "1"},
-                             {"boot_id", "b"},
-                             {"variables", {{"OMP_DYNAMIC", "FALSE"}}}}};
-  report.run["settings"] = {{"forks", 3}};
+  report.run.sessions = {{.start = "2026-01-02T03:04:05Z",
+                          .commit = "abc",
+                          .version = "1",
+                          .boot_id = "b",
+                          .variables = {{"OMP_DYNAMIC", "FALSE"}}}};
+  report.run.settings = {.forks = 3, .seed = 1, .max_time = 0.5, .weights = std::nullopt};
   report.environments = {report.environment};
   cell.environment = 0;
-  report.run["shard"] = {{"index", 1}, {"count", 2}};
-  report.run["merged"] = {{"count", 2},
-                          {"shards",
-                           {{{"index", 1},
-                             {"start", "2026-01-02T03:04:05Z"},
-                             {"end", nullptr},
-                             {"complete", false},
-                             {"command_line", {"assay", "run"}}}}}};
+  report.run.shard = Shard{.index = 1, .count = 2};
+  report.run.merged =
+      Merged{.count = 2, .shards = {{.start = "2026-01-02T03:04:05Z", .command_line = {"assay", "run"}}}};
   report.cells.resize(1);
   return to_json(report);
 }
@@ -77,8 +71,9 @@ void collect(const Json& json, const Json::json_pointer& at, std::vector<Json::j
   for (const auto& [key, value] : json.items()) {
     const auto here = json.is_array() ? at / static_cast<std::size_t>(std::stoul(key)) : at / key;
     out.push_back(here);
-    const bool free =
-        key == "config" || key == "environment" || key == "hyper_parameters" || key == "settings";
+    const bool is_of_cell = json.contains("reproduce");
+    const bool free = key == "config" || key == "environment" || key == "hyper_parameters" ||
+                      (key == "settings" && is_of_cell);
     if (value.is_structured() && !free) collect(value, here, out);
   }
 }

@@ -105,14 +105,13 @@ CellReport sample_cell(const std::string& backend, const std::string& mode, doub
 
 Report sample_report(int forks) {
   Report report;
-  report.run = {{"command_line", {"assay", "run", "lenet5.json"}},
-                {"config", {{"workload", "lenet5"}}},
-                {"version", "0.1.0"},
-                {"complete", true},
-                {"start", "2026-01-02T03:04:05Z"},
-                {"end", "2026-01-02T03:14:05Z"},
-                {"commit", "abc"},
-                {"dirty", false}};
+  report.run = {.command_line = {"assay", "run", "lenet5.json"},
+                .config = {{"workload", "lenet5"}},
+                .start = "2026-01-02T03:04:05Z",
+                .commit = "abc",
+                .version = "0.1.0",
+                .end = "2026-01-02T03:14:05Z",
+                .complete = true};
   report.environment = {{"cpu", {{"model", "a processor"}}}};
   report.cells = {sample_cell("onednn", "graph", 0.002, forks),
                   sample_cell("torch", "compile", 0.008, forks)};

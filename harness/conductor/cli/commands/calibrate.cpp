@@ -66,7 +66,8 @@ void require_use_of_runs(const CalibrateOptions& options, const nlohmann::json& 
     throw UsageError("calibrate: one run does not show how runs differ; use --runs 2 or more");
   if (!there) return;
   Report here;
-  here.run = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
+  here.run.commit = build_info().commit;
+  here.run.dirty = build_info().dirty;
   here.environment = environment;
   require_same_experiment(*there, here);
 }

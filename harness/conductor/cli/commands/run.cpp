@@ -96,7 +96,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   if (!options.shard.empty())
     request.shard = parse_shard(options.shard);
   else if (request.resume)
-    request.shard = shard_of(*request.resume);
+    request.shard = request.resume->run.shard;
   const Registries registries = options.run.registries(request.config);
   Expansion expansion = cells_of(request, registries);  // rejects bad input before a folder is made
   const bool to_stdout = options.run.out == "-";

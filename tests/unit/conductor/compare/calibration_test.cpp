@@ -29,7 +29,6 @@ Report run(double within, double between, unsigned seed, int forks) {
   std::normal_distribution<double> normal;
   const double run_factor = std::exp(between * normal(engine));
   Report report;
-  report.run = {{"dirty", false}};
   report.environment = machine;
   report.cells = {test::sample_cell("onednn", "graph", 2e-3, forks)};
   for (Fork& fork : report.cells[0].forks) {
@@ -160,8 +159,8 @@ TEST_P(CalibrateRefuses, RunsOfAnotherExperiment) {
   auto first = runs(0.02, 0, 2, 6), more = first;
   for (auto* reports : {&first, &more})
     for (Report& report : *reports) {
-      report.run["commit"] = "abc";
-      report.run["sessions"] = {{{"variables", {{"OMP_PROC_BIND", "true"}}}}};
+      report.run.commit = "abc";
+      report.run.sessions.emplace_back().variables = {{"OMP_PROC_BIND", "true"}};
       report.cells[0].settings = {{"clock", {{"blocks", 10}}}, {"check", {{"distinct", 4}}}};
     }
   const Calibration made = calibrate(first, {});
@@ -189,15 +188,15 @@ INSTANTIATE_TEST_SUITE_P(
                         "the time of a fixed loop on its processor was 300 us and is 400 us"},
         OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0].version = "1.1"; },
                         "onednn: onednn was 1.0 and is 1.1"},
-        OtherExperiment{"build", [](Report& r) { r.run["commit"] = "abd"; },
+        OtherExperiment{"build", [](Report& r) { r.run.commit = "abd"; },
                         "the commit of the program was abc and is abd"},
-        OtherExperiment{"changes", [](Report& r) { r.run["dirty"] = true; }, "was false and is true"},
+        OtherExperiment{"changes", [](Report& r) { r.run.dirty = true; }, "was false and is true"},
         OtherExperiment{"blocks", [](Report& r) { r.cells[0].settings["clock"]["blocks"] = 5; }, "clock was"},
         OtherExperiment{"observed", [](Report& r) { r.cells[0].forks[3].settings["threads"] = "1"; },
                         "observed threads was 2 and is 1 or 2"},
-        OtherExperiment{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
+        OtherExperiment{"variable", [](Report& r) { r.run.sessions[0].variables.clear(); },
                         "environment variables was OMP_PROC_BIND=true"},
-        OtherExperiment{"style", [](Report& r) { r.run["settings"]["fork_style"] = "resident"; },
+        OtherExperiment{"style", [](Report& r) { r.run.settings.fork_style = "resident"; },
                         "fork style was fresh and is resident"}),
     [](const auto& row) { return row.param.name; });
 
@@ -229,8 +228,8 @@ TEST(Calibrate, SaysWhatBecameOfTheCellsWhereNoneIsOk) {
 
 TEST(Calibrate, IsAsOldAsTheFirstOfItsReports) {
   auto reports = runs(0.02, 0, 2, 6);
-  reports[0].run["start"] = "2020-01-02T03:04:05Z";
-  reports[1].run["start"] = "2020-01-01T03:04:05Z";
+  reports[0].run.start = "2020-01-02T03:04:05Z";
+  reports[1].run.start = "2020-01-01T03:04:05Z";
   EXPECT_EQ(calibrate(reports, {}).sessions.at(0).made, "2020-01-01T03:04:05Z");
 }
 

@@ -20,7 +20,6 @@ using ::testing::HasSubstr;
 
 Report report_of(std::vector<CellReport> cells) {
   Report report;
-  report.run = {{"dirty", false}};
   report.environment = {{"cpu", {{"model", "a processor"}}}};
   report.cells = std::move(cells);
   for (CellReport& cell : report.cells) cell.metrics = metrics_of(cell);
@@ -132,8 +131,8 @@ TEST(Compare, another_gpu_or_driver_makes_its_cells_incomparable) {
 TEST(EnvironmentDifferences, TwoForkStylesAreTwoExperiments) {
   const Report fresh = report_of({lenet(2e-3)});
   Report resident = fresh, said = fresh;
-  said.run["settings"]["fork_style"] = "fresh";
-  resident.run["settings"]["fork_style"] = "resident";
+  said.run.settings.fork_style = "fresh";
+  resident.run.settings.fork_style = "resident";
   EXPECT_TRUE(environment_differences(fresh, said).empty()) << "reports of before had fresh forks only";
   ASSERT_EQ(environment_differences(fresh, resident).size(), 1U);
   EXPECT_TRUE(environment_differences(fresh, resident)[0].hard);
@@ -355,7 +354,7 @@ TEST(Compare, LeavesOutBaselinesThatAreNotComparable) {
   EXPECT_EQ(of_speed.baselines, 1);
   EXPECT_THAT(of_speed.notes.at(0), HasSubstr("the time of a fixed loop on its processor was 350 us"));
   EXPECT_EQ(exit_code(compare(at_350, at_300, {})), 5);
-  quick.run["quick"] = true;
+  quick.run.quick = true;
   const Comparison of_cell = compare({&quick, &base}, base, {});
   EXPECT_EQ(only(of_cell).baselines, 1);
   EXPECT_THAT(of_cell.notes.at(0), HasSubstr("--quick"));
@@ -404,8 +403,8 @@ class DoubtfulSide : public ::testing::TestWithParam<Doubtful> {};
 TEST_P(DoubtfulSide, DecidesNothingUnlessThatIsMeant) {
   Report base = report_of({lenet(2e-3)}), slower = report_of({lenet(2.6e-3)});
   for (Report* report : {&base, &slower}) {
-    report->run["quick"] = false;
-    report->run["sessions"] = {{{"variables", {{"OMP_PROC_BIND", "true"}}}}};
+    report->run.quick = false;
+    report->run.sessions.emplace_back().variables = {{"OMP_PROC_BIND", "true"}};
     report->cells[0].settings = {{"clock", {{"blocks", 10}}}, {"check", {{"distinct", 4}}}};
     for (Fork& fork : report->cells[0].forks) {
       fork.settings = {{"threads", "2"}, {"wait_policy", "active"}};
@@ -425,37 +424,37 @@ TEST_P(DoubtfulSide, DecidesNothingUnlessThatIsMeant) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, DoubtfulSide,
-    ::testing::Values(
-        Doubtful{"quick", [](Report& r) { r.run["quick"] = true; }, "--quick", Overlooked::quick},
-        Doubtful{"blocks", [](Report& r) { r.cells[0].settings["clock"]["blocks"] = 5; }, "'clock' was",
-                 Overlooked::settings},
-        Doubtful{"observed", [](Report& r) { r.cells[0].forks[3].settings["wait_policy"] = "passive"; },
-                 "wait_policy was active or passive and is active", Overlooked::settings},
-        Doubtful{"data",
-                 [](Report& r) {
-                   for (Fork& fork : r.cells[0].forks) fork.data_digest = "cd";
-                 },
-                 "the checksum of the data set", Overlooked::settings},
-        Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
-                 "OMP_PROC_BIND was not set and is true", Overlooked::settings},
-        Doubtful{"profiled", [](Report& r) { r.run["settings"]["profile"] = true; }, "--profile",
-                 Overlooked::profiled},
-        Doubtful{"unchecked", [](Report& r) { r.cells[0].equivalence = {}; }, "was not checked",
-                 Overlooked::unchecked},
-        Doubtful{"seeds",
-                 [](Report& r) {
-                   for (Fork& fork : r.cells[0].forks) fork.seed += 100;
-                 },
-                 "share no seed", Overlooked::seeds},
-        Doubtful{"accuracy",
-                 [](Report& r) {
-                   for (Fork& fork : r.cells[0].forks) fork.evaluations.clear();
-                 },
-                 "only the new report has test_accuracy", Overlooked::metrics},
-        Doubtful{"memory", [](Report& r) { r.cells[0].metrics.erase("planned_arena"); },
-                 "only the new report has planned_arena", Overlooked::metrics},
-        Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
-                 "the baseline has the flag disturbed", Overlooked::flags}),
+    ::testing::Values(Doubtful{"quick", [](Report& r) { r.run.quick = true; }, "--quick", Overlooked::quick},
+                      Doubtful{"blocks", [](Report& r) { r.cells[0].settings["clock"]["blocks"] = 5; },
+                               "'clock' was", Overlooked::settings},
+                      Doubtful{"observed",
+                               [](Report& r) { r.cells[0].forks[3].settings["wait_policy"] = "passive"; },
+                               "wait_policy was active or passive and is active", Overlooked::settings},
+                      Doubtful{"data",
+                               [](Report& r) {
+                                 for (Fork& fork : r.cells[0].forks) fork.data_digest = "cd";
+                               },
+                               "the checksum of the data set", Overlooked::settings},
+                      Doubtful{"variable", [](Report& r) { r.run.sessions[0].variables.clear(); },
+                               "OMP_PROC_BIND was not set and is true", Overlooked::settings},
+                      Doubtful{"profiled", [](Report& r) { r.run.settings.profile = true; }, "--profile",
+                               Overlooked::profiled},
+                      Doubtful{"unchecked", [](Report& r) { r.cells[0].equivalence = {}; }, "was not checked",
+                               Overlooked::unchecked},
+                      Doubtful{"seeds",
+                               [](Report& r) {
+                                 for (Fork& fork : r.cells[0].forks) fork.seed += 100;
+                               },
+                               "share no seed", Overlooked::seeds},
+                      Doubtful{"accuracy",
+                               [](Report& r) {
+                                 for (Fork& fork : r.cells[0].forks) fork.evaluations.clear();
+                               },
+                               "only the new report has test_accuracy", Overlooked::metrics},
+                      Doubtful{"memory", [](Report& r) { r.cells[0].metrics.erase("planned_arena"); },
+                               "only the new report has planned_arena", Overlooked::metrics},
+                      Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
+                               "the baseline has the flag disturbed", Overlooked::flags}),
     [](const auto& row) { return row.param.name; });
 
 CompareSettings coarse() {

@@ -39,11 +39,11 @@ TEST(Gbench, DescribesMachineAndBuildOnlyIfTheyAreKnown) {
   EXPECT_FALSE(context().contains("cpu_scaling_enabled"));
   EXPECT_FALSE(context().contains("library_build_type"));
   report.environment["cpu"]["governor"] = "powersave";
-  report.run["build"] = {{"type", "Debug"}};
+  report.run.build.emplace().type = "Debug";
   EXPECT_EQ(context().at("cpu_scaling_enabled"), true);
   EXPECT_EQ(context().at("library_build_type"), "debug");
   report.environment["cpu"]["governor"] = "performance";
-  report.run["build"]["type"] = "RelWithDebInfo";
+  report.run.build->type = "RelWithDebInfo";
   EXPECT_EQ(context().at("cpu_scaling_enabled"), false);
   EXPECT_EQ(context().at("library_build_type"), "release");
 }

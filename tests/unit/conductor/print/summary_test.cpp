@@ -2,6 +2,7 @@
 #include "harness/conductor/print/report_tables.hpp"
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -11,9 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/printers.hpp"
-#include "harness/core/json/encode.hpp"
 #include "harness/report/analysis.hpp"
-#include "harness/report/run_record.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -65,7 +64,7 @@ TEST(Summary, SaysWhetherTheSearchForTheBestModeShowsADifference) {
                         .work = "lenet5",
                         .tried = {tried("compile", 1, {{1, 1}}), tried("eager", 1.4, {{1.2, 1.6}}),
                                   tried("freeze", 1.1, {{0.9, 1.3}}), tried("layer", 1.2, {})}};
-  report.run["best"] = encode(std::vector{best});
+  report.run.best = {best};
   EXPECT_THAT(text_of(report),
               HasSubstr("eager takes 1.40 [1.20, 1.60] times as long, freeze takes 1.10 [0.900, 1.30] "
                         "times as long (no clear difference), layer took about 1.20 times as long, but "
@@ -127,25 +126,26 @@ TEST(Summary, AnswersInASentenceAndRanksOnlyBySixRounds) {
 TEST(Summary, SaysHowUntilClearEndedAndDoesNotAdviseIt) {
   Report report = test::sample_report(3);
   const std::string title = group_title(report.cells[0].axes);
-  const auto text = [&](const char* how) {
-    report.run["ended"] = {{{"group", title}, {"how", how}}};
+  const auto text = [&](HowEnded how) {
+    report.run.ended = {{title, how}};
     return text_of(report);
   };
-  EXPECT_THAT(text("disturbed"), HasSubstr("--until clear: the machine was too disturbed"));
-  EXPECT_THAT(text("time"), HasSubstr("use a longer --max-time"));
-  EXPECT_THAT(text("time"), Not(HasSubstr("or --until clear")));
+  EXPECT_THAT(text(HowEnded::disturbed), HasSubstr("--until clear: the machine was too disturbed"));
+  EXPECT_THAT(text(HowEnded::time), HasSubstr("use a longer --max-time"));
+  EXPECT_THAT(text(HowEnded::time), Not(HasSubstr("or --until clear")));
   for (CellReport& cell : report.cells) {
     cell.flags = {"disturbed"};
     for (Fork& fork : cell.forks) fork.flags = {"disturbed"};
   }
-  EXPECT_THAT(text("disturbed"), HasSubstr("run again. --until clear: the machine was too disturbed"));
-  report.run.erase("ended");
-  report.run["settings"] = {{"until", "clear"}};
+  EXPECT_THAT(text(HowEnded::disturbed),
+              HasSubstr("run again. --until clear: the machine was too disturbed"));
+  report.run.ended.clear();
+  report.run.settings.until = "clear";
   EXPECT_THAT(text_of(report), HasSubstr("run again. --until clear: fewer than two cells can be ranked."));
   report = test::sample_report(6);
-  EXPECT_THAT(text("clear"), HasSubstr("--until clear: the order is clear."));
-  EXPECT_THAT(text("equal"), HasSubstr("within 2 % of each other"));
-  EXPECT_THAT(text("rounds"), HasSubstr("25 rounds did not make the order clear"));
+  EXPECT_THAT(text(HowEnded::clear), HasSubstr("--until clear: the order is clear."));
+  EXPECT_THAT(text(HowEnded::equal), HasSubstr("within 2 % of each other"));
+  EXPECT_THAT(text(HowEnded::rounds), HasSubstr("25 rounds did not make the order clear"));
 }
 
 TEST(Summary, SaysThatCellsAreNotClearlyApart) {
@@ -285,7 +285,7 @@ TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
   Report report = test::sample_report(2);
   EXPECT_THAT(text_of(report), Not(HasSubstr("QUICK")));
   EXPECT_THAT(text_of(report), HasSubstr("published"));
-  report.run["quick"] = true;
+  report.run.quick = true;
   EXPECT_TRUE(published_table(analyze(report)).rows.empty());
   EXPECT_THAT(text_of(report), ::testing::StartsWith("QUICK"));
   EXPECT_THAT(text_of(report), Not(HasSubstr("Measured and published")));
@@ -293,7 +293,7 @@ TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
 
 TEST(Summary, says_which_options_changed_the_protocol) {
   Report report = test::sample_report(2);
-  report.run["config"]["overridden"] = {"epochs", "batch"};
+  report.run.config["overridden"] = {"epochs", "batch"};
   EXPECT_THAT(text_of(report),
               HasSubstr("Not the protocol as published: the command line set --epochs, --batch."));
 }
@@ -362,9 +362,9 @@ TEST(Summary, NamesAQuotaThatStoppedWorkers) {
 TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
   Report report = test::sample_report(2);
   EXPECT_THAT(text_of(report), Not(HasSubstr("--environment")));
-  report.run["settings"]["environment"] = {{"OMP_WAIT_POLICY", "passive"}};
-  report.run["sessions"] = {{{"dropped", {"OMP_THREAD_LIMIT"}}},
-                            {{"dropped", {"JAX_DISABLE_JIT", "OMP_THREAD_LIMIT"}}}};
+  report.run.settings.environment = std::map<std::string, std::string>{{"OMP_WAIT_POLICY", "passive"}};
+  report.run.sessions = {{.dropped = {"OMP_THREAD_LIMIT"}},
+                         {.dropped = {"JAX_DISABLE_JIT", "OMP_THREAD_LIMIT"}}};
   EXPECT_THAT(
       text_of(report),
       AllOf(HasSubstr("Workers had OMP_WAIT_POLICY=passive (--environment)."),
@@ -373,11 +373,15 @@ TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
 
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
   Report report = test::sample_report(1);
-  report.run["complete"] = false;
+  report.run.complete = false;
   EXPECT_THAT(text_of(report), HasSubstr("--resume"));
 }
 
-TEST(Summary, reports_that_there_are_no_cells) { EXPECT_EQ(text_of({}), "No cells.\n"); }
+TEST(Summary, reports_that_there_are_no_cells) {
+  Report report;
+  report.run.complete = true;
+  EXPECT_EQ(text_of(report), "No cells.\n");
+}
 
 TEST(Summary, MarksALooseExamAndAnotherProgram) {
   Report report = test::sample_report(2);

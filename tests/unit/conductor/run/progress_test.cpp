@@ -132,7 +132,7 @@ TEST_F(JournalTest, ReplacesTheCopyAndRemovesItWhenTheReportIsWrittenAgain) {
   fs::remove_all(place);
   EXPECT_THAT(message_of([&] { journal.save(report_); }), HasSubstr("the report is in"));
   const fs::path first = copy();
-  report_.run["complete"] = false;
+  report_.run.complete = false;
   EXPECT_THAT(message_of([&] { journal.save(report_); }), HasSubstr(first.string()));
   EXPECT_EQ(read_text(first), report_text(report_));
   fs::create_directory(place);
