@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "harness/core/processor_times.hpp"
 #include "harness/core/text.hpp"
@@ -42,11 +41,7 @@ int threads_within(std::size_t processors, std::optional<double> quota) {
 }
 
 std::optional<double> cpu_quota() {
-  static const std::optional<double> quota = [] {
-    const nlohmann::json limits = control_group_limits("/");
-    const auto found = limits.find("cpu_quota");
-    return found != limits.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-  }();
+  static const std::optional<double> quota = control_group_limits("/").cpu_quota.value();
   return quota;
 }
 

@@ -10,27 +10,25 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include <hwloc.h>
-#include <nlohmann/json.hpp>
 
-#include "harness/core/json/encode.hpp"
 #include "harness/machine/core_probe.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 // The instruction sets that affect the speed of a network, as the kernel names them.
-Json instruction_sets(const std::string& flags) {
+std::vector<std::string> instruction_sets(const std::string& flags) {
   static const std::set<std::string> telling{
       "sse4_2",   "avx",         "avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512dq",
       "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16",
       "asimd",    "asimdhp",     "sve",         "sve2",        "bf16",     "i8mm"};
-  Json found = Json::array();
+  std::vector<std::string> found;
   std::size_t at = 0;
   while (at < flags.size()) {
     const std::size_t end = std::min(flags.find(' ', at), flags.size());
@@ -40,54 +38,54 @@ Json instruction_sets(const std::string& flags) {
   return found;
 }
 
-Json allowed() {
+std::optional<int> allowed() {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? Json(CPU_COUNT(&set)) : Json(nullptr);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::optional(CPU_COUNT(&set)) : std::nullopt;
 }
 
-Json boost(const fs::path& cpus) {
+std::optional<bool> boost(const fs::path& cpus) {
   if (const auto on = file_integer(cpus / "cpufreq/boost")) return *on != 0;
   if (const auto off = file_integer(cpus / "intel_pstate/no_turbo")) return *off == 0;
-  return nullptr;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> maximum_hz(const fs::path& cpus) {
+  const auto kilohertz = file_integer(cpus / "cpu0/cpufreq/cpuinfo_max_freq");
+  return kilohertz ? std::optional(*kilohertz * 1000) : std::nullopt;
 }
 
 }  // namespace
 
-Json cpu_info(const fs::path& root) {
+ProcessorRecord cpu_info(const fs::path& root) {
   const fs::path cpus = root / "sys/devices/system/cpu";
   const std::string described = file_text(root / "proc/cpuinfo").value_or("");
-  const auto maximum = file_integer(cpus / "cpu0/cpufreq/cpuinfo_max_freq");
-  auto flags = field_of(described, "flags");
-  if (!flags) flags = field_of(described, "Features");
   utsname system{};
   uname(&system);
   // On Arm the kernel names an implementer and its part instead of a vendor and a family.
   const auto either = [&](const char* name, const char* on_arm) {
     const auto found = field_of(described, name);
-    return encode(found ? found : field_of(described, on_arm));
+    return found ? found : field_of(described, on_arm);
   };
-  Json out = topology_info();
-  out.update({{"model", encode(field_of(described, "model name"))},
-              {"vendor", either("vendor_id", "CPU implementer")},
-              {"family", either("cpu family", "CPU architecture")},
-              {"model_number", either("model", "CPU part")},
-              {"stepping", either("stepping", "CPU revision")},
-              {"loop_seconds", loop_seconds()},
-              {"microcode", encode(field_of(described, "microcode"))},
-              {"architecture", system.machine},
-              {"allowed", allowed()},
-              {"instruction_sets", instruction_sets(flags.value_or(""))},
-              {"smt", encode(file_text(cpus / "smt/control"))},
-              {"governor", encode(file_text(cpus / "cpu0/cpufreq/scaling_governor"))},
-              {"driver", encode(file_text(cpus / "cpu0/cpufreq/scaling_driver"))},
-              {"maximum_hz", maximum ? Json(*maximum * 1000) : Json(nullptr)},
-              {"boost", boost(cpus)}});
-  return out;
+  ProcessorRecord cpu{.model = field_of(described, "model name"),
+                      .vendor = either("vendor_id", "CPU implementer"),
+                      .family = either("cpu family", "CPU architecture"),
+                      .model_number = either("model", "CPU part"),
+                      .stepping = either("stepping", "CPU revision"),
+                      .microcode = field_of(described, "microcode"),
+                      .architecture = system.machine,
+                      .allowed = allowed(),
+                      .instruction_sets = instruction_sets(either("flags", "Features").value_or("")),
+                      .loop_seconds = loop_seconds(),
+                      .smt = file_text(cpus / "smt/control"),
+                      .governor = file_text(cpus / "cpu0/cpufreq/scaling_governor"),
+                      .driver = file_text(cpus / "cpu0/cpufreq/scaling_driver"),
+                      .boost = boost(cpus),
+                      .maximum_hz = maximum_hz(cpus)};
+  add_topology(cpu);
+  return cpu;
 }
 
 namespace {
-
-using Json = nlohmann::json;
 
 struct Destroy {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
@@ -102,9 +100,9 @@ Topology load() {
   return hwloc_topology_load(made) == 0 ? std::move(topology) : nullptr;
 }
 
-Json count(const Topology& topology, hwloc_obj_type_t type) {
+std::optional<int> count(const Topology& topology, hwloc_obj_type_t type) {
   const int number = hwloc_get_nbobjs_by_type(topology.get(), type);
-  return number > 0 ? Json(number) : Json(nullptr);
+  return number > 0 ? std::optional(number) : std::nullopt;
 }
 
 template <typename Use>
@@ -113,15 +111,15 @@ void for_each(const Topology& topology, hwloc_obj_type_t type, Use use) {
     use(object);
 }
 
-Json threads_per_core(const Topology& topology) {
+std::optional<int> threads_per_core(const Topology& topology) {
   std::set<int> each;
   for_each(topology, HWLOC_OBJ_CORE,
            [&](hwloc_obj_t core) { each.insert(hwloc_bitmap_weight(core->cpuset)); });
-  return each.size() == 1 ? Json(*each.begin()) : Json(nullptr);
+  return each.size() == 1 ? std::optional(*each.begin()) : std::nullopt;
 }
 
 // Identical caches are listed once, with their number.
-Json caches(const Topology& topology) {
+std::vector<CacheRecord> caches(const Topology& topology) {
   using Kind = std::tuple<unsigned, std::string, hwloc_uint64_t, unsigned, int>;
   std::map<Kind, int> found;
   for (const hwloc_obj_type_t type :
@@ -135,31 +133,30 @@ Json caches(const Topology& topology) {
       ++found[{cache.depth, kind, cache.size, cache.linesize, hwloc_bitmap_weight(object->cpuset)}];
     });
   }
-  Json out = Json::array();
+  std::vector<CacheRecord> out;
   for (const auto& [kind, number] : found) {
     const auto& [level, type, bytes, line, shared] = kind;
-    out.push_back({{"level", level},
-                   {"type", type},
-                   {"bytes", bytes},
-                   {"line_bytes", line > 0 ? Json(line) : Json(nullptr)},
-                   {"shared_by", shared},
-                   {"count", number}});
+    out.push_back({.level = static_cast<int>(level),
+                   .type = type,
+                   .bytes = static_cast<std::int64_t>(bytes),
+                   .line_bytes = line > 0 ? std::optional<std::int64_t>(line) : std::nullopt,
+                   .shared_by = shared,
+                   .count = number});
   }
   return out;
 }
 
 }  // namespace
 
-Json topology_info() {
+void add_topology(ProcessorRecord& cpu) {
   const Topology topology = load();
-  if (!topology) {
-    return {{"logical", nullptr},          {"cores", nullptr}, {"sockets", nullptr}, {"numa_nodes", nullptr},
-            {"threads_per_core", nullptr}, {"caches", nullptr}};
-  }
-  return {
-      {"logical", count(topology, HWLOC_OBJ_PU)},       {"cores", count(topology, HWLOC_OBJ_CORE)},
-      {"sockets", count(topology, HWLOC_OBJ_PACKAGE)},  {"numa_nodes", count(topology, HWLOC_OBJ_NUMANODE)},
-      {"threads_per_core", threads_per_core(topology)}, {"caches", caches(topology)}};
+  const auto number = [&](hwloc_obj_type_t type) { return topology ? count(topology, type) : std::nullopt; };
+  cpu.logical = number(HWLOC_OBJ_PU);
+  cpu.cores = number(HWLOC_OBJ_CORE);
+  cpu.sockets = number(HWLOC_OBJ_PACKAGE);
+  cpu.numa_nodes = number(HWLOC_OBJ_NUMANODE);
+  cpu.threads_per_core = topology ? threads_per_core(topology) : std::nullopt;
+  cpu.caches = topology ? std::optional(caches(topology)) : std::nullopt;
 }
 
 std::map<int, int> cores_of_cpus() {

@@ -11,12 +11,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "harness/core/clock.hpp"
-#include "harness/core/json/encode.hpp"
 #include "harness/machine/hardware_info.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/system_files.hpp"
@@ -24,7 +23,6 @@
 namespace assay {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 // Version 1 expresses "no limit" as the largest number of whole pages.
@@ -114,7 +112,7 @@ std::optional<std::int64_t> memory_v1(const fs::path& folder) {
 
 }  // namespace
 
-Json control_group_limits(const fs::path& root) {
+ControlGroupRecord control_group_limits(const fs::path& root) {
   const fs::path mount = root / "sys/fs/cgroup";
   const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
   std::error_code ignored;
@@ -134,11 +132,9 @@ Json control_group_limits(const fs::path& root) {
     upwards(mount / "memory", group(groups, "memory").value_or("/"),
             [&](const fs::path& folder) { tighten(memory, memory_v1(folder)); });
   }
-  return {{"version", v1                 ? Json(1)
-                      : mount_v2.empty() ? Json(nullptr)
-                                         : Json(2)},
-          {"cpu_quota", encode(quota)},
-          {"memory_limit", encode(memory)}};
+  ControlGroupRecord limits{.version = std::nullopt, .cpu_quota = quota, .memory_limit = memory};
+  if (v1 || !mount_v2.empty()) limits.version = v1 ? 1 : 2;
+  return limits;
 }
 
 std::optional<QuotaStops> quota_stops(const std::string& process, const fs::path& root) {
@@ -155,144 +151,150 @@ std::optional<QuotaStops> quota_stops(const std::string& process, const fs::path
 
 namespace {
 
-using Json = nlohmann::json;
-namespace fs = std::filesystem;
-
-Json memory(const fs::path& root) {
+MemoryRecord memory(const fs::path& root) {
   const std::string described = file_text(root / "proc/meminfo").value_or("");
-  const auto bytes = [&](const char* key) {
+  const auto bytes = [&](const char* key) -> std::optional<std::int64_t> {
     const auto text = field_of(described, key);
     const auto kibibytes = text ? size_of(*text) : std::nullopt;
-    return kibibytes ? Json(*kibibytes << 10) : Json(nullptr);
+    return kibibytes ? std::optional(*kibibytes << 10) : std::nullopt;
   };
-  const auto chosen = [&](const char* file) {  // "always [madvise] never"
+  const auto chosen = [&](const char* file) -> std::optional<std::string> {  // "always [madvise] never"
     const auto text = file_text(root / "sys/kernel/mm/transparent_hugepage" / file);
-    if (!text) return Json(nullptr);
+    if (!text) return std::nullopt;
     const auto open = text->find('['), close = text->find(']');
-    return open != text->npos && close != text->npos ? Json(text->substr(open + 1, close - open - 1))
-                                                     : Json(nullptr);
+    if (open == text->npos || close == text->npos) return std::nullopt;
+    return text->substr(open + 1, close - open - 1);
   };
-  return {{"total", bytes("MemTotal")},
-          {"available", bytes("MemAvailable")},
-          {"swap_total", bytes("SwapTotal")},
-          {"huge_pages", chosen("enabled")},
-          {"huge_pages_defrag", chosen("defrag")}};
+  return {.total = bytes("MemTotal"),
+          .available = bytes("MemAvailable"),
+          .swap_total = bytes("SwapTotal"),
+          .huge_pages = chosen("enabled"),
+          .huge_pages_defrag = chosen("defrag")};
 }
 
-Json clock(const fs::path& root) {
+ClockRecord clock(const fs::path& root) {
   const ClockQuality quality = measure_clock();
-  return {
-      {"source", encode(file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"))},
-      {"name", quality.name},
-      {"resolution_ns", quality.resolution_ns},
-      {"cost_ns", quality.cost_ns}};
+  return {.source = file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+          .name = quality.name,
+          .resolution_ns = quality.resolution_ns,
+          .cost_ns = quality.cost_ns};
 }
 
-Json load_average(const fs::path& root) {
+std::optional<std::vector<double>> load_average(const fs::path& root) {
   double one = 0, five = 0, fifteen = 0;
   const auto text = file_text(root / "proc/loadavg");
-  if (!text || std::sscanf(text->c_str(), "%lf %lf %lf", &one, &five, &fifteen) != 3) return nullptr;
-  return {one, five, fifteen};
+  if (!text || std::sscanf(text->c_str(), "%lf %lf %lf", &one, &five, &fifteen) != 3) return std::nullopt;
+  return std::vector{one, five, fifteen};
 }
 
 // Address randomisation moves a program's memory in each fork, and so changes which data collide in the
 // caches: "full", "partial" or "off" for the machine, and "off" also if it is disabled for this process and
 // therefore for its workers.
-Json address_randomisation(const fs::path& root) {
+std::optional<std::string> address_randomisation(const fs::path& root) {
   const int own = ::personality(0xffffffff);
   if (own != -1 && (own & ADDR_NO_RANDOMIZE) != 0) return "off";
   const auto setting = file_integer(root / "proc/sys/kernel/randomize_va_space");
-  if (!setting) return nullptr;
+  if (!setting) return std::nullopt;
   return *setting == 0 ? "off" : *setting == 1 ? "partial" : "full";
 }
 
+using Causes = std::vector<UnsteadyCause>;
+
+void add_processor(Causes& causes, const ProcessorRecord& cpu) {
+  if (!cpu.governor)
+    causes.push_back({"the clock frequency is not under this system's control",
+                      "compare ratios within rounds, not times"});
+  else if (*cpu.governor != "performance")
+    causes.push_back({fmt::format("the frequency governor is {}", *cpu.governor),
+                      "cpupower frequency-set -g performance"});
+  if (cpu.boost.value_or(false))
+    causes.push_back(
+        {"the clock may boost, so speed depends on heat", "echo 0 > /sys/devices/system/cpu/cpufreq/boost"});
+}
+
+void add_limits(Causes& causes, const ControlGroupRecord& group) {
+  if (group.cpu_quota)
+    causes.push_back(
+        {fmt::format("a container may use {:.2f} cores", *group.cpu_quota),
+         "use at most that many --threads, as by default; rounds in which the quota stops a worker do not "
+         "count"});
+  if (group.memory_limit)
+    causes.push_back({fmt::format("a container may use {:.1f} GiB of memory",
+                                  static_cast<double>(*group.memory_limit) * 0x1p-30),
+                      "a worker that is killed there is reported as out_of_memory"});
+}
+
 // Each cause with an observation and a remedy.
-Json unsteady(const Json& environment) {
-  Json causes = Json::array();
-  const auto add = [&](std::string what, const char* remedy) {
-    causes.push_back({{"what", std::move(what)}, {"remedy", remedy}});
-  };
-  const Json& cpu = environment["cpu"];
-  if (cpu["governor"].is_string() && cpu["governor"] != "performance")
-    add(fmt::format("the frequency governor is {}", cpu["governor"].get<std::string>()),
-        "cpupower frequency-set -g performance");
-  if (cpu["governor"].is_null())
-    add("the clock frequency is not under this system's control", "compare ratios within rounds, not times");
-  if (cpu["boost"] == true)
-    add("the clock may boost, so speed depends on heat", "echo 0 > /sys/devices/system/cpu/cpufreq/boost");
-  if (environment["virtualised"] == true)
-    add("a hypervisor shares this machine with others", "check the flag \"stolen\"; use more forks");
-  if (cpu["threads_per_core"].is_number() && cpu["threads_per_core"] > 1)
-    add(fmt::format("{} hardware threads share a core", cpu["threads_per_core"].get<int>()),
-        "use at most as many --threads as cores");
-  if (environment["scheduling"] != "usual")
-    add(fmt::format("this process has {}, and so have its workers",
-                    environment["scheduling"].get<std::string>()),
-        "start it without nice, chrt and numactl");
-  const Json& load = environment["load_average"];
-  if (load.is_array() && load[0].get<double>() > 0.5)
-    add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()), "stop other programs");
-  const Json& group = environment["control_group"];
-  if (group["cpu_quota"].is_number())
-    add(fmt::format("a container may use {:.2f} cores", group["cpu_quota"].get<double>()),
-        "use at most that many --threads, as by default; rounds in which the quota stops a worker do not count");
-  if (group["memory_limit"].is_number())
-    add(fmt::format("a container may use {:.1f} GiB of memory",
-                    group["memory_limit"].get<double>() * 0x1p-30),
-        "a worker that is killed there is reported as out_of_memory");
-  if (environment["memory"]["swap_total"].is_number() && environment["memory"]["swap_total"] > 0)
-    add("memory may be swapped out", "swapoff -a");
-  if (environment["clock"]["source"].is_string() && environment["clock"]["source"] != "tsc" &&
-      cpu["architecture"] == "x86_64")
-    add(fmt::format("the clock source is {}, slow to read",
-                    environment["clock"]["source"].get<std::string>()),
-        "boot with clocksource=tsc");
-  for (const Json& cause : unsteady_gpus(environment["gpus"])) causes.push_back(cause);
+Causes unsteady(const MachineRecord& machine) {
+  Causes causes;
+  add_processor(causes, machine.cpu);
+  if (machine.virtualised.value_or(false))
+    causes.push_back(
+        {"a hypervisor shares this machine with others", "check the flag \"stolen\"; use more forks"});
+  if (const int threads = machine.cpu.threads_per_core.value_or(1); threads > 1)
+    causes.push_back(
+        {fmt::format("{} hardware threads share a core", threads), "use at most as many --threads as cores"});
+  if (machine.scheduling != "usual")
+    causes.push_back({fmt::format("this process has {}, and so have its workers", *machine.scheduling),
+                      "start it without nice, chrt and numactl"});
+  if (machine.load_average && machine.load_average->front() > 0.5)
+    causes.push_back({fmt::format("the load was {:.2f} in the last minute", machine.load_average->front()),
+                      "stop other programs"});
+  add_limits(causes, machine.control_group);
+  if (machine.memory.swap_total.value_or(0) > 0)
+    causes.push_back({"memory may be swapped out", "swapoff -a"});
+  if (machine.clock.source && *machine.clock.source != "tsc" && machine.cpu.architecture == "x86_64")
+    causes.push_back({fmt::format("the clock source is {}, slow to read", *machine.clock.source),
+                      "boot with clocksource=tsc"});
+  for (UnsteadyCause& cause : unsteady_gpus(*machine.gpus)) causes.push_back(std::move(cause));
   return causes;
+}
+
+// Whether a hypervisor runs this system; the flags are those of the processor.
+std::optional<bool> virtualised(const std::string& flags) {
+  if (flags.empty()) return std::nullopt;
+  return (" " + flags + " ").find(" hypervisor ") != std::string::npos;
 }
 
 }  // namespace
 
-Json environment(const fs::path& root) {
+MachineRecord environment(const fs::path& root) {
   utsname system{};
   uname(&system);
   const std::string flags = field_of(file_text(root / "proc/cpuinfo").value_or(""), "flags").value_or("");
   const std::string scheduling = unusual_scheduling();
-  Json out{
-      {"host", system.nodename},
-      {"kernel", fmt::format("{} {}", system.sysname, system.release)},
-      {"os", encode(field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"))},
-      {"cpu", cpu_info(root)},
-      {"memory", memory(root)},
-      {"virtualised",
-       flags.empty() ? Json(nullptr) : Json((" " + flags + " ").find(" hypervisor ") != std::string::npos)},
-      {"control_group", control_group_limits(root)},
-      {"address_randomisation", address_randomisation(root)},
-      {"scheduling", scheduling.empty() ? "usual" : scheduling},
-      {"load_average", load_average(root)},
-      {"clock", clock(root)},
-      {"nvml", nvml_info(nvml_access())},
-      {"gpus", gpu_info(nvml_access(), root)}};
-  out["unsteady"] = unsteady(out);
-  return out;
+  MachineRecord machine{.host = system.nodename,
+                        .kernel = fmt::format("{} {}", system.sysname, system.release),
+                        .os = field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"),
+                        .cpu = cpu_info(root),
+                        .memory = memory(root),
+                        .virtualised = virtualised(flags),
+                        .control_group = control_group_limits(root),
+                        .address_randomisation = address_randomisation(root),
+                        .scheduling = scheduling.empty() ? "usual" : scheduling,
+                        .load_average = load_average(root),
+                        .clock = clock(root),
+                        .nvml = nvml_info(nvml_access()),
+                        .gpus = gpu_info(nvml_access(), root)};
+  machine.unsteady = unsteady(machine);
+  return machine;
 }
 
-std::int64_t last_level_cache(const Json& environment) {
+std::int64_t last_level_cache(const MachineRecord& machine) {
   constexpr std::int64_t unknown = std::int64_t{32} << 20;
-  const auto cpu = environment.find("cpu");
-  if (cpu == environment.end() || !cpu->is_object() || !cpu->contains("caches")) return unknown;
-  std::int64_t level = 0, bytes = 0;
-  for (const Json& cache : (*cpu)["caches"]) {
-    const auto own = cache.value("level", std::int64_t{0});
-    if (own < level || cache.value("type", "") == "Instruction") continue;
-    if (own > level) bytes = 0;
-    level = own;
-    bytes += cache.value("bytes", std::int64_t{0}) * cache.value("count", std::int64_t{1});
+  if (!machine.cpu.caches) return unknown;
+  std::int64_t bytes = 0;
+  int level = 0;
+  for (const CacheRecord& cache : *machine.cpu.caches) {
+    if (cache.level < level || cache.type == "Instruction") continue;
+    if (cache.level > level) bytes = 0;
+    level = cache.level;
+    bytes += cache.bytes * cache.count;
   }
   return bytes > 0 ? bytes : unknown;
 }
 
-std::int64_t gpu_cache(const Json& environment) {
+std::int64_t gpu_cache(const MachineRecord& machine) {
   // The L2 cache in bytes: NVML does not report it.
   static constexpr std::pair<std::string_view, std::int64_t> known[] = {{"A100", 41943040},
                                                                         {"H100", 52428800},
@@ -300,14 +302,10 @@ std::int64_t gpu_cache(const Json& environment) {
                                                                         {"RTX 4090", 75497472},
                                                                         {"B200", 132644864}};
   constexpr std::int64_t largest = known[std::size(known) - 1].second;
-  const auto gpus = environment.find("gpus");
-  if (gpus == environment.end() || !gpus->is_array() || gpus->empty()) return largest;
-  const Json& first = gpus->front();
-  const auto name = first.find("model");
-  if (name == first.end() || !name->is_string()) return largest;
-  for (const auto& [part, size] : known) {
-    if (name->get<std::string>().find(part) != std::string::npos) return size;
-  }
+  if (!machine.gpus || machine.gpus->empty()) return largest;
+  const std::string model = machine.gpus->front().model.value_or("");
+  for (const auto& [part, size] : known)
+    if (model.find(part) != model.npos) return size;
   return largest;
 }
 

@@ -8,33 +8,23 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
+#include "harness/machine/machine_record.hpp"
 
 namespace assay {
 
-// Strict JSON: {"host", "kernel", "os", "cpu": {"model", "vendor", "family", "model_number", "stepping",
-// "architecture", "logical", "allowed", "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets",
-// "caches" (hardware_info.hpp), "loop_seconds" (core_probe.hpp), "smt", "governor", "driver", "boost",
-// "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total", "huge_pages", "huge_pages_defrag"},
-// "virtualised", "control_group": {"version", "cpu_quota", "memory_limit"}, "address_randomisation",
-// "scheduling" (unusual_scheduling(), or "usual"), "load_average", "clock": {"source", "name", "resolution_ns",
-// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp),
-// "unsteady": [{"what", "remedy"}]}. A value that the machine does not report is null. Units: bytes, Hz, ns, s.
 // Reads files below `root` (tests pass their own), except for the topology, which hwloc reads, and the GPUs, which
 // NVML reads. Takes some 10 ms.
-nlohmann::json environment(const std::filesystem::path& root = "/");
+MachineRecord environment(const std::filesystem::path& root = "/");
 
-// Total bytes of the highest-level caches in `environment`: operands must be larger to come from memory. 32
-// MiB if the machine does not report it.
-std::int64_t last_level_cache(const nlohmann::json& environment);
+// Total bytes of the highest-level caches: operands must be larger to come from memory. 32 MiB if the machine does not
+// report it.
+std::int64_t last_level_cache(const MachineRecord& machine);
 // The first GPU's, by its name; for an unknown GPU, as much as the largest has.
-std::int64_t gpu_cache(const nlohmann::json& environment);
+std::int64_t gpu_cache(const MachineRecord& machine);
 
-// {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
-// this process: the tightest of its own limits and those of the groups around it. null: no limit, or
-// it is not reported. Version 1 if its cpu or memory controller is mounted, even next to version 2. Reads
-// files below `root`.
-nlohmann::json control_group_limits(const std::filesystem::path& root);
+// The limits of the control group of this process: the tightest of its own and those of the groups around it. Version 1
+// if its cpu or memory controller is mounted, even next to version 2. Reads files below `root`.
+ControlGroupRecord control_group_limits(const std::filesystem::path& root);
 
 // How often and how long the CPU quotas of the control groups of a process have stopped it, summed over its group, those
 // around it and their processors. Nothing if no group counts it. `process`: its number, or "self".

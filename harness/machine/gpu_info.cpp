@@ -1,110 +1,114 @@
 #include "harness/machine/hardware_info.hpp"
 
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "harness/core/json/encode.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-class Described {
+// Takes what NVML says of a GPU; a value that it does not say is null, with its reason.
+class Told {
  public:
+  explicit Told(GpuRecord& gpu) : gpu_(gpu) { gpu_.not_told.emplace(); }
   template <typename T>
-  void add(const char* field, const NvmlResult<T>& told) {
-    out_[field] = encode(told.value);
-    if (!told.value) out_["not_told"][field] = told.reason;
+  void add(const char* name, Reported<T> GpuRecord::* field, const NvmlResult<T>& told) {
+    gpu_.*field = told.value;
+    if (!told.value) (*gpu_.not_told)[name] = told.reason;
   }
-  void add(const char* field, Json value) { out_[field] = std::move(value); }
-  Json take() { return std::move(out_); }
 
  private:
-  Json out_{{"not_told", Json::object()}};
+  GpuRecord& gpu_;
 };
 
-Json processes_on(const Gpu& gpu) {
-  Json found = Json::array();
+std::vector<GpuProcessRecord> processes_on(const Gpu& gpu) {
+  std::vector<GpuProcessRecord> found;
   for (const auto& told : {gpu.compute_processes(), gpu.graphics_processes()}) {
     if (!told.value) continue;
-    for (const GpuProcess& process : *told.value) {
-      const fs::path folder = fs::path("/proc") / std::to_string(process.pid);
-      found.push_back({{"pid", process.pid},
-                       {"name", encode(file_text(folder / "comm"))},
-                       {"memory", encode(process.memory)}});
-    }
+    for (const GpuProcess& process : *told.value)
+      found.push_back({.pid = process.pid,
+                       .name = file_text(fs::path("/proc") / std::to_string(process.pid) / "comm"),
+                       .memory = process.memory});
   }
   return found;
 }
 
-Json described(const Gpu& gpu, unsigned index) {
-  Described out;
-  out.add("index", Json(index));
-  out.add("model", gpu.model());
-  out.add("uuid", gpu.uuid());
-  out.add("bus", gpu.bus());
+GpuRecord described(const Gpu& gpu, unsigned index) {
+  GpuRecord record{.index = index};
+  Told told(record);
+  told.add("model", &GpuRecord::model, gpu.model());
+  told.add("uuid", &GpuRecord::uuid, gpu.uuid());
+  told.add("bus", &GpuRecord::bus, gpu.bus());
   const NvmlResult<GpuMemory> memory = gpu.memory();
-  out.add("memory", NvmlResult<std::int64_t>{memory.value ? std::optional(memory.value->total) : std::nullopt,
-                                             memory.reason});
-  out.add("mig", gpu.mig());
-  out.add("persistence", gpu.persistence());
-  out.add("compute_mode", gpu.compute_mode());
-  out.add("sm_clock_limit_hz", gpu.sm_clock_limit());
-  out.add("memory_clock_limit_hz", gpu.memory_clock_limit());
-  out.add("sm_application_clock_hz", gpu.sm_application_clock());
-  out.add("power_limit_watts", gpu.power_limit());
-  out.add("processes", processes_on(gpu));
-  return out.take();
+  told.add("memory", &GpuRecord::memory,
+           {memory.value ? std::optional(memory.value->total) : std::nullopt, memory.reason});
+  told.add("mig", &GpuRecord::mig, gpu.mig());
+  told.add("persistence", &GpuRecord::persistence, gpu.persistence());
+  told.add("compute_mode", &GpuRecord::compute_mode, gpu.compute_mode());
+  told.add("sm_clock_limit_hz", &GpuRecord::sm_clock_limit_hz, gpu.sm_clock_limit());
+  told.add("memory_clock_limit_hz", &GpuRecord::memory_clock_limit_hz, gpu.memory_clock_limit());
+  told.add("sm_application_clock_hz", &GpuRecord::sm_application_clock_hz, gpu.sm_application_clock());
+  told.add("power_limit_watts", &GpuRecord::power_limit_watts, gpu.power_limit());
+  record.processes = processes_on(gpu);
+  return record;
+}
+
+// What the driver's files say.
+std::vector<GpuRecord> without_nvml(const fs::path& root) {
+  std::vector<GpuRecord> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", error)) {
+    const auto text = file_text(entry.path() / "information");
+    found.push_back({.model = field_of(text.value_or(""), "Model"), .bus = entry.path().filename().string()});
+  }
+  return found;
 }
 
 }  // namespace
 
-Json nvml_info(const NvmlAccess& access) {
+NvmlRecord nvml_info(const NvmlAccess& access) {
   if (!access.nvml)
-    return {{"driver", nullptr}, {"version", nullptr}, {"cuda", nullptr}, {"reason", access.reason}};
-  return {{"driver", encode(access.nvml->driver().value)},
-          {"version", encode(access.nvml->version().value)},
-          {"cuda", encode(access.nvml->cuda().value)}};
+    return {.driver = std::nullopt, .version = std::nullopt, .cuda = std::nullopt, .reason = access.reason};
+  return {.driver = access.nvml->driver().value,
+          .version = access.nvml->version().value,
+          .cuda = access.nvml->cuda().value};
 }
 
-Json gpu_info(const NvmlAccess& access, const fs::path& root) {
-  Json found = Json::array();
-  if (!access.nvml) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", error)) {
-      const auto text = file_text(entry.path() / "information");
-      found.push_back({{"model", encode(field_of(text.value_or(""), "Model"))},
-                       {"bus", entry.path().filename().string()}});
-    }
-    return found;
-  }
+std::vector<GpuRecord> gpu_info(const NvmlAccess& access, const fs::path& root) {
+  if (!access.nvml) return without_nvml(root);
+  std::vector<GpuRecord> found;
   const unsigned count = access.nvml->count().value.value_or(0);
   for (unsigned i = 0; i < count; ++i) {
     const NvmlResult<Gpu> gpu = access.nvml->gpu(i);
-    found.push_back(gpu.value
-                        ? described(*gpu.value, i)
-                        : Json{{"index", i}, {"model", nullptr}, {"not_told", {{"model", gpu.reason}}}});
+    if (gpu.value)
+      found.push_back(described(*gpu.value, i));
+    else
+      found.push_back({.index = i,
+                       .model = std::nullopt,
+                       .not_told = std::map<std::string, std::string>{{"model", gpu.reason}}});
   }
   return found;
 }
 
-Json unsteady_gpus(const Json& gpus) {
-  Json causes = Json::array();
-  const auto add = [&](const Json& gpu, const std::string& what, const char* remedy) {
-    causes.push_back({{"what", fmt::format("GPU {}: {}", gpu["index"].dump(), what)}, {"remedy", remedy}});
-  };
-  for (const Json& gpu : gpus) {
-    if (gpu.value("persistence", Json()) == false)
-      add(gpu, "persistence mode is off, so the driver may unload between two workers", "nvidia-smi -pm 1");
-    if (gpu.value("mig", Json()) == true)
-      add(gpu, "it is divided (MIG): its instances share power and clocks", "nvidia-smi -mig 0");
-    if (const Json processes = gpu.value("processes", Json()); processes.is_array() && !processes.empty())
-      add(gpu, fmt::format("processes were on it before the measurement: {}", processes.size()),
+std::vector<UnsteadyCause> unsteady_gpus(const std::vector<GpuRecord>& gpus) {
+  std::vector<UnsteadyCause> causes;
+  for (const GpuRecord& gpu : gpus) {
+    const auto add = [&](const std::string& what, const char* remedy) {
+      causes.push_back({fmt::format("GPU {}: {}", gpu.index.value_or(0U), what), remedy});
+    };
+    if (!gpu.persistence.value_or(true))
+      add("persistence mode is off, so the driver may unload between two workers", "nvidia-smi -pm 1");
+    if (gpu.mig.value_or(false))
+      add("it is divided (MIG): its instances share power and clocks", "nvidia-smi -mig 0");
+    if (gpu.processes && !gpu.processes->empty())
+      add(fmt::format("processes were on it before the measurement: {}", gpu.processes->size()),
           "stop them: nvidia-smi lists them");
   }
   return causes;

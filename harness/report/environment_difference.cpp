@@ -11,47 +11,26 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/json/encode.hpp"
 
 namespace assay {
-namespace {
-
-using Json = nlohmann::json;
-
-}  // namespace
-
-Json field_at(const Json& document, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  return document.contains(path) ? document.at(path) : Json(nullptr);
-}
-
-namespace {
-
-Json gpu_models(const Json& environment) {
-  Json models = Json::array();
-  if (const Json gpus = field_at(environment, "/gpus"); gpus.is_array())
-    for (const Json& gpu : gpus) models.push_back(field_at(gpu, "/model"));
-  return models;
-}
-
-}  // namespace
-
-const Json& machine_of(const Report& report, const CellReport& cell) {
-  const std::vector<Json>& all = report.environments;
+const MachineRecord& machine_of(const Report& report, const CellReport& cell) {
+  const std::vector<MachineRecord>& all = report.environments;
   const int index = cell.environment.value_or(-1);
   return index >= 0 && static_cast<std::size_t>(index) < all.size() ? all[static_cast<std::size_t>(index)]
                                                                     : report.environment;
 }
 
-std::vector<const Json*> machines_of(const Report& report) {
+std::vector<const MachineRecord*> machines_of(const Report& report) {
   if (report.environments.empty()) return {&report.environment};
-  std::vector<const Json*> machines;
-  for (const Json& machine : report.environments) machines.push_back(&machine);
+  std::vector<const MachineRecord*> machines;
+  for (const MachineRecord& machine : report.environments) machines.push_back(&machine);
   return machines;
 }
 
 std::optional<std::string> shared_fingerprint(const Report& report) {
   std::optional<std::string> shared;
-  for (const Json* machine : machines_of(report)) {
+  for (const MachineRecord* machine : machines_of(report)) {
     const auto one = machine_fingerprint(*machine);
     if (!one || (shared && *shared != *one)) return std::nullopt;
     shared = one;
@@ -59,12 +38,13 @@ std::optional<std::string> shared_fingerprint(const Report& report) {
   return shared;
 }
 
-std::string machine_text(const Json& environment) {
-  const Json model = field_at(environment, "/cpu/model"), allowed = field_at(environment, "/cpu/allowed");
-  std::string text = fmt::format("{} logical CPUs of {}", allowed.is_number() ? allowed.dump() : "some",
-                                 model.is_string() ? model.get<std::string>() : "an unknown processor");
-  for (const Json& gpu : gpu_models(environment))
-    if (gpu.is_string()) text += ", " + gpu.get<std::string>();
+std::string machine_text(const MachineRecord& machine) {
+  const auto& cpu = machine.cpu;
+  std::string text = fmt::format("{} logical CPUs of {}", cpu.allowed ? std::to_string(*cpu.allowed) : "some",
+                                 cpu.model.value_or("an unknown processor"));
+  if (machine.gpus)
+    for (const GpuRecord& gpu : *machine.gpus)
+      if (gpu.model) text += ", " + *gpu.model;
   return text;
 }
 
@@ -72,47 +52,86 @@ namespace {
 
 using Json = nlohmann::json;
 
+// A value of machines that is compared.
 struct ComparedField {
   const char* what;
-  const char* pointer;
   bool hard;
-  DifferenceKind kind = DifferenceKind::system;
-  // For a list: compare only these fields of each entry; an empty name stands for the entry itself. The order of the
-  // entries does not matter.
-  std::vector<const char*> of_each{};
-  bool is_new = false;  // reports of earlier versions do not have it
+  DifferenceKind kind;
+  bool is_new;                          // reports of earlier versions do not have it
+  Json (*value)(const MachineRecord&);  // null: not known; the order of a list does not matter
+  bool (*is_asked)(const MachineRecord&);
+  void (*copy)(const MachineRecord& from, MachineRecord& to);
 };
+
+// A member of a machine, or of a part of it.
+template <auto... Path>
+struct At {
+  static Json value(const MachineRecord& machine) { return encode((machine.*....*Path)); }
+  static bool is_asked(const MachineRecord& machine) { return (machine.*....*Path).is_asked(); }
+  static void copy(const MachineRecord& from, MachineRecord& to) { (to.*....*Path) = (from.*....*Path); }
+};
+
+template <auto... Path>
+ComparedField compared(const char* what, bool is_hard, DifferenceKind kind = DifferenceKind::system,
+                       bool is_new_field = false, Json (*value)(const MachineRecord&) = &At<Path...>::value) {
+  return {what, is_hard, kind, is_new_field, value, &At<Path...>::is_asked, &At<Path...>::copy};
+}
+
+template <typename List, typename Entry>
+Json sorted(const Reported<List>& list, Entry entry) {
+  if (!list) return nullptr;
+  Json all = Json::array();
+  for (const auto& one : *list) all.push_back(entry(one));
+  std::sort(all.begin(), all.end());
+  return all;
+}
+Json instruction_sets(const MachineRecord& machine) {
+  return sorted(machine.cpu.instruction_sets, [](const std::string& name) { return Json(name); });
+}
+Json caches(const MachineRecord& machine) {
+  return sorted(machine.cpu.caches, [](const CacheRecord& cache) {
+    return Json{cache.level, cache.type, cache.bytes, cache.shared_by};
+  });
+}
+Json gpu_models(const MachineRecord& machine) {
+  return sorted(machine.gpus, [](const GpuRecord& gpu) { return encode(gpu.model); });
+}
+
 constexpr const char* gpu_driver = "the GPUs' driver";
-constexpr const char* gpu_driver_at = "/nvml/driver";
-constexpr const char* processor_model = "/cpu/model";
-constexpr const char* loop_seconds_at = "/cpu/loop_seconds";
+constexpr const char* the_processor = "the processor";
 // Another hardware thread on its core makes the loop up to 12 % slower.
 constexpr double max_speed_difference = 0.15;
 
-// Never compare a host name, a frequency or an uptime: they make one machine look like many.
-const std::vector<ComparedField>& compared_rows() {
+// Never compare a host name, a frequency or an uptime: they make one machine look like many. The fingerprint is made of
+// the hard ones in this order: another order is another fingerprint.
+const std::vector<ComparedField>& compared_fields() {
   using enum DifferenceKind;
+  using M = MachineRecord;
+  using P = ProcessorRecord;
+  constexpr bool hard = true, soft = false, is_new = true;
   static const std::vector<ComparedField> rows{
-      {"the processor", processor_model, true, processor},
-      {"its vendor", "/cpu/vendor", true, processor},
-      {"its family", "/cpu/family", true, processor, {}, true},
-      {"the number of its model", "/cpu/model_number", true, processor, {}, true},
-      {"its stepping", "/cpu/stepping", true, processor, {}, true},
-      {"its architecture", "/cpu/architecture", true, processor},
-      {"its instruction sets", "/cpu/instruction_sets", true, processor, {""}},
-      {"its caches", "/cpu/caches", true, processor, {"level", "type", "bytes", "shared_by"}},
-      {"the logical CPUs that may be used", "/cpu/allowed", true, cpus},
-      {"the container's share of processors", "/control_group/cpu_quota", true, cpus},
-      {"the GPUs", "/gpus", true, gpu, {"model"}},
-      {"the microcode", "/cpu/microcode", false},
-      {"the frequency governor", "/cpu/governor", false},
-      {"the boost of the clock", "/cpu/boost", false},
-      {gpu_driver, gpu_driver_at, false, driver},
-      {"the kernel", "/kernel", false},
-      {"the operating system", "/os", false},
-      {"address randomisation", "/address_randomisation", false},
-      {"huge pages", "/memory/huge_pages", false},
-      {"the scheduling", "/scheduling", false, system, {}, true},
+      compared<&M::cpu, &P::model>(the_processor, hard, processor),
+      compared<&M::cpu, &P::vendor>("its vendor", hard, processor),
+      compared<&M::cpu, &P::family>("its family", hard, processor, is_new),
+      compared<&M::cpu, &P::model_number>("the number of its model", hard, processor, is_new),
+      compared<&M::cpu, &P::stepping>("its stepping", hard, processor, is_new),
+      compared<&M::cpu, &P::architecture>("its architecture", hard, processor),
+      compared<&M::cpu, &P::instruction_sets>("its instruction sets", hard, processor, false,
+                                              instruction_sets),
+      compared<&M::cpu, &P::caches>("its caches", hard, processor, false, caches),
+      compared<&M::cpu, &P::allowed>("the logical CPUs that may be used", hard, cpus),
+      compared<&M::control_group, &ControlGroupRecord::cpu_quota>("the container's share of processors", hard,
+                                                                  cpus),
+      compared<&M::gpus>("the GPUs", hard, gpu, false, gpu_models),
+      compared<&M::cpu, &P::microcode>("the microcode", soft),
+      compared<&M::cpu, &P::governor>("the frequency governor", soft),
+      compared<&M::cpu, &P::boost>("the boost of the clock", soft),
+      compared<&M::nvml, &NvmlRecord::driver>(gpu_driver, soft, driver),
+      compared<&M::kernel>("the kernel", soft),
+      compared<&M::os>("the operating system", soft),
+      compared<&M::address_randomisation>("address randomisation", soft),
+      compared<&M::memory, &MemoryRecord::huge_pages>("huge pages", soft),
+      compared<&M::scheduling>("the scheduling", soft, system, is_new),
   };
   return rows;
 }
@@ -137,38 +156,14 @@ std::string shown_next_to(const Json& value, const Json& other) {
 }
 
 // Whether the machine names its processor. On Arm the kernel gives its number and no name.
-bool is_known(const Json& environment) {
-  return field_at(environment, processor_model).is_string() ||
-         field_at(environment, "/cpu/model_number").is_string();
-}
+bool is_known(const MachineRecord& machine) { return machine.cpu.model || machine.cpu.model_number; }
 
-bool has(const Json& environment, const ComparedField& field) {
-  return environment.contains(Json::json_pointer(field.pointer));
-}
-
-Json compared(const Json& environment, const ComparedField& field) {
-  Json value = field_at(environment, field.pointer);
-  if (field.of_each.empty() || !value.is_array()) return value;
-  for (Json& entry : value) {
-    if (!entry.is_object()) continue;
-    Json kept = Json::array();
-    for (const char* name : field.of_each) kept.push_back(field_at(entry, fmt::format("/{}", name).c_str()));
-    entry = kept.size() == 1 ? Json(kept.front()) : std::move(kept);
-  }
-  std::sort(value.begin(), value.end());
-  return value;
-}
-
-std::optional<double> measured_number(const Json& document, const char* pointer) {
-  const Json value = field_at(document, pointer);
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
-
-std::optional<EnvironmentDifference> speed_difference(const Json& base, const Json& current) {
+std::optional<EnvironmentDifference> speed_difference(const MachineRecord& base,
+                                                      const MachineRecord& current) {
   const auto ratio = loop_ratio(base, current);
   if (!ratio || std::max(*ratio, 1 / *ratio) <= 1 + max_speed_difference) return std::nullopt;
-  const auto text = [](const Json& machine) {
-    return fmt::format("{:.3g} us", 1e6 * measured_number(machine, loop_seconds_at).value_or(0));
+  const auto text = [](const MachineRecord& machine) {
+    return fmt::format("{:.3g} us", 1e6 * machine.cpu.loop_seconds.value_or(0));
   };
   return EnvironmentDifference{.what = "the time of a fixed loop on its processor",
                                .base = text(base),
@@ -228,7 +223,7 @@ std::vector<EnvironmentDifference> differences_of_cells(const Report& base, cons
     return machine_differences(base.environment, current.environment);
   std::map<std::string_view, const CellReport*> there;
   for (const CellReport& cell : base.cells) there.emplace(cell.id, &cell);
-  std::vector<std::pair<const Json*, const Json*>> pairs;
+  std::vector<std::pair<const MachineRecord*, const MachineRecord*>> pairs;
   for (const CellReport& cell : current.cells) {
     const auto other = there.find(cell.id);
     if (other == there.end()) continue;
@@ -259,33 +254,27 @@ LibraryOrigin origin_of(const protocol::Library& library) {
              : LibraryOrigin::given;
 }
 
-std::optional<double> loop_ratio(const Json& base, const Json& current) {
-  const auto was = measured_number(base, loop_seconds_at), is = measured_number(current, loop_seconds_at);
-  if (!was || !is || !(*was > 0) || !(*is > 0)) return std::nullopt;
-  return *is / *was;
+std::optional<double> loop_ratio(const MachineRecord& base, const MachineRecord& current) {
+  const double was = base.cpu.loop_seconds.value_or(0), is = current.cpu.loop_seconds.value_or(0);
+  if (!(was > 0) || !(is > 0)) return std::nullopt;
+  return is / was;
 }
 
-std::vector<std::string> compared_fields() {
-  std::vector<std::string> pointers{loop_seconds_at};
-  for (const ComparedField& field : compared_rows()) pointers.emplace_back(field.pointer);
-  return pointers;
-}
-
-std::optional<std::string> machine_fingerprint(const Json& environment) {
-  if (!is_known(environment) || !field_at(environment, "/cpu/allowed").is_number()) return std::nullopt;
+std::optional<std::string> machine_fingerprint(const MachineRecord& machine) {
+  if (!is_known(machine) || !machine.cpu.allowed) return std::nullopt;
   Json key = Json::array();
-  for (const ComparedField& field : compared_rows())
-    if (field.hard) key.push_back(compared(environment, field));
+  for (const ComparedField& field : compared_fields())
+    if (field.hard) key.push_back(field.value(machine));
   return sha256(key.dump(-1, ' ', true, Json::error_handler_t::replace)).substr(0, 12);
 }
 
-std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
+std::vector<EnvironmentDifference> machine_differences(const MachineRecord& base,
+                                                       const MachineRecord& current) {
   std::vector<EnvironmentDifference> found;
-  for (const ComparedField& field : compared_rows()) {
-    const bool lacks = field.is_new && has(base, field) != has(current, field);
-    const Json was = compared(base, field), is = compared(current, field);
-    const bool nobody_knows =
-        std::string_view(field.pointer) == processor_model && !is_known(base) && !is_known(current);
+  for (const ComparedField& field : compared_fields()) {
+    const bool lacks = field.is_new && field.is_asked(base) != field.is_asked(current);
+    const Json was = field.value(base), is = field.value(current);
+    const bool nobody_knows = field.what == the_processor && !is_known(base) && !is_known(current);
     if (was != is || nobody_knows)
       found.push_back(
           {field.what, shown_next_to(was, is), shown_next_to(is, was), field.hard && !lacks, field.kind});
@@ -294,18 +283,16 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
   return found;
 }
 
-std::optional<EnvironmentDifference> other_machine(const Json& then, const Json& now) {
+std::optional<EnvironmentDifference> other_machine(const MachineRecord& then, const MachineRecord& now) {
   for (EnvironmentDifference& one : machine_differences(then, now))
     if (one.hard) return std::move(one);
   return std::nullopt;
 }
 
-Json machine_identity(const Json& environment) {
-  Json kept = Json::object();
-  for (const std::string& field : compared_fields()) {
-    const Json::json_pointer pointer(field);
-    if (environment.contains(pointer)) kept[pointer] = environment.at(pointer);
-  }
+MachineRecord machine_identity(const MachineRecord& machine) {
+  MachineRecord kept;
+  for (const ComparedField& field : compared_fields()) field.copy(machine, kept);
+  kept.cpu.loop_seconds = machine.cpu.loop_seconds;
   return kept;
 }
 
@@ -314,7 +301,7 @@ std::map<std::string, std::string> software_of(const Report& report) {
   std::map<std::string, std::string> found;
   for (const auto& [name, library] : loaded(report, all))
     found[text_of(name)] = fmt::format("{}", fmt::join(library.versions, " and "));
-  if (any_on_cuda(report, all)) found[gpu_driver] = shown(field_at(report.environment, gpu_driver_at));
+  if (any_on_cuda(report, all)) found[gpu_driver] = shown(encode(report.environment.nvml.driver));
   found["the commit of the program"] = report.run.commit;
   found["whether its sources had changes of their own"] = fmt::format("{}", report.run.dirty);
   return found;

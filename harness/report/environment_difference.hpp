@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -16,20 +14,17 @@ namespace assay {
 // Twelve hexadecimal digits of the stable properties that times depend on: the hard fields of machine_differences(),
 // except for measured ones. Never a host name, a frequency or an uptime: they make one machine look like many. Nothing if
 // the processor is unknown: two unknown machines are not the same one.
-std::optional<std::string> machine_fingerprint(const nlohmann::json& environment);
+std::optional<std::string> machine_fingerprint(const MachineRecord& machine);
 
 // The machine that the cell ran on: the report's, or of a merged report the one that the cell names.
-const nlohmann::json& machine_of(const Report& report, const CellReport& cell);
+const MachineRecord& machine_of(const Report& report, const CellReport& cell);
 // All machines of the report: one, or those of a merged report.
-std::vector<const nlohmann::json*> machines_of(const Report& report);
+std::vector<const MachineRecord*> machines_of(const Report& report);
 // The fingerprint that all machines of the report share; nothing if they differ or one is unknown.
 std::optional<std::string> shared_fingerprint(const Report& report);
 
-// The value in a JSON document at a JSON pointer; null if it is absent.
-nlohmann::json field_at(const nlohmann::json& document, const char* pointer);
-
 // "12 CPUs of an Intel(R) Xeon(R) ...": for people.
-std::string machine_text(const nlohmann::json& environment);
+std::string machine_text(const MachineRecord& machine);
 
 enum class DifferenceKind {
   processor,  // which one it is
@@ -73,18 +68,16 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
 // program, and whether its sources had changes.
 std::map<std::string, std::string> software_of(const Report& report);
 
-// Differences of the machines only, from the values of machine/environment. Every comparison of machines uses it: of
+// Differences of the machines only. Every comparison of machines uses it: of
 // reports, baselines, calibrations, remembered searches for the best mode, and of a report with the machine that resumes
 // it. Either side may be a machine_identity().
-std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,
-                                                       const nlohmann::json& current);
+std::vector<EnvironmentDifference> machine_differences(const MachineRecord& base,
+                                                       const MachineRecord& current);
 // The first hard one of them.
-std::optional<EnvironmentDifference> other_machine(const nlohmann::json& then, const nlohmann::json& now);
-// The part of an environment that machine_differences() looks at: what a file keeps in order to know its machine again.
-nlohmann::json machine_identity(const nlohmann::json& environment);
+std::optional<EnvironmentDifference> other_machine(const MachineRecord& then, const MachineRecord& now);
+// The part of a machine that machine_differences() looks at: what a file keeps in order to know its machine again.
+MachineRecord machine_identity(const MachineRecord& machine);
 // How many times as long a fixed loop takes on the second machine; nothing if one of them did not measure it.
-std::optional<double> loop_ratio(const nlohmann::json& base, const nlohmann::json& current);
-// The fields that machine_differences() looks at, as JSON pointers.
-std::vector<std::string> compared_fields();
+std::optional<double> loop_ratio(const MachineRecord& base, const MachineRecord& current);
 
 }  // namespace assay

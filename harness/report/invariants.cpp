@@ -4,7 +4,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace assay {
 namespace {
@@ -49,9 +48,6 @@ void judge_environments(Violations& violations, const Report& report) {
   const std::size_t count = report.environments.size();
   if (count > 0 && report.environments.front() != report.environment)
     violations.add("its environment is not the first of its environments");
-  for (std::size_t i = 0; i < count; ++i)
-    if (!report.environments[i].is_object())
-      violations.add(fmt::format("environment {} is not an object", i));
   std::map<std::string, int> machines;
   for (const CellReport& cell : report.cells) {
     if (cell.environment && !(*cell.environment >= 0 && static_cast<std::size_t>(*cell.environment) < count))

@@ -15,6 +15,7 @@
 #include "harness/core/words.hpp"
 #include "harness/machine/core_probe.hpp"
 #include "harness/machine/gpu_reading.hpp"
+#include "harness/machine/machine_record.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/report/axes.hpp"
@@ -230,10 +231,10 @@ struct Report {
   int schema_minor = 0;
   int rules = derivation_rules;
   RunRecord run{};
-  nlohmann::json environment;  // from machine/environment
+  MachineRecord environment{};
   // A merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
   // `environment`. Numbers of two of these machines are never paired.
-  std::vector<nlohmann::json> environments{};
+  std::vector<MachineRecord> environments{};
   std::vector<CellReport> cells{};
 };
 

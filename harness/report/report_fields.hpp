@@ -499,13 +499,8 @@ inline Description describe(Of<Report>) {
           .at_least(0)
           .optional(),
       field("run", &Report::run, "How the report came to be."),
-      field(
-          "environment", &Report::environment,
-          "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches "
-          "(by hwloc), governor, SMT, memory and its huge pages, limits of the control group, address "
-          "randomisation, scheduling, load, the GPUs and their driver (by NVML), and the properties that make "
-          "numbers unsteady.")
-          .object(),
+      field("environment", &Report::environment,
+            "The machine and its clocks, as `assay env --json` prints them."),
       field("environments", &Report::environments,
             "For a merged report: the machine of each shard, then that of each `--resume`, all as "
             "`environment` describes it, which is the first of them. Cells of unlike entries did not run in "

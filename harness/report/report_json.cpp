@@ -139,7 +139,6 @@ Json to_json(const Report& report) {
   Json out = encode(report);
   out["schema"] = report_schema;
   out["schema_minor"] = minor_of(report);
-  if (!out["environment"].is_object()) out["environment"] = Json::object();
   for (Json& cell : out["cells"])
     for (Json& metric : cell["metrics"]) settle(metric);
   return out;

@@ -19,7 +19,7 @@ using cli::exit_code;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const nlohmann::json machine{{"cpu", {{"model", "a processor"}, {"allowed", 2}}}};
+const MachineRecord machine{.cpu = {.model = "a processor", .allowed = 2}};
 
 class Ab : public ::testing::Test {
  protected:
@@ -38,7 +38,7 @@ class Ab : public ::testing::Test {
     made.cells = cells_of(made.request, made.registries);
     return made;
   }
-  AbOutcome run(const std::string& a, const std::string& b, const nlohmann::json& later = machine) {
+  AbOutcome run(const std::string& a, const std::string& b, const MachineRecord& later = machine) {
     Progress progress = Progress::quiet();
     return run_ab(arm(a, "a.json"), arm(b, "b.json"), {"mode"}, settings_, [&] { return later; }, progress);
   }
@@ -114,8 +114,8 @@ TEST_F(Ab, is_incomplete_without_time_for_a_round) {
 }
 
 TEST_F(Ab, a_machine_that_became_another_makes_the_times_incomparable) {
-  nlohmann::json later = machine;
-  later["cpu"]["allowed"] = 1;
+  MachineRecord later = machine;
+  later.cpu.allowed = 1;
   EXPECT_EQ(exit_code(run("good", "other", later)), 5);
 }
 

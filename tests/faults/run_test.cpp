@@ -66,7 +66,7 @@ class RunTest : public ::testing::Test {
       "check": false, "blocks": 3, )" +
                               settings + "}"),
         "test.json");
-    made.environment = {{"cpu", {{"model", "a processor"}}}};
+    made.environment.cpu.model = "a processor";
     made.out = folder_ / "report.json";
     return made;
   }
@@ -733,13 +733,13 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
   EXPECT_EQ(one.run.commit, build_info().commit);
   EXPECT_EQ(one.run.dirty, build_info().dirty) << "as --version says";
-  EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
+  EXPECT_THAT(refusal([](RunRequest& r) { r.environment.cpu.model = "another"; }),
               HasSubstr("the earlier report is from another machine"));
   const auto at_speed = [&](double loop_seconds) {
     return refusal([&](RunRequest& r) {
-      r.resume->environment["cpu"]["loop_seconds"] = 300e-6;
+      r.resume->environment.cpu.loop_seconds = 300e-6;
       r.environment = r.resume->environment;
-      r.environment["cpu"]["loop_seconds"] = loop_seconds;
+      r.environment.cpu.loop_seconds = loop_seconds;
     });
   };
   EXPECT_EQ(at_speed(340e-6), "none");

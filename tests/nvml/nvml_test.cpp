@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/json/encode.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/hardware_info.hpp"
 #include "tests/nvml/script.hpp"
@@ -108,7 +109,7 @@ TEST(GpuInfo, is_in_the_environment_with_causes_of_noise) {
   second["mig"] = {{"error", 3}};
   second["processes"] = {{"list", json::array()}};
   const FakeNvml fake(scripted(json::array({scripted_gpu(), second})));
-  const json told = environment();
+  const json told = encode(environment());
   EXPECT_EQ(told["nvml"]["driver"], "550.54.15");
   EXPECT_FALSE(told["nvml"].contains("reason"));
   ASSERT_EQ(told["gpus"].size(), 2U);
@@ -131,7 +132,7 @@ TEST(GpuInfo, is_in_the_environment_with_causes_of_noise) {
 
 TEST(GpuInfo, reports_why_nvml_is_missing) {
   ::setenv("ASSAY_NVML", "/nowhere/libnvidia-ml.so.1", 1);
-  const json told = environment();
+  const json told = encode(environment());
   ::unsetenv("ASSAY_NVML");
   EXPECT_TRUE(told["nvml"]["driver"].is_null());
   EXPECT_THAT(told["nvml"]["reason"].get<std::string>(), HasSubstr("/nowhere/libnvidia-ml.so.1"));

@@ -206,8 +206,8 @@ TEST_F(GpuRun, the_program_reports_the_gpu_and_its_warnings) {
   assay("env");
   ::unsetenv("ASSAY_BACKENDS");
   const Report read = read_report(report);
-  EXPECT_EQ(read.environment["gpus"][0]["model"], "A Card 9000");
-  EXPECT_EQ(read.environment["nvml"]["driver"], "550.54.15");
+  EXPECT_EQ(*read.environment.gpus->at(0).model, "A Card 9000");
+  EXPECT_EQ(*read.environment.nvml.driver, "550.54.15");
   EXPECT_DOUBLE_EQ(value_of(read.cells.at(0), "gpu_utilisation"), 0.8);
   std::ifstream file(said);
   const std::string text(std::istreambuf_iterator<char>(file), {});

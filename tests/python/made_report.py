@@ -291,7 +291,8 @@ def report(cells: list[Json], **run: Any) -> Json:
     unsteady = [
         {"what": "the clock frequency is not under this system's control", "remedy": "compare ratios"}
     ]
-    cpu = {"model": "a processor", "cores": 2, "caches": [{"level": 1, "bytes": 32768}]}
+    cache = {"level": 1, "type": "Data", "bytes": 32768, "line_bytes": 64, "shared_by": 1, "count": 2}
+    cpu = {"model": "a processor", "cores": 2, "caches": [cache]}
     environment: Json = {"cpu": cpu, "gpus": [], "unsteady": unsteady}
     return version_2({"run": about, "environment": environment, "cells": cells}) | {"rules": 4}
 

@@ -462,7 +462,8 @@ def test_a_verdict_obeys_what_a_table_refuses_to_rank(tmp_path: Path) -> None:
         report["cells"][1]["equivalence"] = equivalence
 
     def later(report: Json) -> None:
-        report["run"]["sessions"] = [{}, {}]
+        session = {"start": report["run"]["start"], "commit": "abc", "dirty": False, "version": "0.1.0"}
+        report["run"]["sessions"] = 2 * [session | {"boot_id": "", "variables": {}}]
         for i, cell in enumerate(report["cells"]):
             for fork in cell["forks"]:
                 fork["session"] = i % 2

@@ -18,7 +18,7 @@ namespace {
 // The rounds of a session from the place `from` on, as a separate report.
 Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
   Report report;
-  report.environment = {{"cpu", {{"model", "that of the recording"}, {"allowed", 1}}}};
+  report.environment.cpu = {.model = "that of the recording", .allowed = 1};
   for (const CellReport& recorded : session.cells) {
     CellReport& cell = report.cells.emplace_back(recorded);
     const auto first = recorded.forks.begin() + static_cast<std::ptrdiff_t>(from);

@@ -87,7 +87,7 @@ class AbRun {
     for (Measurement* side : {&a_, &b_}) side->plan(plan_.rounds.back() * 2);
   }
 
-  AbOutcome run(const std::function<nlohmann::json()>& machine) {
+  AbOutcome run(const std::function<MachineRecord()>& machine) {
     a_.prepare();
     b_.prepare();
     check();
@@ -203,7 +203,7 @@ class AbRun {
     return cell;
   }
 
-  AbOutcome finish(const std::function<nlohmann::json()>& machine) {
+  AbOutcome finish(const std::function<MachineRecord()>& machine) {
     // A cell is complete with the forks that its trial needed.
     a_.plan(1);
     b_.plan(1);
@@ -267,7 +267,7 @@ class AbRun {
 }  // namespace
 
 AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& free,
-                 const AbSettings& settings, const std::function<nlohmann::json()>& machine,
+                 const AbSettings& settings, const std::function<MachineRecord()>& machine,
                  Progress& progress) {
   return AbRun(a, b, free, settings, progress).run(machine);
 }

@@ -48,7 +48,7 @@ struct AbOutcome {
 // sides differ. Throws ConfigError or IoError for errors before anything has run; later failures become
 // verdicts.
 AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& free,
-                 const AbSettings& settings, const std::function<nlohmann::json()>& machine,
+                 const AbSettings& settings, const std::function<MachineRecord()>& machine,
                  Progress& progress);
 
 // A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`;

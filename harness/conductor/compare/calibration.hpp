@@ -42,7 +42,7 @@ struct CellRuns {
 // The measurements that one start of `assay calibrate` added.
 struct CalibrationSession {
   std::string made;                             // ISO 8601, UTC: when its first run began
-  nlohmann::json machine;                       // machine_identity()
+  MachineRecord machine;                        // machine_identity()
   std::map<std::string, std::string> software;  // software_of()
   std::vector<CellRuns> cells;
 };
@@ -100,8 +100,8 @@ Calibration parse_calibration(std::string text, std::string_view where);
 Calibration read_calibration(const std::filesystem::path& file);
 
 inline constexpr int calibration_days = 30;
-// Why a session is no longer valid for the machine of this environment; empty if it is. now: ISO 8601, UTC.
-std::string out_of_date(const CalibrationSession& session, const nlohmann::json& environment,
+// Why a session is no longer valid for the machine; empty if it is. now: ISO 8601, UTC.
+std::string out_of_date(const CalibrationSession& session, const MachineRecord& machine,
                         std::string_view now);
 
 // The calibration from the sessions that are not out of date; nullopt if they have no cell with two runs.
@@ -109,7 +109,7 @@ struct InForce {
   std::optional<Calibration> calibration;
   std::vector<std::string> left_out;  // the reason for each session that is not used
 };
-InForce in_force(const Calibration& calibration, const nlohmann::json& environment, std::string_view now);
+InForce in_force(const Calibration& calibration, const MachineRecord& machine, std::string_view now);
 
 // The file of the calibration of a machine: <cache folder>/calibrations/<fingerprint>.json.
 std::filesystem::path calibration_place(std::string_view fingerprint);

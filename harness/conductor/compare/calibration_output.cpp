@@ -50,7 +50,7 @@ inline Description describe(Of<CellRuns>) {
 inline Description describe(Of<CalibrationSession>) {
   return fields("calibration_session", "The measurements of one start of the program.",
                 field("made", &CalibrationSession::made, "When its first run began: ISO 8601, UTC."),
-                field("machine", &CalibrationSession::machine, "What identifies the machine.").object(),
+                field("machine", &CalibrationSession::machine, "What identifies the machine."),
                 field("software", &CalibrationSession::software, "Versions of libraries and of the program."),
                 field("cells", &CalibrationSession::cells, "The cells in the order of the reports."));
 }

@@ -160,7 +160,7 @@ void require_same_experiment(const Calibration& calibration, const Report& repor
   for (const CalibrationSession& session : calibration.sessions) require_same(session, report);
 }
 
-std::string out_of_date(const CalibrationSession& session, const nlohmann::json& environment,
+std::string out_of_date(const CalibrationSession& session, const MachineRecord& machine,
                         std::string_view now) {
   const auto made = unix_seconds(session.made), today = unix_seconds(now);
   if (!made || !today) return fmt::format("its date is not valid ('{}')", session.made);
@@ -168,21 +168,20 @@ std::string out_of_date(const CalibrationSession& session, const nlohmann::json&
   if (days > calibration_days)
     return fmt::format("it is {:.0f} days old, and the maximum is {} because machines change", days,
                        calibration_days);
-  const nlohmann::json was = field_at(session.machine, "/kernel"), is = field_at(environment, "/kernel");
-  if (was.is_string() && is.is_string() && was != is)
-    return fmt::format("it was made with kernel {}, and the new report with kernel {}",
-                       was.get<std::string>(), is.get<std::string>());
-  if (const auto machine = other_machine(session.machine, environment))
-    return fmt::format("{} was {} and is {}", machine->what, one_line(machine->base, 100),
-                       one_line(machine->current, 100));
+  const auto &was = session.machine.kernel, &is = machine.kernel;
+  if (was && is && *was != *is)
+    return fmt::format("it was made with kernel {}, and the new report with kernel {}", *was, *is);
+  if (const auto difference = other_machine(session.machine, machine))
+    return fmt::format("{} was {} and is {}", difference->what, one_line(difference->base, 100),
+                       one_line(difference->current, 100));
   return {};
 }
 
-InForce in_force(const Calibration& calibration, const nlohmann::json& environment, std::string_view now) {
+InForce in_force(const Calibration& calibration, const MachineRecord& machine, std::string_view now) {
   InForce found;
   std::vector<CalibrationSession> sessions;
   for (const CalibrationSession& session : calibration.sessions) {
-    std::string why = out_of_date(session, environment, now);
+    std::string why = out_of_date(session, machine, now);
     if (why.empty())
       sessions.push_back(session);
     else

@@ -139,7 +139,7 @@ void resolve_op(Cell& cell, const OpWorkload& op, const OptionValues& point) {
 void rotate_operands(Cell& cell) {
   cell.measure.resident_batches = 1;
   if (cell.axes.cache == CacheState::warm || !cell.runnable()) return;
-  static const nlohmann::json machine = environment();
+  static const MachineRecord machine = environment();
   const std::int64_t cache =
       cell.axes.device == DeviceKind::cuda ? gpu_cache(machine) : last_level_cache(machine);
   const std::int64_t bytes =

@@ -19,23 +19,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json context(const Report& report) {
-  const auto& environment = report.environment;
-  const auto text = [](const nlohmann::json& json, const char* key) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
-  };
-  Json out{{"date", report.run.start},  {"host_name", text(environment, "host")},
-           {"executable", "assay"},     {"num_cpus", 0},
+  const ProcessorRecord& cpu = report.environment.cpu;
+  Json out{{"date", report.run.start},  {"host_name", report.environment.host.value_or("")},
+           {"executable", "assay"},     {"num_cpus", cpu.logical.value_or(0)},
            {"mhz_per_cpu", 0},          {"caches", Json::array()},
            {"load_avg", Json::array()}, {"library_version", "assay " + report.run.version},
            {"json_schema_version", 1}};
-  if (environment.contains("cpu") && environment["cpu"].is_object()) {
-    const auto& cpu = environment["cpu"];
-    for (const char* key : {"logical", "threads", "count"})
-      if (cpu.contains(key) && cpu[key].is_number_integer()) out["num_cpus"] = cpu[key].get<std::int64_t>();
-    if (!text(cpu, "model").empty()) out["cpu"] = text(cpu, "model");
-    if (const std::string governor = text(cpu, "governor"); !governor.empty())
-      out["cpu_scaling_enabled"] = governor != "performance";
-  }
+  if (cpu.model) out["cpu"] = *cpu.model;
+  if (cpu.governor) out["cpu_scaling_enabled"] = *cpu.governor != "performance";
   // CMake's types without assertions are Release, RelWithDebInfo and MinSizeRel.
   if (const auto& build = report.run.build; build && !build->type.empty())
     out["library_build_type"] = build->type.find("Rel") != build->type.npos ? "release" : "debug";

@@ -13,9 +13,8 @@
 namespace assay {
 namespace {
 
-std::string machine_name(const nlohmann::json& machine) {
-  const nlohmann::json host = field_at(machine, "/host");
-  const std::string name = host.is_string() ? one_line(host.get<std::string>(), 80) + ", " : "";
+std::string machine_name(const MachineRecord& machine) {
+  const std::string name = machine.host ? one_line(*machine.host, 80) + ", " : "";
   return name + one_line(machine_text(machine), 200);
 }
 
@@ -38,7 +37,7 @@ std::vector<std::string> merge_notes(const Report& report) {
   lines.push_back(fmt::format("{} of {}, {}.", merged.shards.size(), plural(merged.count, "shard"),
                               plural(report.cells.size(), "cell")));
   std::map<std::string, int> machines;
-  for (const nlohmann::json* machine : machines_of(report)) ++machines[machine_name(*machine)];
+  for (const MachineRecord* machine : machines_of(report)) ++machines[machine_name(*machine)];
   for (const auto& [name, count] : machines)
     lines.push_back(fmt::format("{} on {}.", plural(count, "shard"), name));
   if (const std::vector<int> missing = missing_shards(merged); !missing.empty())

@@ -130,9 +130,8 @@ void BestMemory::keep(const BestTrial& trial) const {
   }
 }
 
-std::optional<BetterSetting> BestMemory::better(const CellReport& row,
-                                                const nlohmann::json& environment) const {
-  const auto kept = store_.find(environment, name_of(row));
+std::optional<BetterSetting> BestMemory::better(const CellReport& row, const MachineRecord& machine) const {
+  const auto kept = store_.find(machine, name_of(row));
   if (!kept) return std::nullopt;
   try {
     const auto found = decoded<Remembered>(*kept, "best", {.not_finite = false});

@@ -43,7 +43,7 @@ class BestMemory {
   void keep(const BestTrial& trial) const;
   // The chosen setting, if the interval shows that it is faster than the row's own; nullopt also if nothing is
   // known for this version of the backend and this machine.
-  std::optional<BetterSetting> better(const CellReport& row, const nlohmann::json& environment) const;
+  std::optional<BetterSetting> better(const CellReport& row, const MachineRecord& machine) const;
 
  private:
   MachineStore store_;

@@ -83,7 +83,7 @@ std::pair<double, bool> Rooflines::rate(const Cell& probe, double amount, const 
   const std::vector<double> steps = steps_of(outcome.fork);
   const bool ok = outcome.fork.status == Status::ok && !steps.empty();
   const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;
-  log_.push_back({{"cell", probe.id}, {"rate", rate}, {"unit", unit}, {"reason", outcome.fork.reason}});
+  log_.push_back({.cell = probe.id, .unit = unit, .reason = outcome.fork.reason, .rate = rate});
   progress_.end(rate > 0 ? fmt::format("ok, {:.3g} {}", rate, unit)
                          : fmt::format("{}: {}", to_string(outcome.fork.status), outcome.fork.reason),
                 rate > 0, false);
@@ -110,8 +110,8 @@ inline Description describe(Of<KeptPeaks>) {
 }
 
 // Nothing of damaged content, which is made again.
-KeptPeaks peaks_in(const MachineStore& store, const nlohmann::json& environment) {
-  const auto kept = store.find(environment);
+KeptPeaks peaks_in(const MachineStore& store, const MachineRecord& machine) {
+  const auto kept = store.find(machine);
   if (!kept) return {};
   try {
     return decoded<KeptPeaks>(*kept, "peaks", {.not_finite = false});
@@ -122,31 +122,31 @@ KeptPeaks peaks_in(const MachineStore& store, const nlohmann::json& environment)
 
 }  // namespace
 
-std::optional<double> PeakMemory::rate(const std::string& key, const nlohmann::json& environment) const {
-  const KeptPeaks kept = peaks_in(store_, environment);
+std::optional<double> PeakMemory::rate(const std::string& key, const MachineRecord& machine) const {
+  const KeptPeaks kept = peaks_in(store_, machine);
   const auto found = kept.rates.find(key);
   return found != kept.rates.end() && found->second > 0 ? std::optional(found->second) : std::nullopt;
 }
 
-void PeakMemory::keep(const std::string& key, double rate, const nlohmann::json& environment) const {
-  KeptPeaks kept = peaks_in(store_, environment);
+void PeakMemory::keep(const std::string& key, double rate, const MachineRecord& machine) const {
+  KeptPeaks kept = peaks_in(store_, machine);
   double& peak = kept.rates[key];
   peak = std::max(peak, rate);
-  store_.keep(environment, encode(kept));
+  store_.keep(machine, encode(kept));
 }
 
-void Rooflines::know_peak(const Axes& axes, const nlohmann::json& environment) {
-  if (const auto kept = memory_.rate(peak_key(axes), environment)) {
+void Rooflines::know_peak(const Axes& axes, const MachineRecord& machine) {
+  if (const auto kept = memory_.rate(peak_key(axes), machine)) {
     peaks_[peak_key(axes)].add(*kept, true);
     return;
   }
   measure_peak(axes, quick_product_size);
-  keep_peak(axes, environment);
+  keep_peak(axes, machine);
 }
 
-void Rooflines::keep_peak(const Axes& axes, const nlohmann::json& environment) const {
+void Rooflines::keep_peak(const Axes& axes, const MachineRecord& machine) const {
   const MachinePeak& reached = peaks_.at(peak_key(axes));
-  if (reached.is_limit) memory_.keep(peak_key(axes), reached.rate, environment);
+  if (reached.is_limit) memory_.keep(peak_key(axes), reached.rate, machine);
 }
 
 void Rooflines::measure(const Axes& axes) {
@@ -164,11 +164,13 @@ void Rooflines::apply(const Axes& axes, Work& work) const {
     work.copy_bandwidth = std::max(work.copy_bandwidth, copy->second);
 }
 
-void Rooflines::write(nlohmann::json& environment) const {
+void Rooflines::write(MachineRecord& machine) const {
   if (peaks_.empty()) return;
-  for (const auto& [key, peak] : peaks_) environment["peak_flops"][key] = peak.rate;
-  environment["copy_bandwidth"] = copies_;
-  environment["roofline_probes"] = log_;
+  std::map<std::string, double> rates;
+  for (const auto& [key, peak] : peaks_) rates[key] = peak.rate;
+  machine.peak_flops = rates;
+  machine.copy_bandwidth = copies_;
+  machine.roofline_probes = log_;
 }
 
 double median_step(const Fork& fork) {

@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "harness/conductor/fork/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/store/machine_store.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/machine/machine_record.hpp"
 
 namespace assay {
 
@@ -38,9 +37,9 @@ class PeakMemory {
  public:
   explicit PeakMemory(MachineStore store = MachineStore::in_cache("peaks")) : store_(std::move(store)) {}
   // Nothing if it is unknown.
-  std::optional<double> rate(const std::string& key, const nlohmann::json& environment) const;
+  std::optional<double> rate(const std::string& key, const MachineRecord& machine) const;
   // Keeps a rate that is larger than the kept one.
-  void keep(const std::string& key, double rate, const nlohmann::json& environment) const;
+  void keep(const std::string& key, double rate, const MachineRecord& machine) const;
 
  private:
   MachineStore store_;
@@ -56,20 +55,19 @@ class Rooflines {
   // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does
   // not change the limit, which is 0 at first.
   void measure(const Axes& axes);
-  // Reads the peak that an earlier run of the machine of this environment kept, or measures and keeps it. For networks,
+  // Reads the peak that an earlier run of this machine kept, or measures and keeps it. For networks,
   // which have no other limit.
-  void know_peak(const Axes& axes, const nlohmann::json& environment);
+  void know_peak(const Axes& axes, const MachineRecord& machine);
   // Keeps a peak that is a limit, if it is larger than the kept one.
-  void keep_peak(const Axes& axes, const nlohmann::json& environment) const;
+  void keep_peak(const Axes& axes, const MachineRecord& machine) const;
   bool measured(const Axes& axes) const { return axes.ranks() == 1 && peaks_.contains(peak_key(axes)); }
   // Whether a cell can be refused because it is faster. It must have been measured.
   bool is_limit(const Axes& axes) const { return peaks_.at(peak_key(axes)).is_limit; }
   // Fills in the limits of a cell with one rank: probes run in one process. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
 
-  // Adds to the report's environment: "peak_flops" {"cpu/fp32/t2": FLOP/s}, "copy_bandwidth" {"cpu/t2": B/s}
-  // and "roofline_probes" [{"cell", "rate", "unit", "reason"}].
-  void write(nlohmann::json& environment) const;
+  // Adds what was measured to the report's machine.
+  void write(MachineRecord& machine) const;
 
  private:
   static std::string peak_key(const Axes& axes);
@@ -85,7 +83,7 @@ class Rooflines {
   PeakMemory memory_;
   std::map<std::string, MachinePeak> peaks_;
   std::map<std::string, double> copies_;
-  nlohmann::json log_ = nlohmann::json::array();
+  std::vector<RooflineProbe> log_;
 };
 
 // Median seconds per step over the timed blocks of a fork; 0 without such blocks.

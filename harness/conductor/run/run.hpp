@@ -25,7 +25,7 @@ struct RunRequest {
       trial_of{};  // without `out`, for a trial: the report of its run, which no worker may change
   std::optional<Report> resume;           // its finished cells are kept, the rest is run
   std::vector<std::string> command_line;  // for the report
-  nlohmann::json environment = nlohmann::json::object();
+  MachineRecord environment{};
   std::string filter;            // see is_wanted()
   std::optional<Shard> shard{};  // measure only the cells of this part
   bool keep_folders = false;

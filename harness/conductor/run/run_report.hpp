@@ -38,7 +38,7 @@ class RunReport {
     return resumed_ && resumed_->of(cell).place == ResumedPlace::elsewhere;
   }
   // The part of the report about this machine.
-  nlohmann::json& this_machine() {
+  MachineRecord& this_machine() {
     return report_.environments.empty() ? report_.environment : report_.environments.back();
   }
   // Sets the time, the place in the order of the run and the session of the fork.

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/report/environment_difference.hpp"
@@ -40,29 +42,28 @@ std::vector<fs::path> MachineStore::files_of(std::string_view fingerprint) const
   return files;
 }
 
-std::optional<nlohmann::json> MachineStore::find(const nlohmann::json& environment,
-                                                 std::string_view name) const {
-  const auto fingerprint = machine_fingerprint(environment);
+std::optional<nlohmann::json> MachineStore::find(const MachineRecord& machine, std::string_view name) const {
+  const auto fingerprint = machine_fingerprint(machine);
   if (!fingerprint) return std::nullopt;
   try {
     const fs::path file = place(*fingerprint, name);
     if (!fs::exists(file)) return std::nullopt;
     const nlohmann::json kept = read_strict_json(file);
-    if (other_machine(kept.at("machine"), environment)) return std::nullopt;
+    if (other_machine(decoded<MachineRecord>(kept.at("machine")), machine)) return std::nullopt;
     return kept.at("content");
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
-void MachineStore::keep(const nlohmann::json& environment, const nlohmann::json& content,
+void MachineStore::keep(const MachineRecord& machine, const nlohmann::json& content,
                         std::string_view name) const {
-  const auto fingerprint = machine_fingerprint(environment);
+  const auto fingerprint = machine_fingerprint(machine);
   if (!fingerprint) return;
   try {
     const fs::path file = place(*fingerprint, name);
     fs::create_directories(file.parent_path());
-    const nlohmann::json kept{{"machine", machine_identity(environment)}, {"content", content}};
+    const nlohmann::json kept{{"machine", encode(machine_identity(machine))}, {"content", content}};
     write_atomically(file, kept.dump(1) + "\n", false);
     if (!name.empty()) trim(file.parent_path());
   } catch (const std::exception&) {

@@ -9,6 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/machine/machine_record.hpp"
+
 namespace assay {
 
 // The files of machines in one folder: FOLDER/FINGERPRINT.json, or FOLDER/FINGERPRINT/NAME.json if a machine has several
@@ -28,13 +30,12 @@ class MachineStore {
   // The files that a machine has, gzipped ones too, in no order.
   std::vector<std::filesystem::path> files_of(std::string_view fingerprint) const;
 
-  // What was kept for the machine of the environment. Nothing if that has no fingerprint, if the file is absent or
+  // What was kept for the machine. Nothing if it has no fingerprint, if the file is absent or
   // damaged, or if other_machine() tells them apart.
-  std::optional<nlohmann::json> find(const nlohmann::json& environment, std::string_view name = {}) const;
+  std::optional<nlohmann::json> find(const MachineRecord& machine, std::string_view name = {}) const;
   // Keeps an object, in place of what was kept. Does nothing for a machine without a fingerprint, and if it cannot
   // be written: it can be found out again.
-  void keep(const nlohmann::json& environment, const nlohmann::json& content,
-            std::string_view name = {}) const;
+  void keep(const MachineRecord& machine, const nlohmann::json& content, std::string_view name = {}) const;
 
  private:
   void trim(const std::filesystem::path& folder) const;

@@ -2,8 +2,6 @@
 #include <cmath>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/core/json/strict_json.hpp"
@@ -28,9 +26,9 @@ const Registration here("calibration", [](Input input) {
   require(strict_json_text(to_json(parse_calibration(written, "again"))) == written,
           "what is written again is the same");
   require_usable(calibration);
-  const nlohmann::json environment{
-      {"cpu", {{"model", "a processor"}, {"allowed", 2}, {"loop_seconds", 300e-6}}}, {"kernel", "6.1"}};
-  const InForce found = in_force(calibration, environment, "2026-02-01T00:00:00Z");
+  const MachineRecord machine{.kernel = "6.1",
+                              .cpu = {.model = "a processor", .allowed = 2, .loop_seconds = 300e-6}};
+  const InForce found = in_force(calibration, machine, "2026-02-01T00:00:00Z");
   require(found.left_out.size() <= calibration.sessions.size(), "a session is left out once");
   if (!found.calibration) return;
   require(found.calibration->sessions.size() + found.left_out.size() == calibration.sessions.size(),

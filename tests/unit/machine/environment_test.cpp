@@ -15,6 +15,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/machine/hardware_info.hpp"
 #include "harness/machine/memory.hpp"
 #include "harness/machine/system_files.hpp"
@@ -71,7 +73,7 @@ TEST_F(Machine, HasTheMemoryThatIsAvailableToItsControlGroup) {
 }
 
 TEST_F(Machine, is_described_by_its_files) {
-  const json told = environment(root_);
+  const json told = encode(environment(root_));
   EXPECT_EQ(told["os"], "A Linux 1.0");
   EXPECT_EQ(told["cpu"]["model"], "A processor");
   EXPECT_EQ(told["cpu"]["vendor"], "Somebody");
@@ -105,7 +107,7 @@ TEST_F(Machine, is_described_by_its_files) {
 }
 
 TEST_F(Machine, lists_causes_of_noise_with_remedies) {
-  const json told = environment(root_);
+  const json told = encode(environment(root_));
   std::string all;
   for (const json& cause : told["unsteady"]) {
     all += cause["what"].get<std::string>() + "\n";
@@ -127,7 +129,7 @@ TEST_F(Machine, NamesAnUnusualScheduling) {
     const bool is_bound = ::syscall(SYS_set_mempolicy, MPOL_BIND, &first_node, 8 * sizeof first_node) == 0;
     const std::string wanted = std::string("policy batch, nice 19, ") +
                                (is_bound ? "memory bound to nodes, " : "") + "no huge pages";
-    const json told = environment(root_);
+    const json told = encode(environment(root_));
     const bool is_named = told["scheduling"] == wanted && told["unsteady"].dump().find(wanted) != wanted.npos;
     ::_exit(!is_set ? 2 : is_named ? 0 : 1);
   }
@@ -140,7 +142,7 @@ TEST_F(Machine, NamesAnUnusualScheduling) {
 
 TEST_F(Machine, without_information_is_null) {
   fs::remove_all(root_);
-  const json told = environment(root_);
+  const json told = encode(environment(root_));
   EXPECT_TRUE(told["os"].is_null());
   EXPECT_TRUE(told["cpu"]["model"].is_null());
   EXPECT_TRUE(told["cpu"]["smt"].is_null());
@@ -159,7 +161,7 @@ TEST_F(Machine, has_the_tightest_limit_of_its_control_groups_version_2) {
   write("sys/fs/cgroup/slice/memory.max", "1048576\n");
   write("sys/fs/cgroup/slice/inner/cpu.max", "400000 100000\n");
   write("sys/fs/cgroup/slice/inner/memory.max", "max\n");
-  EXPECT_EQ(control_group_limits(root_),
+  EXPECT_EQ(encode(control_group_limits(root_)),
             json({{"version", 2}, {"cpu_quota", 2.0}, {"memory_limit", 1048576}}));
 }
 
@@ -170,11 +172,11 @@ TEST_F(Machine, has_limits_of_control_groups_version_1) {
   write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "100000\n");
   // In a container the path is the host's and the limits stand at the top of the mount.
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152\n");
-  EXPECT_EQ(control_group_limits(root_),
+  EXPECT_EQ(encode(control_group_limits(root_)),
             json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 2097152}}));
   write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "-1\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(control_group_limits(root_),
+  EXPECT_EQ(encode(control_group_limits(root_)),
             json({{"version", 1}, {"cpu_quota", nullptr}, {"memory_limit", nullptr}}));
 }
 
@@ -185,7 +187,8 @@ TEST_F(Machine, HasLimitsOfBothVersionsSideBySide) {
   write("sys/fs/cgroup/unified/cgroup.controllers", "cpu\n");
   write("sys/fs/cgroup/unified/box/cpu.max", "50000 100000\n");
   write("sys/fs/cgroup/unified/box/cpu.stat", "nr_throttled 2\nthrottled_usec 3\n");
-  EXPECT_EQ(control_group_limits(root_), json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 4096}}));
+  EXPECT_EQ(encode(control_group_limits(root_)),
+            json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 4096}}));
   ASSERT_TRUE(quota_stops("self", root_));
   EXPECT_EQ(quota_stops("self", root_)->ns, 3000);
 }
@@ -196,7 +199,7 @@ TEST_F(Machine, DoesNotLeaveItsControlGroups) {
   write("sys/fs/cgroup/cgroup.controllers", "cpu\n");
   write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   write("sys/outside/cpu.max", "1000 100000\n");
-  EXPECT_EQ(control_group_limits(root_)["cpu_quota"], 2.0);
+  EXPECT_EQ(control_group_limits(root_).cpu_quota, 2.0);
 }
 
 TEST_F(Machine, CountsTheStopsOfAQuotaInBothVersions) {
@@ -241,23 +244,37 @@ TEST_F(Machine, knows_the_core_of_each_logical_cpu) {
 }
 
 TEST(Environment, HasAModelAndAClock) {
-  const json told = environment();
+  const json told = encode(environment());
   EXPECT_GE(told["cpu"]["logical"], 1);
   EXPECT_GE(told["clock"]["resolution_ns"], 1);
   EXPECT_FALSE(told["host"].get<std::string>().empty());
 }
 
 TEST(Environment, KnowsTheCacheOfAGpuByItsModel) {
-  const auto with = [](const nlohmann::json& model) {
-    return nlohmann::json{{"gpus", nlohmann::json::array({{{"model", model}}, {{"model", "NVIDIA B200"}}})}};
+  const auto with = [](std::optional<std::string> model) {
+    MachineRecord machine;
+    machine.gpus = std::vector<GpuRecord>{{.model = std::move(model)}, {.model = "NVIDIA B200"}};
+    return machine;
   };
   EXPECT_EQ(gpu_cache(with("NVIDIA H100 80GB HBM3")), 52428800);
   EXPECT_EQ(gpu_cache(with("NVIDIA GeForce RTX 4090")), 75497472);
   constexpr std::int64_t largest = 132644864;
   EXPECT_EQ(gpu_cache(with("a GPU of tomorrow")), largest);
-  EXPECT_EQ(gpu_cache(with(nullptr)), largest);
-  EXPECT_EQ(gpu_cache({{"gpus", nlohmann::json::array()}}), largest);
-  EXPECT_EQ(gpu_cache(nlohmann::json::object()), largest);
+  EXPECT_EQ(gpu_cache(with(std::nullopt)), largest);
+  EXPECT_EQ(gpu_cache({.gpus = std::vector<GpuRecord>()}), largest);
+  EXPECT_EQ(gpu_cache({}), largest);
+}
+
+TEST(Environment, AsksForEveryField) {
+  const auto fields_of = [](const Description& description) { return description.list.size(); };
+  const MachineRecord machine = environment();
+  constexpr std::size_t only_in_reports = 3;  // of the rooflines
+  EXPECT_EQ(encode(machine).size(), fields_of(describe(Of<MachineRecord>{})) - only_in_reports);
+  EXPECT_EQ(encode(machine.cpu).size(), fields_of(describe(Of<ProcessorRecord>{})));
+  EXPECT_EQ(encode(machine.memory).size(), fields_of(describe(Of<MemoryRecord>{})));
+  EXPECT_EQ(encode(machine.control_group).size(), fields_of(describe(Of<ControlGroupRecord>{})));
+  EXPECT_EQ(encode(machine.clock).size(), fields_of(describe(Of<ClockRecord>{})));
+  EXPECT_EQ(decoded<MachineRecord>(encode(machine)), machine);
 }
 
 TEST(Session, lists_the_variables_of_frameworks_and_no_secret) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/json/encode.hpp"
 #include "harness/report/report_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -14,35 +15,37 @@ namespace {
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-Json machine() {
-  return {{"cpu",
-           {{"model", "AMD EPYC"},
-            {"vendor", "AuthenticAMD"},
-            {"family", "25"},
-            {"model_number", "17"},
-            {"stepping", "1"},
-            {"architecture", "x86_64"},
-            {"allowed", 2},
-            {"microcode", "0xa"},
-            {"loop_seconds", 300e-6},
-            {"instruction_sets", {"avx2", "fma"}},
-            {"caches",
-             {{{"level", 1}, {"type", "Data"}, {"bytes", 32768}, {"shared_by", 1}, {"count", 2}},
-              {{"level", 3}, {"type", "Unified"}, {"bytes", 33554432}, {"shared_by", 2}, {"count", 1}}}}}},
-          {"control_group", {{"cpu_quota", nullptr}}},
-          {"gpus", Json::array()}};
+MachineRecord machine() {
+  MachineRecord made;
+  made.cpu = {.model = "AMD EPYC",
+              .vendor = "AuthenticAMD",
+              .family = "25",
+              .model_number = "17",
+              .stepping = "1",
+              .microcode = "0xa",
+              .architecture = "x86_64",
+              .allowed = 2,
+              .instruction_sets = std::vector<std::string>{"avx2", "fma"},
+              .caches =
+                  std::vector<CacheRecord>{
+                      {.level = 1, .type = "Data", .bytes = 32768, .shared_by = 1, .count = 2},
+                      {.level = 3, .type = "Unified", .bytes = 33554432, .shared_by = 2, .count = 1}},
+              .loop_seconds = 300e-6};
+  made.control_group.cpu_quota = std::nullopt;
+  made.gpus = std::vector<GpuRecord>();
+  return made;
 }
 
 struct Change {
   const char* name;
-  void (*apply)(Json&);
+  void (*apply)(MachineRecord&);
   bool hard;
   DifferenceKind kind;
 };
 class OtherMachine : public ::testing::TestWithParam<Change> {};
 
 TEST_P(OtherMachine, IsOneDifferenceOfItsKind) {
-  Json other = machine();
+  MachineRecord other = machine();
   GetParam().apply(other);
   const auto found = machine_differences(machine(), other);
   ASSERT_EQ(found.size(), 1U);
@@ -55,37 +58,43 @@ TEST_P(OtherMachine, IsOneDifferenceOfItsKind) {
 INSTANTIATE_TEST_SUITE_P(
     Of, OtherMachine,
     ::testing::Values(
-        Change{"Family", [](Json& m) { m["cpu"]["family"] = "26"; }, true, DifferenceKind::processor},
-        Change{"ModelNumber", [](Json& m) { m["cpu"]["model_number"] = "2"; }, true,
+        Change{"Family", [](MachineRecord& m) { m.cpu.family = "26"; }, true, DifferenceKind::processor},
+        Change{"ModelNumber", [](MachineRecord& m) { m.cpu.model_number = "2"; }, true,
                DifferenceKind::processor},
-        Change{"Stepping", [](Json& m) { m["cpu"]["stepping"] = "0"; }, true, DifferenceKind::processor},
-        Change{"Vendor", [](Json& m) { m["cpu"]["vendor"] = "GenuineIntel"; }, true,
+        Change{"Stepping", [](MachineRecord& m) { m.cpu.stepping = "0"; }, true, DifferenceKind::processor},
+        Change{"Vendor", [](MachineRecord& m) { m.cpu.vendor = "GenuineIntel"; }, true,
                DifferenceKind::processor},
-        Change{"Caches", [](Json& m) { m["cpu"]["caches"][0]["bytes"] = 49152; }, true,
+        Change{"Caches", [](MachineRecord& m) { m.cpu.caches->at(0).bytes = 49152; }, true,
                DifferenceKind::processor},
-        Change{"CacheSharing", [](Json& m) { m["cpu"]["caches"][1]["shared_by"] = 1; }, true,
+        Change{"CacheSharing", [](MachineRecord& m) { m.cpu.caches->at(1).shared_by = 1; }, true,
                DifferenceKind::processor},
-        Change{"InstructionSets", [](Json& m) { m["cpu"]["instruction_sets"].push_back("avx_vnni"); }, true,
-               DifferenceKind::processor},
-        Change{"Cpus", [](Json& m) { m["cpu"]["allowed"] = 4; }, true, DifferenceKind::cpus},
-        Change{"Quota", [](Json& m) { m["control_group"]["cpu_quota"] = 1.5; }, true, DifferenceKind::cpus},
-        Change{"Gpu", [](Json& m) { m["gpus"].push_back({{"model", "A Card"}}); }, true, DifferenceKind::gpu},
-        Change{"Speed", [](Json& m) { m["cpu"]["loop_seconds"] = 350e-6; }, true, DifferenceKind::speed},
-        Change{"Microcode", [](Json& m) { m["cpu"]["microcode"] = "0xb"; }, false, DifferenceKind::system}),
+        Change{"InstructionSets", [](MachineRecord& m) { m.cpu.instruction_sets->push_back("avx_vnni"); },
+               true, DifferenceKind::processor},
+        Change{"Cpus", [](MachineRecord& m) { m.cpu.allowed = 4; }, true, DifferenceKind::cpus},
+        Change{"Quota", [](MachineRecord& m) { m.control_group.cpu_quota = 1.5; }, true,
+               DifferenceKind::cpus},
+        Change{"Gpu", [](MachineRecord& m) { m.gpus->push_back({.model = "A Card"}); }, true,
+               DifferenceKind::gpu},
+        Change{"Speed", [](MachineRecord& m) { m.cpu.loop_seconds = 350e-6; }, true, DifferenceKind::speed},
+        Change{"Microcode", [](MachineRecord& m) { m.cpu.microcode = "0xb"; }, false,
+               DifferenceKind::system}),
     [](const auto& row) { return row.param.name; });
 
 TEST(MachineDifferences, IgnoreTheOrderOfListsAndSmallDifferencesOfSpeed) {
-  Json other = machine();
-  std::ranges::reverse(other["cpu"]["instruction_sets"]);
-  std::ranges::reverse(other["cpu"]["caches"]);
-  other["cpu"]["loop_seconds"] = 340e-6;
+  MachineRecord other = machine();
+  std::ranges::reverse(*other.cpu.instruction_sets);
+  std::ranges::reverse(*other.cpu.caches);
+  other.cpu.loop_seconds = 340e-6;
   EXPECT_THAT(machine_differences(machine(), other), IsEmpty());
   EXPECT_EQ(machine_fingerprint(machine()), machine_fingerprint(other));
 }
 
 TEST(MachineDifferences, WarnOfWhatAnEarlierReportDoesNotHave) {
-  Json earlier = machine();
-  for (const char* name : {"family", "model_number", "stepping", "loop_seconds"}) earlier["cpu"].erase(name);
+  MachineRecord earlier = machine();
+  earlier.cpu.family = {};
+  earlier.cpu.model_number = {};
+  earlier.cpu.stepping = {};
+  earlier.cpu.loop_seconds = {};
   const auto found = machine_differences(earlier, machine());
   ASSERT_EQ(found.size(), 3U);
   for (const EnvironmentDifference& one : found) {
@@ -97,9 +106,9 @@ TEST(MachineDifferences, WarnOfWhatAnEarlierReportDoesNotHave) {
 
 // What calibrations, searches for the best mode and resumed reports go by.
 TEST_P(OtherMachine, IsKnownFromWhatAFileKeeps) {
-  Json other = machine();
+  MachineRecord other = machine();
   GetParam().apply(other);
-  const Json kept = machine_identity(machine());
+  const MachineRecord kept = machine_identity(machine());
   EXPECT_THAT(machine_differences(kept, machine()), IsEmpty());
   EXPECT_EQ(machine_differences(kept, other), machine_differences(machine(), other));
   const auto hard = other_machine(kept, other);
@@ -108,37 +117,65 @@ TEST_P(OtherMachine, IsKnownFromWhatAFileKeeps) {
 }
 
 TEST(MachineDifferences, ShowOnlyWhatDiffersInAList) {
-  Json other = machine();
-  other["cpu"]["instruction_sets"].push_back("avx_vnni");
-  other["cpu"]["caches"][0]["bytes"] = 49152;
+  MachineRecord other = machine();
+  other.cpu.instruction_sets->push_back("avx_vnni");
+  other.cpu.caches->at(0).bytes = 49152;
   const auto found = machine_differences(machine(), other);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].base, "without avx_vnni");
   EXPECT_EQ(found[0].current, "avx_vnni");
   EXPECT_EQ(found[1].base, R"([1,"Data",32768,1])");
   EXPECT_EQ(found[1].current, R"([1,"Data",49152,1])");
-  Json one = machine(), two = machine();
-  one["gpus"] = {{{"model", "A Card"}}};
-  two["gpus"] = {{{"model", "A Card"}}, {{"model", "A Card"}}};
+  MachineRecord one = machine(), two = machine();
+  one.gpus = std::vector<GpuRecord>{{.model = "A Card"}};
+  two.gpus = std::vector<GpuRecord>{{.model = "A Card"}, {.model = "A Card"}};
   EXPECT_EQ(machine_differences(one, two).at(0).current, R"(["A Card","A Card"])");
 }
 
 TEST(MachineIdentity, KeepsOnlyWhatIsCompared) {
-  Json full = machine();
-  full["host"] = "elsewhere";
-  full["cpu"]["maximum_hz"] = 3'000'000'000;
+  MachineRecord full = machine();
+  full.host = "elsewhere";
+  full.cpu.maximum_hz = 3'000'000'000;
   EXPECT_EQ(machine_identity(full), machine());
 }
 
 TEST(MachineDifferences, TwoUnknownProcessorsAreNotTheSame) {
-  const Json unknown = {{"cpu", {{"allowed", 2}}}};
+  MachineRecord unknown;
+  unknown.cpu.allowed = 2;
   const auto found = machine_differences(unknown, unknown);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(found[0].hard);
-  Json on_arm = unknown;
-  on_arm["cpu"]["model_number"] = "0xd40";
+  MachineRecord on_arm = unknown;
+  on_arm.cpu.model_number = "0xd40";
   EXPECT_THAT(machine_differences(on_arm, on_arm), IsEmpty()) << "Arm's kernel has a number and no name";
   EXPECT_TRUE(machine_fingerprint(on_arm));
+}
+
+// Files of baselines, calibrations and peaks are named by it.
+TEST(MachineFingerprint, IsThatOfTheReleasesBefore) {
+  const auto of = [](const char* name) {
+    return machine_fingerprint(
+        read_report(std::string(ASSAY_SOURCE_DIR "/results/samples/") + name).environment);
+  };
+  EXPECT_EQ(of("paltenghi-b/report.json.gz"), "0b6d1d4abec4");
+  EXPECT_EQ(of("mxnet-raw-speed/alexnet.json.gz"), "a265e14c326a");
+  EXPECT_EQ(of("paltenghi-a/ends.json.gz"), "507c2551b140") << "with the fields of later versions";
+  MachineRecord limited = machine();
+  limited.control_group.cpu_quota = 2.0;
+  limited.gpus = std::vector<GpuRecord>{{.model = "A Card", .uuid = "GPU-0"}};
+  EXPECT_EQ(machine_fingerprint(limited), "12de97454410");
+}
+
+TEST(MachineIdentity, IsWrittenAsBefore) {
+  MachineRecord made = machine();
+  made.kernel = "Linux 6.1";
+  EXPECT_EQ(encode(machine_identity(made)), Json::parse(R"({
+      "cpu": {"model": "AMD EPYC", "vendor": "AuthenticAMD", "family": "25", "model_number": "17", "stepping": "1",
+              "microcode": "0xa", "architecture": "x86_64", "allowed": 2, "instruction_sets": ["avx2", "fma"],
+              "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1, "count": 2},
+                         {"level": 3, "type": "Unified", "bytes": 33554432, "shared_by": 2, "count": 1}],
+              "loop_seconds": 300e-6},
+      "control_group": {"cpu_quota": null}, "gpus": [], "kernel": "Linux 6.1"})"));
 }
 
 // Both call themselves "AMD EPYC", with 2 processors.

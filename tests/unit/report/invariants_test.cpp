@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"machine_of_no_entry", [](Report& r) { r.cells[0].environment = 0; }, "ran in environment 0, but the report has 0"},
         Spoilt{"first_machine_is_another",
                [](Report& r) {
-                 r.environments = {{{"cpu", {{"model", "another"}}}}};
+                 r.environments.emplace_back().cpu.model = "another";
                  for (CellReport& cell : r.cells) cell.environment = 0;
                },
                "its environment is not the first of its environments"},

@@ -43,7 +43,7 @@ Report shard_report(int index) {
   Report report = test::sample_report(rounds_each);
   report.schema = report_schema;
   report.cells = all_cells();
-  report.environment["host"] = fmt::format("node{}", index);
+  report.environment.host = fmt::format("node{}", index);
   report.run.shard = Shard{.index = index, .count = 2};
   report.run.start = time_text(index);
   report.run.end = time_text(40 + index);
@@ -84,7 +84,7 @@ TEST(Merge, TakesEachCellFromTheShardThatMeasuredIt) {
     EXPECT_EQ(merged.cells[i].id, whole[i].id);
     EXPECT_EQ(merged.cells[i].status, Status::ok);
     EXPECT_EQ(merged.cells[i].environment, static_cast<int>(i / 2));
-    EXPECT_EQ(machine_of(merged, merged.cells[i])["host"], i < 2 ? "node1" : "node2");
+    EXPECT_EQ(*machine_of(merged, merged.cells[i]).host, i < 2 ? "node1" : "node2");
     ASSERT_EQ(merged.cells[i].forks.size(), whole[i].forks.size());
     for (std::size_t round = 0; round < whole[i].forks.size(); ++round) {
       EXPECT_EQ(merged.cells[i].forks[round].seed, whole[i].forks[round].seed);
@@ -360,9 +360,9 @@ TEST(MergeRefusals, AreAllInTheReference) {
 TEST(MachineFingerprint, OfAMergedReportIsThatOfLikeMachines) {
   Report report = merge(both(), {});
   EXPECT_FALSE(shared_fingerprint(report)) << "the number of processors is not known";
-  for (nlohmann::json& machine : report.environments) machine["cpu"]["allowed"] = 4;
+  for (MachineRecord& machine : report.environments) machine.cpu.allowed = 4;
   EXPECT_EQ(shared_fingerprint(report), machine_fingerprint(report.environments[0]));
-  report.environments[1]["cpu"]["model"] = "another processor";
+  report.environments[1].cpu.model = "another processor";
   EXPECT_FALSE(shared_fingerprint(report));
 }
 
@@ -370,7 +370,7 @@ TEST(EnvironmentDifferences, OfMergedReportsAreThoseOfTheCells) {
   const Report base = merge(both(), {});
   Report current = base;
   EXPECT_THAT(environment_differences(base, current), IsEmpty());
-  current.environments[1]["cpu"]["model"] = "another processor";
+  current.environments[1].cpu.model = "another processor";
   const auto found = environment_differences(base, current);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(found[0].hard);

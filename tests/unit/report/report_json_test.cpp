@@ -122,7 +122,7 @@ TEST(ReportJson, writes_a_number_that_is_not_finite_as_null_with_its_reason) {
   report.cells[0].forks[0].evaluations[0].loss = std::numeric_limits<double>::infinity();
   report.cells[0].forks[0].blocks[0].loss = std::nan("");
   report.cells[0].forks[0].compile_seconds = -std::numeric_limits<double>::infinity();
-  report.environment["speed"] = std::nan("");
+  report.environment.clock.cost_ns = std::nan("");
   const std::string text = report_text(report);
   const auto json = nlohmann::json::parse(text);
   EXPECT_TRUE(json["cells"][0]["metrics"]["step_time"]["value"].is_null());
@@ -130,7 +130,7 @@ TEST(ReportJson, writes_a_number_that_is_not_finite_as_null_with_its_reason) {
   EXPECT_EQ(json["cells"][0]["forks"][0]["evaluations"]["loss"][0], "inf");
   EXPECT_EQ(json["cells"][0]["forks"][0]["compile_seconds"], nullptr);
   EXPECT_EQ(json["cells"][0]["forks"][0]["not_finite"]["compile_seconds"], "-inf");
-  EXPECT_EQ(json["environment"]["not_finite"]["speed"], "nan");
+  EXPECT_EQ(json["environment"]["clock"]["not_finite"]["cost_ns"], "nan");
   EXPECT_THAT(schema_violations(json), IsEmpty());
   const Report again = parse_report(text, "r.json");
   EXPECT_TRUE(std::isinf(again.cells[0].forks[0].evaluations[0].loss));

@@ -50,6 +50,10 @@ Json full_report() {
                           .boot_id = "b",
                           .variables = {{"OMP_DYNAMIC", "FALSE"}}}};
   report.run.settings = {.forks = 3, .seed = 1, .max_time = 0.5, .weights = std::nullopt};
+  report.environment.cpu.caches =
+      std::vector<CacheRecord>{{.level = 1, .type = "Data", .bytes = 32768, .line_bytes = std::nullopt}};
+  report.environment.clock.cost_ns = 20.5;
+  report.environment.gpus = std::vector<GpuRecord>{{.index = 0, .model = std::nullopt}};
   report.environments = {report.environment};
   cell.environment = 0;
   report.run.shard = Shard{.index = 1, .count = 2};
@@ -72,8 +76,7 @@ void collect(const Json& json, const Json::json_pointer& at, std::vector<Json::j
     const auto here = json.is_array() ? at / static_cast<std::size_t>(std::stoul(key)) : at / key;
     out.push_back(here);
     const bool is_of_cell = json.contains("reproduce");
-    const bool free = key == "config" || key == "environment" || key == "hyper_parameters" ||
-                      (key == "settings" && is_of_cell);
+    const bool free = key == "config" || key == "hyper_parameters" || (key == "settings" && is_of_cell);
     if (value.is_structured() && !free) collect(value, here, out);
   }
 }

@@ -112,7 +112,7 @@ Report sample_report(int forks) {
                 .version = "0.1.0",
                 .end = "2026-01-02T03:14:05Z",
                 .complete = true};
-  report.environment = {{"cpu", {{"model", "a processor"}}}};
+  report.environment.cpu.model = "a processor";
   report.cells = {sample_cell("onednn", "graph", 0.002, forks),
                   sample_cell("torch", "compile", 0.008, forks)};
   report.cells[1].published.push_back({.metric = "step_time",

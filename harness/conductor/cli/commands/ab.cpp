@@ -95,7 +95,7 @@ int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free
 
 // If this machine is calibrated, prints how many rounds a change of the threshold's size needs.
 void print_expected_rounds(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
-  const nlohmann::json machine = environment();
+  const MachineRecord machine = environment();
   const auto fingerprint = machine_fingerprint(machine);
   std::error_code ignored;
   if (!fingerprint || !fs::exists(calibration_place(*fingerprint), ignored)) return;

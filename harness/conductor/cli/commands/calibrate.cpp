@@ -43,9 +43,9 @@ struct Measured {
 
 // The file of the calibration: --out, or the one of this machine. Throws UsageError for a machine without a
 // fingerprint.
-fs::path place_of(const CalibrateOptions& options, const nlohmann::json& environment) {
+fs::path place_of(const CalibrateOptions& options, const MachineRecord& machine) {
   if (!options.run.out.empty()) return options.run.out;
-  const auto fingerprint = machine_fingerprint(environment);
+  const auto fingerprint = machine_fingerprint(machine);
   if (!fingerprint)
     throw UsageError(
         "calibrate: this machine has no fingerprint: it does not report its processor; name the file with --out");
@@ -60,15 +60,15 @@ std::optional<Calibration> earlier(const CalibrateOptions& options, const fs::pa
 }
 
 // Called before the runs, while the user can still change them.
-void require_use_of_runs(const CalibrateOptions& options, const nlohmann::json& environment) {
-  const auto there = earlier(options, place_of(options, environment));
+void require_use_of_runs(const CalibrateOptions& options, const MachineRecord& machine) {
+  const auto there = earlier(options, place_of(options, machine));
   if (!there && options.runs < 2)
     throw UsageError("calibrate: one run does not show how runs differ; use --runs 2 or more");
   if (!there) return;
   Report here;
   here.run.commit = build_info().commit;
   here.run.dirty = build_info().dirty;
-  here.environment = environment;
+  here.environment = machine;
   require_same_experiment(*there, here);
 }
 

@@ -66,7 +66,7 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
                     fingerprint.empty() ? "unlike or unknown machines" : fingerprint));
   const std::string date = utc_now();
   InForce now = in_force(calibration, current.environment, date);
-  for (const nlohmann::json& machine : current.environments)
+  for (const MachineRecord& machine : current.environments)
     if (now.calibration) now = in_force(calibration, machine, date);
   if (!now.calibration) {
     const std::string& why = now.left_out.front();

@@ -1,6 +1,7 @@
 // assay env: the machine, and the causes of noise on it.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,7 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
 
@@ -19,65 +21,67 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "unknown" if the machine does not report the value.
-std::string text(const Json& value) {
-  if (value.is_null()) return "unknown";
-  if (value.is_boolean()) return value == true ? "yes" : "no";
-  if (value.is_array()) {
-    std::string out;
-    for (const Json& item : value) out += (out.empty() ? "" : " ") + text(item);
-    return out.empty() ? "none" : out;
-  }
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-std::string bytes(const Json& value) {
-  return value.is_number() ? format_value(value.get<double>(), Hint::bytes, "B") : text(value);
-}
-
-std::string caches(const Json& list) {
+std::string text(const std::string& value) { return value; }
+std::string text(bool value) { return value ? "yes" : "no"; }
+std::string text(int value) { return fmt::format("{}", value); }
+std::string text(std::int64_t value) { return fmt::format("{}", value); }
+std::string text(double value) { return Json(value).dump(); }
+template <typename T>
+std::string text(const std::vector<T>& list) {
   std::string out;
-  for (const Json& cache : list)
-    out += fmt::format("{}L{} {} {} x {} for {}", out.empty() ? "" : ", ", text(cache["level"]),
-                       text(cache["type"]), text(cache["count"]), bytes(cache["bytes"]),
-                       text(cache["shared_by"]));
-  return out.empty() ? "unknown" : out;
+  for (const T& item : list) out += (out.empty() ? "" : " ") + text(item);
+  return out.empty() ? "none" : out;
+}
+// "unknown" if the machine does not report the value.
+template <typename T>
+std::string text(const Reported<T>& value) {
+  return value ? text(*value) : "unknown";
+}
+
+std::string bytes(std::int64_t value) { return format_value(static_cast<double>(value), Hint::bytes, "B"); }
+std::string bytes(const Reported<std::int64_t>& value) { return value ? bytes(*value) : "unknown"; }
+
+std::string caches(const Reported<std::vector<CacheRecord>>& list) {
+  if (!list || list->empty()) return "unknown";
+  std::vector<std::string> texts;
+  for (const CacheRecord& cache : *list)
+    texts.push_back(fmt::format("L{} {} {} x {} for {}", cache.level, cache.type, cache.count,
+                                bytes(cache.bytes), cache.shared_by));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 // "2 cores", or "unknown cores".
-std::string counted(const Json& number, const char* one) {
-  return text(number) + " " + one + (number == 1 ? "" : "s");
+template <typename T>
+std::string counted(const Reported<T>& number, const char* one) {
+  return text(number) + " " + one + (number && *number == 1 ? "" : "s");
 }
 
-std::string limits(const Json& group) {
-  if (group["version"].is_null()) return "none";
-  const Json& quota = group["cpu_quota"];
-  const Json& memory = group["memory_limit"];
-  return fmt::format("version {}, {}, {} memory", text(group["version"]),
-                     quota.is_null() ? "all cores" : counted(quota, "core"),
-                     memory.is_null() ? "all" : bytes(memory));
+std::string limits(const ControlGroupRecord& group) {
+  if (!group.version) return "none";
+  return fmt::format("version {}, {}, {} memory", *group.version,
+                     group.cpu_quota ? counted(group.cpu_quota, "core") : "all cores",
+                     group.memory_limit ? bytes(*group.memory_limit) : "all");
 }
 
-std::string clock(const Json& hertz) {
-  return hertz.is_number() ? fmt::format("{:.0f} MHz", 1e-6 * hertz.get<double>()) : text(hertz);
+std::string clock(const Reported<double>& hertz) {
+  return hertz ? fmt::format("{:.0f} MHz", 1e-6 * *hertz) : "unknown";
 }
 
 // Without NVML only the model and the bus address are known.
-std::string gpu_text(const Json& gpu) {
-  const auto at = [&](const char* field) { return gpu.value(field, Json()); };
-  std::string out = fmt::format("{} at {}", text(at("model")), text(at("bus")));
-  if (!gpu.contains("uuid")) return out;
+std::string gpu_text(const GpuRecord& gpu) {
+  std::string out = fmt::format("{} at {}", text(gpu.model), text(gpu.bus));
+  if (!gpu.uuid.is_asked()) return out;
   return out + fmt::format(
                    ", {}, {}; clocks to {} and {} (memory), application clock {}; MIG {}, persistence {}, "
                    "compute mode {}",
-                   text(at("uuid")), bytes(at("memory")), clock(at("sm_clock_limit_hz")),
-                   clock(at("memory_clock_limit_hz")), clock(at("sm_application_clock_hz")), text(at("mig")),
-                   text(at("persistence")), text(at("compute_mode")));
+                   text(gpu.uuid), bytes(gpu.memory), clock(gpu.sm_clock_limit_hz),
+                   clock(gpu.memory_clock_limit_hz), clock(gpu.sm_application_clock_hz), text(gpu.mig),
+                   text(gpu.persistence), text(gpu.compute_mode));
 }
 
-Table machine(const Json& facts) {
-  const Json& cpu = facts["cpu"];
-  const Json& memory = facts["memory"];
+Table table_of(const MachineRecord& machine) {
+  const ProcessorRecord& cpu = machine.cpu;
+  const MemoryRecord& memory = machine.memory;
   const BuildInfo& build = build_info();
   Table table{.title = "This machine", .columns = {{""}, {""}}, .rows = {}, .notes = {}};
   const auto add = [&](const char* what, std::string value) {
@@ -86,40 +90,40 @@ Table machine(const Json& facts) {
   add("program", fmt::format("assay {} {}{}, {} {}", build.version, build.commit,
                              build.dirty ? " (changed)" : "", build.compiler, build.build_type));
   add("built with", build.flags.empty() ? "no flags" : std::string(build.flags));
-  add("host", fmt::format("{}, {}, {}", text(facts["host"]), text(facts["os"]), text(facts["kernel"])));
-  add("processor", fmt::format("{} ({})", text(cpu["model"]), text(cpu["vendor"])));
-  add("cores", fmt::format("{} of {} logical allowed; {} in {}, {}", text(cpu["allowed"]),
-                           text(cpu["logical"]), counted(cpu["cores"], "core"),
-                           counted(cpu["sockets"], "socket"), counted(cpu["numa_nodes"], "NUMA node")));
-  add("instructions", text(cpu["instruction_sets"]));
-  add("caches", caches(cpu["caches"]));
-  add("clock rate", fmt::format("governor {}, driver {}, boost {}", text(cpu["governor"]),
-                                text(cpu["driver"]), text(cpu["boost"])));
+  add("host", fmt::format("{}, {}, {}", text(machine.host), text(machine.os), text(machine.kernel)));
+  add("processor", fmt::format("{} ({})", text(cpu.model), text(cpu.vendor)));
+  add("cores", fmt::format("{} of {} logical allowed; {} in {}, {}", text(cpu.allowed), text(cpu.logical),
+                           counted(cpu.cores, "core"), counted(cpu.sockets, "socket"),
+                           counted(cpu.numa_nodes, "NUMA node")));
+  add("instructions", text(cpu.instruction_sets));
+  add("caches", caches(cpu.caches));
+  add("clock rate",
+      fmt::format("governor {}, driver {}, boost {}", text(cpu.governor), text(cpu.driver), text(cpu.boost)));
   add("hyper-threading",
-      fmt::format("{}, {} a core", text(cpu["smt"]), counted(cpu["threads_per_core"], "thread")));
-  add("control group", limits(facts["control_group"]));
-  add("address randomisation", text(facts["address_randomisation"]));
-  add("scheduling", text(facts["scheduling"]));
-  add("memory",
-      fmt::format("{}, {} free; swap {}; transparent huge pages {}", bytes(memory["total"]),
-                  bytes(memory["available"]), bytes(memory["swap_total"]), text(memory["huge_pages"])));
-  add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(facts["clock"]["name"]),
-                           text(facts["clock"]["source"]), text(facts["clock"]["resolution_ns"]),
-                           facts["clock"]["cost_ns"].get<double>()));
-  add("load", text(facts["load_average"]));
-  const Json& nvml = facts["nvml"];
-  add("GPU driver", nvml.contains("reason")
-                        ? text(nvml["reason"])
-                        : fmt::format("{}, for CUDA up to {}", text(nvml["driver"]), text(nvml["cuda"])));
-  for (const Json& gpu : facts["gpus"]) add("GPU", gpu_text(gpu));
-  if (facts["gpus"].empty()) add("GPUs", "none");
+      fmt::format("{}, {} a core", text(cpu.smt), counted(cpu.threads_per_core, "thread")));
+  add("control group", limits(machine.control_group));
+  add("address randomisation", text(machine.address_randomisation));
+  add("scheduling", text(machine.scheduling));
+  add("memory", fmt::format("{}, {} free; swap {}; transparent huge pages {}", bytes(memory.total),
+                            bytes(memory.available), bytes(memory.swap_total), text(memory.huge_pages)));
+  add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(machine.clock.name),
+                           text(machine.clock.source), text(machine.clock.resolution_ns),
+                           machine.clock.cost_ns.value_or(0)));
+  add("load", text(machine.load_average));
+  const NvmlRecord& nvml = machine.nvml;
+  add("GPU driver",
+      nvml.reason ? *nvml.reason : fmt::format("{}, for CUDA up to {}", text(nvml.driver), text(nvml.cuda)));
+  const std::vector<GpuRecord> none, &gpus = machine.gpus ? *machine.gpus : none;
+  for (const GpuRecord& gpu : gpus) add("GPU", gpu_text(gpu));
+  if (gpus.empty()) add("GPUs", "none");
   return table;
 }
 
 int env(bool json) {
-  Json facts = environment();
+  const MachineRecord machine = environment();
   if (json) {
     const BuildInfo& build = build_info();
+    Json facts = encode(machine);
     facts["program"] = {{"version", build.version},       {"commit", build.commit},
                         {"dirty", build.dirty},           {"compiler", build.compiler},
                         {"build_type", build.build_type}, {"flags", build.flags}};
@@ -130,11 +134,11 @@ int env(bool json) {
                .columns = {{"observed"}, {"remedy"}},
                .rows = {},
                .notes = {}};
-  for (const Json& cause : facts["unsteady"])
-    causes.rows.push_back({{text(cause["what"]), Tone::doubtful}, {text(cause["remedy"])}});
+  for (const UnsteadyCause& cause : *machine.unsteady)
+    causes.rows.push_back({{cause.what, Tone::doubtful}, {cause.remedy}});
   if (causes.rows.empty())
     causes = {.title = "No known cause of noise on this machine.", .columns = {}, .rows = {}, .notes = {}};
-  print({machine(facts), causes});
+  print({table_of(machine), causes});
   return fine;
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const nlohmann::json machine{{"cpu", {{"model", "a processor"}, {"allowed", 2}, {"loop_seconds", 300e-6}}},
-                             {"kernel", "6.1"}};
+const MachineRecord machine{.kernel = "6.1",
+                            .cpu = {.model = "a processor", .allowed = 2, .loop_seconds = 300e-6}};
 
 // A run whose own mean is off by a draw of `between`, its forks by draws of `within`.
 Report run(double within, double between, unsigned seed, int forks) {
@@ -182,9 +182,9 @@ TEST_P(CalibrateRefuses, RunsOfAnotherExperiment) {
 INSTANTIATE_TEST_SUITE_P(
     Of, CalibrateRefuses,
     ::testing::Values(
-        OtherExperiment{"machine", [](Report& r) { r.environment["cpu"]["allowed"] = 4; },
+        OtherExperiment{"machine", [](Report& r) { r.environment.cpu.allowed = 4; },
                         "the logical CPUs that may be used was 2 and is 4"},
-        OtherExperiment{"speed", [](Report& r) { r.environment["cpu"]["loop_seconds"] = 400e-6; },
+        OtherExperiment{"speed", [](Report& r) { r.environment.cpu.loop_seconds = 400e-6; },
                         "the time of a fixed loop on its processor was 300 us and is 400 us"},
         OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0].version = "1.1"; },
                         "onednn: onednn was 1.0 and is 1.1"},
@@ -244,8 +244,8 @@ TEST(Calibrate, LeavesOutSessionsThatAreOutOfDate) {
   EXPECT_EQ(now.calibration->cells[0].forks_wanted, first.cells[0].forks_wanted);
   ASSERT_EQ(now.left_out.size(), 1U);
   EXPECT_THAT(now.left_out[0], HasSubstr("days old"));
-  nlohmann::json newer = machine;
-  newer["kernel"] = "6.2";
+  MachineRecord newer = machine;
+  newer.kernel = "6.2";
   const InForce none = in_force(both, newer, both.sessions[0].made);
   EXPECT_FALSE(none.calibration);
   EXPECT_EQ(none.left_out.size(), 2U);
@@ -259,11 +259,11 @@ TEST(Calibrate, IsOutOfDateAfterAMonthUnderAnotherKernelAndAtAnotherSpeed) {
   CalibrationSession made;
   made.made = "2026-01-01T00:00:00Z";
   made.machine = machine_identity(machine);
-  const nlohmann::json& same = machine;
-  nlohmann::json other = machine, slow = machine, nearly = machine;
-  other["kernel"] = "6.2";
-  slow["cpu"]["loop_seconds"] = 350e-6;
-  nearly["cpu"]["loop_seconds"] = 340e-6;
+  const MachineRecord& same = machine;
+  MachineRecord other = machine, slow = machine, nearly = machine;
+  other.kernel = "6.2";
+  slow.cpu.loop_seconds = 350e-6;
+  nearly.cpu.loop_seconds = 340e-6;
   EXPECT_EQ(out_of_date(made, same, "2026-01-30T00:00:00Z"), "");
   EXPECT_EQ(out_of_date(made, nearly, "2026-01-30T00:00:00Z"), "");
   EXPECT_EQ(out_of_date(made, slow, "2026-01-30T00:00:00Z"),
@@ -277,7 +277,7 @@ TEST(Calibrate, IsOutOfDateAfterAMonthUnderAnotherKernelAndAtAnotherSpeed) {
 TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {
   auto two = runs(0.02, 0, 2, 6);
   EXPECT_THROW(calibrate(std::span(two).first(1), {}), ConfigError);
-  two[1].environment["cpu"]["model"] = "another";
+  two[1].environment.cpu.model = "another";
   EXPECT_THROW(calibrate(two, {}), ConfigError);
   auto json = to_json(calibrate(runs(0.02, 0, 2, 6), {}));
   json["cells"][0]["between_runs"] = -1;
@@ -327,14 +327,14 @@ TEST(Calibration, IsKeptInTheCacheThatTheEnvironmentNames) {
 }
 
 TEST(Fingerprint, is_of_the_machine_and_not_of_its_name_or_clock) {
-  nlohmann::json other = machine;
-  other["host"] = "elsewhere";
-  other["cpu"]["maximum_hz"] = 3'000'000'000;
+  MachineRecord other = machine;
+  other.host = "elsewhere";
+  other.cpu.maximum_hz = 3'000'000'000;
   EXPECT_EQ(machine_fingerprint(other), machine_fingerprint(machine));
-  other["cpu"]["allowed"] = 4;
+  other.cpu.allowed = 4;
   EXPECT_NE(machine_fingerprint(other), machine_fingerprint(machine));
   EXPECT_EQ(machine_fingerprint(machine)->size(), 12U);
-  other["cpu"].erase("model");
+  other.cpu.model = {};
   EXPECT_FALSE(machine_fingerprint(other)) << "two unknown processors are not one";
 }
 

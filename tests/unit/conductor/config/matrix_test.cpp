@@ -400,7 +400,7 @@ TEST_F(MatrixTest, a_cold_op_goes_through_more_operands_than_caches_hold) {
 }
 
 TEST_F(MatrixTest, ColdOperandsExceedTheCacheOfTheirDevice) {
-  const nlohmann::json machine = environment();
+  const MachineRecord machine = environment();
   const std::int64_t of_gpu = gpu_cache(machine), of_cpu = last_level_cache(machine);
   registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
   const auto all = cells(

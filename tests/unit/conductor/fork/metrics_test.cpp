@@ -299,7 +299,6 @@ TEST(Metrics, a_metric_without_a_value_has_a_reason) {
   for (const auto& [name, metric] : made.metrics)
     EXPECT_NE(metric.value.has_value(), !metric.reason.empty()) << name;
   Report report;
-  report.environment = nlohmann::json::object();
   report.cells = {made};
   EXPECT_THAT(invariant_violations(report), ::testing::IsEmpty());
 }

@@ -38,11 +38,11 @@ TEST(Gbench, DescribesMachineAndBuildOnlyIfTheyAreKnown) {
   const auto context = [&] { return json::parse(gbench_text(report)).at("context"); };
   EXPECT_FALSE(context().contains("cpu_scaling_enabled"));
   EXPECT_FALSE(context().contains("library_build_type"));
-  report.environment["cpu"]["governor"] = "powersave";
+  report.environment.cpu.governor = "powersave";
   report.run.build.emplace().type = "Debug";
   EXPECT_EQ(context().at("cpu_scaling_enabled"), true);
   EXPECT_EQ(context().at("library_build_type"), "debug");
-  report.environment["cpu"]["governor"] = "performance";
+  report.environment.cpu.governor = "performance";
   report.run.build->type = "RelWithDebInfo";
   EXPECT_EQ(context().at("cpu_scaling_enabled"), false);
   EXPECT_EQ(context().at("library_build_type"), "release");

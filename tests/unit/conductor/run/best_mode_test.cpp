@@ -57,8 +57,8 @@ class BestModeTest : public ::testing::Test {
     made.blocks = {{.kind = BlockKind::timed, .steps = 1, .end_ns = std::llround(1e9 * step_seconds)}};
     return made;
   }
-  static nlohmann::json machine(const char* model, double loop_seconds = 300e-6) {
-    return {{"cpu", {{"model", model}, {"allowed", 2}, {"loop_seconds", loop_seconds}}}};
+  static MachineRecord machine(const char* model, double loop_seconds = 300e-6) {
+    return {.cpu = {.model = model, .allowed = 2, .loop_seconds = loop_seconds}};
   }
   // Seconds of a step by cell, with three forks within 1 %; 0: it could not be run.
   static Report trial(const std::vector<Cell>& cells, const std::vector<double>& seconds) {
@@ -168,7 +168,7 @@ TEST_F(BestModeTest, ASearchIsRememberedOnThatMachineForThatVersion) {
   EXPECT_TRUE(memory.better(report.cells[2], machine("a processor", 340e-6)));
   EXPECT_FALSE(memory.better(report.cells[2], machine("a processor", 350e-6)))
       << "its processor is slower now";
-  EXPECT_FALSE(memory.better(report.cells[2], nlohmann::json::object())) << "an unknown machine";
+  EXPECT_FALSE(memory.better(report.cells[2], MachineRecord())) << "an unknown machine";
   CellReport newer = report.cells[2];
   newer.backend_version = "2.0";
   EXPECT_FALSE(memory.better(newer, report.environment));

@@ -85,11 +85,11 @@ TEST(Roofline, a_fork_has_the_median_of_its_timed_blocks) {
 
 TEST(PeakMemory, KnowsTheMachineAndItsSpeed) {
   const auto machine = [](const char* model, double loop_seconds) {
-    return nlohmann::json{{"cpu", {{"model", model}, {"allowed", 2}, {"loop_seconds", loop_seconds}}}};
+    return MachineRecord{.cpu = {.model = model, .allowed = 2, .loop_seconds = loop_seconds}};
   };
   const TemporaryFolder folder;
   const PeakMemory memory(MachineStore(folder / "peaks"));
-  const nlohmann::json here = machine("a processor", 300e-6), slow = machine("a processor", 350e-6);
+  const MachineRecord here = machine("a processor", 300e-6), slow = machine("a processor", 350e-6);
   memory.keep("cpu/fp32/t2", 2e11, here);
   memory.keep("cpu/fp32/t2", 1e11, here);
   EXPECT_EQ(memory.rate("cpu/fp32/t2", here), 2e11) << "the larger one";
@@ -100,7 +100,7 @@ TEST(PeakMemory, KnowsTheMachineAndItsSpeed) {
   memory.keep("cpu/fp32/t2", 1e11, slow);
   EXPECT_EQ(memory.rate("cpu/fp32/t2", slow), 1e11) << "it replaces that of the other speed";
   EXPECT_FALSE(memory.rate("cpu/fp32/t2", here));
-  const nlohmann::json unknown{{"cpu", {{"allowed", 2}}}};
+  const MachineRecord unknown{.cpu = {.allowed = 2}};
   memory.keep("cpu/fp32/t2", 1e11, unknown);
   EXPECT_FALSE(memory.rate("cpu/fp32/t2", unknown)) << "two unknown machines are not one";
 }

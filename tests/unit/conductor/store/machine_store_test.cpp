@@ -16,14 +16,14 @@ using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-Json machine(const char* model, double loop_seconds = 300e-6) {
-  return {{"cpu", {{"model", model}, {"allowed", 2}, {"loop_seconds", loop_seconds}}}};
+MachineRecord machine(const char* model, double loop_seconds = 300e-6) {
+  return {.cpu = {.model = model, .allowed = 2, .loop_seconds = loop_seconds}};
 }
 
 TEST(MachineStore, KeepsWhatIsKnownOfEachMachine) {
   const TemporaryFolder folder;
   const MachineStore store(folder / "best");
-  const Json here = machine("a processor");
+  const MachineRecord here = machine("a processor");
   EXPECT_FALSE(store.find(here));
   store.keep(here, {{"a", 1}});
   store.keep(here, {{"b", 2}}, "named");
@@ -33,7 +33,7 @@ TEST(MachineStore, KeepsWhatIsKnownOfEachMachine) {
   EXPECT_FALSE(store.find(here, "other"));
   EXPECT_FALSE(store.find(machine("another processor")));
   EXPECT_FALSE(store.find(machine("a processor", 400e-6))) << "it is slower now";
-  const Json unknown{{"cpu", {{"allowed", 2}}}};
+  const MachineRecord unknown{.cpu = {.allowed = 2}};
   store.keep(unknown, {{"a", 1}});
   EXPECT_FALSE(store.find(unknown)) << "two unknown machines are not one";
   EXPECT_THAT(store.files_of(machine_fingerprint(here).value()),
@@ -44,7 +44,7 @@ TEST(MachineStore, KeepsWhatIsKnownOfEachMachine) {
 TEST(MachineStore, TakesDamagedFilesAsAbsent) {
   const TemporaryFolder folder;
   const MachineStore store(folder / "peaks");
-  const Json here = machine("a processor");
+  const MachineRecord here = machine("a processor");
   store.keep(here, {{"a", 1}});
   const fs::path file = store.place(machine_fingerprint(here).value());
   for (const char* damaged : {"", "{", "[]", R"({"machine": {}})", R"({"content": {"a": 1}})"}) {
@@ -58,7 +58,7 @@ TEST(MachineStore, TakesDamagedFilesAsAbsent) {
 TEST(MachineStore, RemovesTheOldestFilesOfAMachine) {
   const TemporaryFolder folder;
   const MachineStore store(folder / "best", 3);
-  const Json here = machine("a processor");
+  const MachineRecord here = machine("a processor");
   const std::string fingerprint = machine_fingerprint(here).value();
   for (int i = 0; i < 5; ++i) {
     const std::string name = std::to_string(i);
