@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 #include "harness/graph/program.hpp"
 
 namespace assay {
+
+struct ImportedNetwork;
 
 // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes), or (N, T,
 // classes) if every position has a label.
@@ -76,6 +79,7 @@ struct Workload {
   // form, the program has none.
   std::function<Program(const NetworkForm& form)> make_program = {};
   PublishedTensors published = {};
+  std::shared_ptr<const ImportedNetwork> imported = {};  // of a network that a user brought; else null
 
   // With the default samples, classes and optimizer.
   NetworkForm form(std::int64_t batch_size, Task task = Task::train) const;

@@ -47,6 +47,7 @@ class GraphBuilder {
   void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
   // The momentum of later batch norms; 0: that of each layer.
   void norm_momentum(double momentum) { norm_momentum_ = momentum; }
+  double norm_momentum() const { return norm_momentum_; }
 
   ValueId input(std::string name, Shape shape);
   // A feed of whole numbers: i32.
