@@ -338,6 +338,13 @@ std::int64_t parameters_of(const NetworkFile& file) {
 
 }  // namespace
 
+std::string ImportedNetwork::text() const {
+  std::string path = folder.lexically_normal().string();
+  if (path.ends_with('/')) path.pop_back();
+  if (path.find('/') == path.npos) path.insert(0, "./");  // otherwise it would be the name of a built-in one
+  return fmt::format("{}@{}", path, digest);
+}
+
 Workload imported_workload(NetworkFile file, const std::filesystem::path& folder) {
   std::filesystem::path last = folder.lexically_normal();
   if (!last.has_filename()) last = last.parent_path();
@@ -368,11 +375,6 @@ Workload imported_workload(NetworkFile file, const std::filesystem::path& folder
 
 Workload read_network(const std::filesystem::path& folder) {
   return imported_workload(read_network_file(folder / network_file_name), folder);
-}
-
-std::string_view imported_name(std::string_view workload) {
-  const std::size_t at = workload.rfind('@');
-  return at == workload.npos ? std::string_view() : workload.substr(0, at);
 }
 
 }  // namespace assay

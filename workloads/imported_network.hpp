@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "workloads/network_file.hpp"
 #include "workloads/workload.hpp"
@@ -22,6 +21,8 @@ struct ImportedNetwork {
   std::set<std::string> constants;
 
   std::filesystem::path weights() const { return folder / network_weights_name; }
+  // The name of the workload for options: "models/resnet50@1f3a9c2e".
+  std::string text() const;
 };
 
 // The name is that of the folder, "@" and the digest. Throws JsonError or GraphError with the file, the node and the
@@ -30,8 +31,5 @@ struct ImportedNetwork {
 Workload read_network(const std::filesystem::path& folder);
 // `folder`: where its weights are, and its name.
 Workload imported_workload(NetworkFile file, const std::filesystem::path& folder);
-
-// The part of a workload's name before "@": "resnet50" of "resnet50@1f3a9c2e"; empty for a built-in one.
-std::string_view imported_name(std::string_view workload);
 
 }  // namespace assay

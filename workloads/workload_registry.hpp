@@ -2,7 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "workloads/ops/op_workload.hpp"
@@ -23,6 +26,11 @@ class WorkloadRegistry {
   // Adds a network that was made while the program runs. Throws GraphError if its name is empty, that of another
   // workload, or begins like that of a single op.
   const Workload& add(Workload network);
+  // Whether a name of a workload is a folder with an imported network: it has a slash, and does not begin with op/.
+  static bool is_folder(std::string_view name);
+  // Adds the network of a folder (imported_network.hpp), once; network() then finds it by this text, too. "@" and a
+  // digest may follow: then the folder must have the network of this digest. Throws JsonError or GraphError.
+  const Workload& add_folder(const std::string& text);
 
   const std::deque<Workload>& networks() const { return networks_; }
   static std::span<const OpWorkload> ops() { return all_op_workloads(); }
@@ -34,6 +42,7 @@ class WorkloadRegistry {
 
  private:
   std::deque<Workload> networks_;
+  std::map<std::string, const Workload*, std::less<>> of_folders_;
 };
 
 }  // namespace assay

@@ -31,7 +31,7 @@ std::deque<Axis> make_table() {
   constexpr OptionScope axis = OptionScope::axis;
   return {
       {.option = {"workload", axis, text, "NAME,...", "",
-                  "The networks or ops to run (assay list workloads)"},
+                  "The networks or ops to run (assay list workloads), or folders of imported networks"},
        .field = &Axes::workload,
        .identity = always,
        .id = "/{0}",

@@ -1,4 +1,5 @@
 #include "harness/report/merge.hpp"
+#include "harness/report/network_change.hpp"
 
 #include <algorithm>
 #include <map>
@@ -93,6 +94,10 @@ void require_same_plan(const Part& first, const Part& other) {
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end(),
                                     [](const auto& one, const auto& two) { return one.id == two.id; });
   if (x == a.end() && y == b.end()) return;
+  if (const auto change = changed_network(workloads_of(a), workloads_of(b)))
+    refuse(MergeRefusal::other_cells,
+           "{} has {}, and {} has {}: import the network once, and copy its folder", first.name,
+           change->before, other.name, change->now);
   refuse(
       MergeRefusal::other_cells,
       "the config means other cells on the two machines: {} has {}, and {} has {}; name what differs between "

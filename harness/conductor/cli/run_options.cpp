@@ -90,6 +90,7 @@ Registries RunOptions::registries(const RunConfig& config,
                                   const std::vector<std::filesystem::path>& folders) const {
   const Interpreters interpreters = parse_interpreters(list_of(config.values, "interpreter"));
   Registries found;
+  add_named_networks(found.workloads, config);
   found.backends = folders.empty() ? find_backends(interpreters) : find_backends_in(folders, interpreters);
   for (const std::string& fault : found.backends.faults) warn(fault);
   std::vector<std::string> frameworks;

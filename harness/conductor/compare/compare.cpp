@@ -17,6 +17,7 @@
 #include "harness/report/core_placement.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/metric_table.hpp"
+#include "harness/report/network_change.hpp"
 
 namespace assay {
 namespace {
@@ -127,6 +128,7 @@ class Comparing {
     for (const auto& [id, entry] : entries)
       result_.cells.push_back(entry.current && entry.newest_base() ? verdict(id, entry)
                                                                    : verdict_of_one_side(id, entry));
+    note_other_networks();
     note_left_out();
     note_moved();
     sort_by_attention(result_.cells);
@@ -378,6 +380,13 @@ class Comparing {
           "left out {} of {} forks of the baselines and {} of {} of the new report: before or after the run the host "
           "had their processors on one core, or far apart",
           base.moved, base.counted, current.moved, current.counted));
+  }
+
+  void note_other_networks() {
+    if (bases_.empty()) return;
+    if (const auto change = changed_network(workloads_of(bases_.back()->cells), workloads_of(current_.cells)))
+      result_.notes.push_back(
+          fmt::format("{}, so they are two networks, whose cells are not compared", to_string(*change)));
   }
 
   void note_left_out() {

@@ -10,6 +10,7 @@
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/program.hpp"
+#include "workloads/imported_network.hpp"
 
 namespace assay {
 
@@ -211,7 +212,11 @@ std::string run_options(const Cell& cell, const RunSettings& settings) {
 }  // namespace
 
 std::string Cell::reproduce(const RunSettings& settings, std::uint64_t seed) const {
-  std::string line = "assay run" + axis_options(axes);
+  Axes named = axes;
+  if (const auto* one = std::get_if<NetworkCell>(&subject); one != nullptr && one->workload->imported) {
+    named.workload = one->workload->imported->text();
+  }
+  std::string line = "assay run" + axis_options(named);
   if (backend && !backend->interpreter.empty())
     line += " --interpreter " + shell_word(backend->framework + "=" + backend->interpreter);
   if (measure.epochs > 0) {

@@ -7,6 +7,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/core/text.hpp"
+#include "workloads/network_file.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -48,6 +49,10 @@ fs::path find_config(std::string_view name) {
     if (workload.name == name)
       throw ConfigError(
           fmt::format("[config] got '{}': it is a workload, not a config; use --workload {}", name, name));
+  if (fs::exists(fs::path(name) / network_file_name, error))
+    throw ConfigError(fmt::format(
+        "[config] got '{}': it is the folder of an imported network, not a config; use --workload {}", name,
+        name.find('/') == name.npos ? fmt::format("./{}", name) : std::string(name)));
   if (fs::exists(name, error))
     throw ConfigError(
         fmt::format("[config] got '{}': it is {}, not a file", name,

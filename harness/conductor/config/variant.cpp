@@ -45,10 +45,20 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
   return cell.network().augmentation.text();
 }
 
+// The shapes in the file of an imported network are those of its samples.
+void reject_if_imported(const Cell& cell, const char* option, const std::string& value) {
+  if (!cell.network().workload->imported) return;
+  throw ConfigError(
+      fmt::format("[{}] got {}: {} was imported with samples {} and {} classes; import it with other shapes",
+                  option, value, cell.axes.workload, to_string(cell.network().workload->sample_shape),
+                  cell.network().workload->classes));
+}
+
 std::string set_image_size(Cell& cell, const std::string& value) {
   const Shape& sample = cell.network().workload->sample_shape;
   cell.network().image_size = static_cast<std::int64_t>(number(value));
   if (cell.network().image_size == 0) return "0";
+  reject_if_imported(cell, "image-size", value);
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (sample.size() != 3)
     throw ConfigError(fmt::format("[image-size] got {}: applies only to images, and {} takes samples {}",
@@ -66,6 +76,7 @@ std::string set_sequence_length(Cell& cell, const std::string& value) {
   const Workload& workload = *cell.network().workload;
   cell.network().sequence_length = static_cast<std::int64_t>(number(value));
   if (cell.network().sequence_length == 0) return "0";
+  reject_if_imported(cell, "sequence-length", value);
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (!workload.is_sequence())
     throw ConfigError(
@@ -83,6 +94,7 @@ std::string set_classes(Cell& cell, const std::string& value) {
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   cell.network().classes = static_cast<std::int64_t>(number(value));
   if (cell.network().classes == 0) return "0";
+  reject_if_imported(cell, "classes", value);
   if (!dataset.made_here())
     throw ConfigError(fmt::format("[classes] got {}: the number of classes of {} is fixed; use synthetic",
                                   value, dataset.name));
@@ -123,8 +135,10 @@ std::string set_pixels(Cell& cell, const std::string& value) {
 }
 
 // Only workloads that read tokens have an embedding. The table of one that predicts the next token is also the
-// weight of its last layer, so that its gradient is dense.
-bool has_embedding(const Workload& workload) { return workload.vocabulary > 0 && !workload.next_token; }
+// weight of its last layer, so that its gradient is dense. The tables of an imported one may have other readers, too.
+bool has_embedding(const Workload& workload) {
+  return workload.vocabulary > 0 && !workload.next_token && !workload.imported;
+}
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
   cell.network().sparse_embedding = value == "sparse" && has_embedding(*cell.network().workload);

@@ -16,6 +16,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
+#include "harness/report/network_change.hpp"
 
 namespace assay {
 namespace {
@@ -128,6 +129,15 @@ void reject_other_cells(const Report& earlier, const std::vector<Cell>& cells) {
         plural(earlier.cells.size(), "cell"), cells.size()));
 }
 
+void reject_other_networks(const Report& earlier, const std::vector<Cell>& cells) {
+  std::vector<std::string> now;
+  for (const Cell& cell : cells) now.push_back(cell.axes.workload);
+  if (const auto change = changed_network(workloads_of(earlier.cells), now))
+    throw ConfigError(fmt::format(
+        "[resume] {}; forks of both must not be mixed: restore the folder, or measure into another report",
+        to_string(*change)));
+}
+
 bool misses_forks(const CellReport& row, int forks) {
   if (row.status == Status::interrupted) return true;
   const auto ok = std::count_if(row.forks.begin(), row.forks.end(),
@@ -147,6 +157,7 @@ ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
                            const std::vector<Cell>& cells, int forks)
     : cells_(cells.size()) {
   const Report& earlier = *request.resume;
+  reject_other_networks(earlier, cells);
   if (request.shard || !earlier.environments.empty()) reject_other_cells(earlier, cells);
   std::map<std::string_view, const CellReport*> rows;
   for (const CellReport& row : earlier.cells) rows.emplace(row.id, &row);

@@ -138,7 +138,8 @@ void reject(const OptionValues& given, const char* name, const std::string& work
 
 Subject network(const InspectOptions& options, const OptionValues& given) {
   reject(given, "size", options.workload);
-  const WorkloadRegistry workloads;
+  WorkloadRegistry workloads;
+  if (WorkloadRegistry::is_folder(options.workload)) workloads.add_folder(options.workload);
   const Workload& workload = workloads.network(options.workload);
   Program program = workload.build(one(given, "batch").empty() ? workload.batch : integer_of(given, "batch"));
   const std::string optimizer = one(given, "optimizer");
@@ -197,7 +198,10 @@ void add_inspect(CLI::App& app, Context& context) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Show the graph, shapes, parameters, FLOPs and memory of a workload under each plan");
-  command->add_option("WORKLOAD", options->workload, "Its name (assay list workloads)")->required();
+  command
+      ->add_option("WORKLOAD", options->workload,
+                   "Its name (assay list workloads), or the folder of an imported network")
+      ->required();
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--nodes", options->nodes, "Also list every node of the training step");
   command->add_flag("--graph", options->graph, "Print the program as a worker gets it (graph.json)");

@@ -39,13 +39,15 @@ struct Listing {
   Table table;
 };
 
-Listing list_workloads(const OptionValues&, bool only) {
+Listing list_workloads(const OptionValues& given, bool only) {
   Listing out;
   out.table = {.title = "Workloads",
                .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"description"}},
                .rows = {},
                .notes = {}};
-  const WorkloadRegistry workloads;
+  WorkloadRegistry workloads;
+  for (const std::string& name : list_of(given, "workload"))
+    if (WorkloadRegistry::is_folder(name)) workloads.add_folder(name);
   for (const Workload& workload : workloads.networks()) {
     out.items.push_back({{"name", workload.name},
                          {"description", workload.description},
@@ -330,6 +332,7 @@ void add_list(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "Print JSON");
   options->table.add(*command, "interpreter");
   options->table.add(*command, "data");
+  options->table.add(*command, "workload");
   add_examples(*command, {"assay list backends", "assay list workloads"});
   command->callback([options, &context] { context.action = [options] { return list(*options); }; });
 }
