@@ -309,7 +309,9 @@ inline Description describe(Of<RunRecord>) {
           .left_out_by_default(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
           .left_out_by_default(),
-      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.")
+      field(
+          "weights", &RunRecord::weights,
+          "The files of initial values, if there are any: that of `--weights`, and those of imported networks.")
           .left_out_by_default(),
       field("shard", &RunRecord::shard, "For `--shard`: the part of the run that this report measured.")
           .left_out_by_default(),

@@ -117,7 +117,7 @@ constexpr std::array settings = {
            {},
            true},
     Option{"weights", run, text, "FILE", "",
-           "Published weights for minilm or bert-base, a safetensors file, instead of drawn ones"},
+           "Weights for minilm, bert-base or an imported network, a safetensors file, instead of others"},
     Option{"data",
            run,
            text,

@@ -241,7 +241,11 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
                     false);
   } else {
     std::vector<HostTensor> parameters = initial_values(cell.program->inference, seed, cell.initial_scheme());
-    if (weights != nullptr) weights->put_into(parameters, cell.network().workload->published);
+    // What --initial names is drawn, also if the folder of an imported network has weights.
+    if (weights != nullptr && weights->are_of_folder(cell.axes.workload) && cell.initial_scheme())
+      weights->put_constants_into(parameters, cell.axes.workload);
+    else if (weights != nullptr)
+      weights->put_into(parameters, cell.axes.workload);
     write_safetensors(folder / "parameters.safetensors", parameters);
   }
   if (!exam.empty() && alone)

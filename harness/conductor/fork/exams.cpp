@@ -68,18 +68,25 @@ std::string key_of(const ExamPlan& plan, const Program& program) {
 }
 
 // A cell without training starts from the state of its exam, so that the program that was timed is the one that is
-// examined, even if its weights are constants. The user's weights are part of that state.
+// examined, even if its weights are constants. The user's weights are part of that state. The constants of an imported
+// network are what its file has in every exam.
 void put_weights_into(const fs::path& exam, const Cell& cell, const ForkContext& context) {
+  const bool constants = cell.axes.task == Task::train;
+  if (cell.axes.is_op() || (constants && (!cell.network().workload->imported ||
+                                          cell.network().workload->imported->constants.empty())))
+    return;
   std::vector<HostTensor> state = read_safetensors(exam / "state.safetensors");
-  context.weights->put_into(state, cell.network().workload->published);
+  if (constants)
+    context.weights->put_constants_into(state, cell.axes.workload);
+  else
+    context.weights->put_into(state, cell.axes.workload);
   write_safetensors(exam / "state.safetensors", state);
 }
 
 SetExam answered(const Cell& cell, const ExamPlan& plan, const fs::path& folder, const ForkContext& context) {
   oracle_of(context);  // before anything is written
   write_exam(folder / "check", *cell.program, plan);
-  if (context.weights != nullptr && plan.task != Task::train)
-    put_weights_into(folder / "check", cell, context);
+  if (context.weights != nullptr) put_weights_into(folder / "check", cell, context);
   const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations,
                                 slices_of(*cell.program, plan.ranks)};
   const OracleCache::Answers answers = answers_to(question, cell, folder / "oracle", context);

@@ -1,6 +1,7 @@
 #include "harness/conductor/fork/published_weights.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,8 @@
 
 namespace assay {
 namespace {
+
+using Tensors = std::map<std::string, HostTensor, std::less<>>;
 
 bool is_published(const PublishedTensors& published, const std::string& parameter) {
   return std::ranges::none_of(published.without,
@@ -28,13 +31,6 @@ std::vector<std::string> names_of(const PublishedTensors& published, const std::
     for (std::size_t i = 0, count = names.size(); i < count; ++i)
       names.push_back(published.prefix + names[i]);
   return names;
-}
-
-const HostTensor* find_in(const std::map<std::string, HostTensor>& tensors,
-                          const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (const auto found = tensors.find(name); found != tensors.end()) return &found->second;
-  return nullptr;
 }
 
 // The file of --weights, or the files that an index names, each opened when a tensor of it is needed.
@@ -93,61 +89,152 @@ class WeightsFiles {
   std::map<std::filesystem::path, WeightsFile> open_;
 };
 
-// Reads the parameter of the network under the first of its names that the files have.
-void read_into(std::map<std::string, HostTensor>& tensors, WeightsFiles& files,
-               const std::filesystem::path& file, const PublishedNetwork& network, const Value& parameter) {
-  for (const std::string& name : names_of(network.tensors, parameter.name)) {
+// Reads a tensor of the network under the first of its names that the files have. False if they have none.
+bool read_into(Tensors& tensors, WeightsFiles& files, const std::vector<std::string>& names,
+               const Value& value) {
+  for (const std::string& name : names) {
     const WeightsFile* const found = files.find(name);
     if (found == nullptr) continue;
-    tensors[name] = found->read(name, parameter.type.shape);
-    return;
+    tensors[value.name] = found->read(name, value.type.shape);
+    tensors[value.name].name = value.name;
+    return true;
   }
-  throw IoError("weights", file,
-                fmt::format("has no tensor '{}' {}, which {} needs", parameter.name,
-                            to_string(parameter.type), network.name));
+  return false;
+}
+
+[[noreturn]] void reject_missing(const std::filesystem::path& file, const std::string& name,
+                                 const Value& value, const std::string& network, const char* why) {
+  throw IoError(
+      "weights", file,
+      fmt::format("has no tensor '{}' {}, which {} needs{}", name, to_string(value.type), network, why));
 }
 
 [[noreturn]] void reject(const std::string& workload, const WorkloadRegistry& workloads) {
   std::vector<std::string> known;
   for (const Workload& other : workloads.networks())
     if (other.published.any()) known.push_back(other.name);
-  throw ConfigError(fmt::format("[weights] {} has no published weights: --weights applies to {}", workload,
-                                fmt::join(known, ", ")));
+  throw ConfigError(
+      fmt::format("[weights] {} has no published weights: --weights applies to {}, and imported networks",
+                  workload, fmt::join(known, ", ")));
+}
+
+std::vector<ValueId> kept_by(const Graph& graph) {
+  std::vector<ValueId> ids = graph.with_role(Role::parameter);
+  const std::vector<ValueId> states = graph.with_role(Role::state);
+  ids.insert(ids.end(), states.begin(), states.end());
+  return ids;
+}
+
+Tensors published_tensors(WeightsFiles& files, const std::filesystem::path& file,
+                          const PublishedNetwork& network) {
+  Tensors tensors;
+  for (const ValueId id : network.graph.with_role(Role::parameter)) {
+    const Value& value = network.graph.value(id);
+    if (is_published(network.tensors, value.name) &&
+        !read_into(tensors, files, names_of(network.tensors, value.name), value))
+      reject_missing(file, value.name, value, network.name, "");
+  }
+  return tensors;
+}
+
+// `given`: the file of --weights, or null.
+PublishedWeights::Values imported_values(WeightsFiles& own, WeightsFiles* given,
+                                         const std::filesystem::path& file, const PublishedNetwork& network) {
+  PublishedWeights::Values values{.constants = network.imported->constants,
+                                  .are_of_folder = given == nullptr};
+  for (const ValueId id : kept_by(network.graph)) {
+    const Value& value = network.graph.value(id);
+    const std::string& name = network.imported->names.at(value.name);
+    const bool is_constant = values.constants.contains(value.name),
+               of_given = given != nullptr && !is_constant;
+    if (read_into(values.tensors, of_given ? *given : own, {name}, value)) continue;
+    if (of_given) reject_missing(file, name, value, network.name, "");
+    if (is_constant)
+      reject_missing(network.imported->weights(), name, value, network.name,
+                     ": a constant is never drawn; import the network again");
+    values.are_of_folder = false;  // it is drawn
+  }
+  return values;
+}
+
+FileDigest joined(const std::vector<FileDigest>& files) {
+  if (files.size() == 1) return files.front();
+  FileDigest all{};
+  std::string lines;
+  for (const FileDigest& file : files) {
+    all.name += (all.name.empty() ? "" : ", ") + file.name;
+    all.bytes += file.bytes;
+    lines += fmt::format("{}  {}\n", file.sha256, std::filesystem::path(file.name).filename().string());
+  }
+  all.sha256 = sha256(lines);
+  return all;
 }
 
 }  // namespace
 
 std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells,
-                                                 const WorkloadRegistry& workloads) {
+                                                 const WorkloadRegistry& workloads, bool given) {
   std::vector<PublishedNetwork> networks;
   for (const Cell& cell : cells) {
-    if (cell.axes.is_op() || !cell.network().workload->published.any()) reject(cell.axes.workload, workloads);
-    const Workload& workload = *cell.network().workload;
+    const Workload* const workload = cell.axes.is_op() ? nullptr : cell.network().workload;
+    const bool imported = workload != nullptr && workload->imported;
+    if (!imported && !given) continue;
+    if (!imported && (workload == nullptr || !workload->published.any()))
+      reject(cell.axes.workload, workloads);
     const bool seen = std::ranges::any_of(
-        networks, [&](const PublishedNetwork& network) { return network.name == workload.name; });
-    if (!seen) networks.push_back({workload.name, workload.published, cell.program->inference});
+        networks, [&](const PublishedNetwork& network) { return network.name == workload->name; });
+    if (!seen)
+      networks.push_back({workload->name, workload->published, cell.program->inference, workload->imported});
   }
   return networks;
 }
 
 PublishedWeights::PublishedWeights(const std::filesystem::path& file,
                                    std::span<const PublishedNetwork> networks) {
-  WeightsFiles files(file);
-  for (const PublishedNetwork& network : networks)
-    for (const ValueId id : network.graph.with_role(Role::parameter)) {
-      const Value& value = network.graph.value(id);
-      if (is_published(network.tensors, value.name)) read_into(tensors_, files, file, network, value);
+  std::optional<WeightsFiles> given;
+  if (!file.empty()) given.emplace(file);
+  std::vector<FileDigest> digests;
+  for (const PublishedNetwork& network : networks) {
+    if (!network.imported) {
+      networks_[network.name].tensors = published_tensors(given.value(), file, network);
+      continue;
     }
-  file_ = files.digest();
+    WeightsFiles own(network.imported->weights());
+    networks_[network.name] = imported_values(own, given ? &*given : nullptr, file, network);
+    if (!given || !network.imported->constants.empty()) digests.push_back(own.digest());
+  }
+  if (given) digests.insert(digests.begin(), given->digest());
+  file_ = joined(digests);
 }
 
-void PublishedWeights::put_into(std::vector<HostTensor>& parameters,
-                                const PublishedTensors& published) const {
-  for (HostTensor& parameter : parameters) {
-    if (!is_published(published, parameter.name)) continue;
-    const HostTensor* found = find_in(tensors_, names_of(published, parameter.name));
-    if (found != nullptr) parameter.bytes = found->bytes;
+void PublishedWeights::put_into(std::vector<HostTensor>& tensors, std::string_view network) const {
+  const auto values = networks_.find(network);
+  if (values == networks_.end()) return;
+  for (HostTensor& tensor : tensors) {
+    const auto found = values->second.tensors.find(tensor.name);
+    if (found != values->second.tensors.end()) tensor.bytes = found->second.bytes;
   }
+}
+
+void PublishedWeights::put_constants_into(std::vector<HostTensor>& tensors, std::string_view network) const {
+  const auto values = networks_.find(network);
+  if (values == networks_.end()) return;
+  for (HostTensor& tensor : tensors)
+    if (values->second.constants.contains(tensor.name))
+      tensor.bytes = values->second.tensors.at(tensor.name).bytes;
+}
+
+bool PublishedWeights::are_of_folder(std::string_view network) const {
+  const auto values = networks_.find(network);
+  return values != networks_.end() && values->second.are_of_folder;
+}
+
+std::optional<PublishedWeights> initial_weights(const RunSettings& settings, const std::vector<Cell>& cells,
+                                                const WorkloadRegistry& workloads) {
+  const std::vector<PublishedNetwork> networks =
+      published_networks(cells, workloads, !settings.weights.empty());
+  if (networks.empty()) return std::nullopt;
+  return PublishedWeights(settings.weights, networks);
 }
 
 }  // namespace assay

@@ -18,13 +18,6 @@ namespace {
 
 constexpr double quick_seconds = 120;  // of each backend
 
-// The file of --weights; absent without it.
-std::optional<PublishedWeights> weights_of(const RunSettings& settings, const std::vector<Cell>& cells,
-                                           const WorkloadRegistry& workloads) {
-  if (settings.weights.empty()) return std::nullopt;
-  return PublishedWeights(settings.weights, published_networks(cells, workloads));
-}
-
 }  // namespace
 
 Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Registries& registries,
@@ -35,7 +28,7 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
       settings_(settings_of(request.config)),
       expansion_(std::move(cells)),
       cells_(expansion_.cells),
-      weights_(weights_of(settings_, cells_, registries.workloads)),
+      weights_(initial_weights(settings_, cells_, registries.workloads)),
       scratch_(request.keep_folders),
       data_(settings_.data, [&progress](const std::string& text) { progress.note(text); }),
       budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),

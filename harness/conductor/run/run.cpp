@@ -84,8 +84,7 @@ Expansion cells_of(const RunRequest& request, const Registries& registries) {
         "[forks] --forks 0 runs nothing, and --mode best has to run the modes to choose one; name the modes with "
         "--mode, or use --forks 1 or more");
   // Before a folder is made. The measurement reads them again.
-  if (!settings.weights.empty())
-    PublishedWeights(settings.weights, published_networks(expansion.cells, registries.workloads));
+  initial_weights(settings, expansion.cells, registries.workloads);
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   mark_unloadable(expansion.cells);
   if (request.shard) cut(expansion.cells, request);

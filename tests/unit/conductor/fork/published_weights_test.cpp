@@ -17,6 +17,7 @@
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/numerics.hpp"
 #include "harness/graph/builder.hpp"
+#include "tests/network_json.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -76,7 +77,7 @@ TEST(PublishedWeights, ReplaceTheParametersThatTheFileHas) {
   const PublishedWeights weights = file.read();
   std::vector<HostTensor> parameters{tensor("fc.weight", {4, 3}, 0), tensor("norm.weight", {4}, 0),
                                      tensor("head.weight", {2, 4}, 3)};
-  weights.put_into(parameters, tiny_network().tensors);
+  weights.put_into(parameters, "tiny");
   EXPECT_EQ(parameters[0].bytes, tensor("", {4, 3}, 10).bytes);
   EXPECT_EQ(parameters[1].bytes, tensor("", {4}, 50).bytes);
   EXPECT_EQ(parameters[2].bytes, tensor("", {2, 4}, 3).bytes) << "the head is drawn";
@@ -87,7 +88,7 @@ TEST(PublishedWeights, ReplaceTheParametersThatTheFileHas) {
 TEST(PublishedWeights, AreFoundUnderAPrefixAndUnderOtherNames) {
   const File file({tensor("model.fc.weight", {4, 3}, 10), tensor("model.norm.gamma", {4}, 50)});
   std::vector<HostTensor> parameters{tensor("fc.weight", {4, 3}, 0), tensor("norm.weight", {4}, 0)};
-  file.read().put_into(parameters, tiny_network().tensors);
+  file.read().put_into(parameters, "tiny");
   EXPECT_EQ(parameters[0].bytes, tensor("", {4, 3}, 10).bytes);
   EXPECT_EQ(parameters[1].bytes, tensor("", {4}, 50).bytes);
 }
@@ -128,7 +129,7 @@ TEST(PublishedWeights, OfHalfPrecisionBecomeF32) {
       header.replace(at, 6, "\"F16\" ");
     write_atomically(file.path, header, false);
     std::vector<HostTensor> parameters{tensor("norm.weight", {4}, 7)};
-    file.read().put_into(parameters, tiny_network().tensors);
+    file.read().put_into(parameters, "tiny");
     EXPECT_EQ(parameters[0].as<float>()[0], 0) << type;
     EXPECT_EQ(parameters[0].as<float>()[1], value) << type;
   }
@@ -148,7 +149,7 @@ TEST(PublishedWeights, OfSeveralFilesAreReadByTheirIndex) {
   const Sharded model;
   const PublishedWeights weights = model.read();
   std::vector<HostTensor> parameters{tensor("fc.weight", {4, 3}, 0), tensor("norm.weight", {4}, 0)};
-  weights.put_into(parameters, tiny_network().tensors);
+  weights.put_into(parameters, "tiny");
   EXPECT_EQ(parameters[0].bytes, tensor("", {4, 3}, 10).bytes);
   EXPECT_EQ(parameters[1].bytes, tensor("", {4}, 50).bytes);
   EXPECT_EQ(weights.file().name, model.path.string());
@@ -199,7 +200,8 @@ Cell cell_of(const std::string& workload) {
 }
 
 TEST(PublishedNetworks, AreThoseOfTheCellsEachOnce) {
-  const auto networks = published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")}, {});
+  const auto networks =
+      published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")}, {}, true);
   ASSERT_EQ(networks.size(), 2U);
   EXPECT_EQ(networks[0].name, "minilm");
   EXPECT_EQ(networks[1].name, "bert-base");
@@ -212,12 +214,105 @@ TEST(PublishedNetworks, RefuseAWorkloadWithoutPublishedWeights) {
   op.subject = OpCell{&find_op_workload("op/relu")};
   for (const Cell& cell : {cell_of("lenet5"), op}) {
     try {
-      published_networks({cell}, {});
+      published_networks({cell}, {}, true);
       FAIL() << cell.axes.workload;
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr(cell.axes.workload), HasSubstr("minilm, bert-base")));
     }
   }
+}
+
+// The folder of the small network, with these weights.
+struct ImportedFolder {
+  TemporaryFolder folder;
+  Workload workload =
+      imported_workload(network_file_of(small_network_json(), "network.json"), folder / "mine");
+
+  explicit ImportedFolder(const std::vector<HostTensor>& tensors) {
+    std::filesystem::create_directory(folder / "mine");
+    write_safetensors(workload.imported->weights(), tensors);
+  }
+  PublishedWeights read(const std::filesystem::path& given = {}) const {
+    const std::vector<PublishedNetwork> networks{
+        {workload.name, workload.published, workload.build(2).inference, workload.imported}};
+    return {given, networks};
+  }
+  std::string reason(const std::filesystem::path& given = {}) const {
+    try {
+      read(given);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "read";
+  }
+};
+
+// Those of every tensor of the small network.
+std::vector<HostTensor> all_weights(float first) {
+  return {tensor("/conv/weight", {4, 1, 3, 3}, first),
+          tensor("bn.weight", {4}, first),
+          tensor("bn.bias", {4}, first),
+          tensor("bn.running_mean", {4}, first),
+          tensor("bn.running_var", {4}, first),
+          tensor("offset", {64}, first),
+          tensor("fc.weight", {3, 64}, first),
+          tensor("fc.bias", {3}, first)};
+}
+
+TEST(PublishedWeights, OfAnImportedNetworkAreThoseOfItsFolder) {
+  const ImportedFolder mine(all_weights(10));
+  const PublishedWeights weights = mine.read();
+  EXPECT_TRUE(weights.are_of_folder(mine.workload.name));
+  EXPECT_EQ(weights.file().sha256, sha256_of_file(mine.workload.imported->weights()));
+  std::vector<HostTensor> tensors{tensor("conv_weight", {4, 1, 3, 3}, 0), tensor("bn.running_mean", {4}, 0),
+                                  tensor("offset", {64}, 0)};
+  std::vector<HostTensor> others = tensors, constants = tensors;
+  weights.put_into(others, "mine@00000000");
+  EXPECT_EQ(others[0].bytes, tensors[0].bytes) << "it is another network";
+  weights.put_constants_into(constants, mine.workload.name);
+  EXPECT_EQ(constants[1].bytes, tensors[1].bytes);
+  EXPECT_EQ(constants[2].bytes, tensor("", {64}, 10).bytes);
+  weights.put_into(tensors, mine.workload.name);
+  EXPECT_EQ(tensors[0].bytes, tensor("", {4, 1, 3, 3}, 10).bytes) << "by the name of the source";
+  EXPECT_EQ(tensors[1].bytes, tensor("", {4}, 10).bytes);
+  EXPECT_EQ(tensors[2].bytes, tensor("", {64}, 10).bytes);
+}
+
+TEST(PublishedWeights, OfAFolderMayLackWhatIsDrawnButNoConstant) {
+  std::vector<HostTensor> weights = all_weights(10);
+  weights.erase(weights.begin());
+  EXPECT_FALSE(ImportedFolder(weights).read().are_of_folder("mine")) << "conv_weight is drawn";
+  std::erase_if(weights, [](const HostTensor& one) { return one.name == "offset"; });
+  EXPECT_THAT(ImportedFolder(weights).reason(),
+              AllOf(HasSubstr("no tensor 'offset'"), HasSubstr("never drawn")));
+  const ImportedFolder gone({});
+  std::filesystem::remove(gone.workload.imported->weights());
+  EXPECT_THAT(gone.reason(), HasSubstr("weights.safetensors"));
+  weights = all_weights(10);
+  weights[5].as<float>()[7] = NAN;
+  EXPECT_THAT(ImportedFolder(weights).reason(), AllOf(HasSubstr("'offset'"), HasSubstr("element 7")));
+  weights = all_weights(10);
+  weights[7] = tensor("fc.bias", {4}, 0);
+  EXPECT_THAT(ImportedFolder(weights).reason(), HasSubstr("'fc.bias' is F32 (4)"));
+}
+
+TEST(PublishedWeights, OfTheOptionReplaceThoseOfAFolderButItsConstants) {
+  const ImportedFolder mine(all_weights(10));
+  std::vector<HostTensor> checkpoint = all_weights(50);
+  std::erase_if(checkpoint, [](const HostTensor& one) { return one.name == "offset"; });
+  const std::filesystem::path file = mine.folder / "checkpoint.safetensors";
+  write_safetensors(file, checkpoint);
+  const PublishedWeights weights = mine.read(file);
+  EXPECT_FALSE(weights.are_of_folder(mine.workload.name));
+  EXPECT_THAT(weights.file().name, AllOf(HasSubstr(file.string()), HasSubstr("weights.safetensors")))
+      << "the constants are of the folder";
+  std::vector<HostTensor> tensors{tensor("fc.bias", {3}, 0), tensor("offset", {64}, 0)};
+  weights.put_into(tensors, mine.workload.name);
+  EXPECT_EQ(tensors[0].bytes, tensor("", {3}, 50).bytes);
+  EXPECT_EQ(tensors[1].bytes, tensor("", {64}, 10).bytes);
+  checkpoint.pop_back();
+  write_safetensors(file, checkpoint);
+  EXPECT_THAT(mine.reason(file), AllOf(HasSubstr(file.string()), HasSubstr("no tensor 'fc.bias'")));
 }
 
 }  // namespace
