@@ -406,8 +406,10 @@ class Network(gluon.HybridBlock):
                 if name is not None:
                     self._named[name] = attrgetter(attribute)(block)
             for name in fed:
-                if name in graph.values and graph.values[name].role == "parameter":
+                if name in graph.values and graph.values[name].role in ("parameter", "state"):
                     self._keep(graph.values[name])
+        for value in graph.with_role("state"):  # one that no batch norm updates is a constant
+            self._named[value.name].grad_req = "null"
         self._read_last = last_reads(
             [(operands, [result]) for _, operands, result in self._plan], {self._logits, *self._dropped}
         )

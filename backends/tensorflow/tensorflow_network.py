@@ -44,7 +44,7 @@ def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Call:
 
 
 class Table(keras.Layer):
-    """A parameter that no layer of Keras keeps, such as learned positions: its result is the parameter.
+    """A parameter that no layer of Keras keeps, such as learned positions, or a constant: its result is that.
 
     Keras needs an operand to call a layer, here any tensor of the model.
     """
@@ -123,15 +123,15 @@ class Builder:
         return layer
 
     def table(self, value: Value) -> Table:
-        """Make a layer for a parameter that is an ordinary operand."""
+        """Make a layer for a parameter or a constant that is an ordinary operand."""
         layer = Table(value.shape, self._dtype)
         self._pending.append((layer, [(value.name, "table")]))
         self.layout.as_it_is.add(value.name)
         return layer
 
     def is_shared(self, value: Value) -> bool:
-        """Whether a weight is a parameter that other nodes read, too."""
-        return value.role == "parameter" and self._graph.reads_of(value.name) > 1
+        """Whether a weight is a parameter or a constant that other nodes read, too."""
+        return value.role in HELD and self._graph.reads_of(value.name) > 1
 
     def awaited(self) -> set[str]:
         """The names of the values that layers will keep."""
@@ -445,9 +445,13 @@ ACTIVATED = ("convolution", "linear")
 LOSS = "softmax_cross_entropy"
 
 
-def is_parameter(program: Program, name: str) -> bool:
+# The roles of what a program keeps. A state that no batch norm updates is a constant.
+HELD = ("parameter", "state")
+
+
+def is_held(program: Program, name: str) -> bool:
     value = program.inference.values.get(name)
-    return value is not None and value.role == "parameter"
+    return value is not None and value.role in HELD
 
 
 class Network:
@@ -480,7 +484,7 @@ class Network:
             else:
                 run = builder.translate(node, operands)
             for value in operands:
-                if value and value.role == "parameter" and value.name not in builder.awaited():
+                if value and value.role in HELD and value.name not in builder.awaited():
                     values[value.name] = builder.table(value)(inputs)
             if node.op in ACTIVATED and graph.feeds_only(node, "relu"):
                 builder.activate(node)
@@ -494,6 +498,8 @@ class Network:
         builder.finish()
         self.model = keras.Model(inputs, logits)
         self.variables = builder.kept  # by the names of the graph
+        for value in graph.with_role("state"):
+            self.variables[value.name].trainable = False
         self.dropouts = builder.dropouts  # in the order of the program's masks
         # The operand and the result of each dropout.
         self.dropped = keras.Model(inputs, dropped) if dropped else None
@@ -520,11 +526,9 @@ class Network:
             gives = [name for name in part.gives if name in values]  # without the loss
             if not gives:
                 continue
-            # A part that reads a parameter as an operand makes it again, from the inputs (see Table).
+            # A part that reads a held value as an operand makes it again, from the inputs (see Table).
             fed = {
-                "inputs" if is_parameter(program, name) else name: None
-                for name in part.reads
-                if name in values
+                "inputs" if is_held(program, name) else name: None for name in part.reads if name in values
             }
             model = keras.Model([values[name] for name in fed], [values[name] for name in gives])
 
