@@ -108,7 +108,9 @@ struct ChildPlan {
   char* const* environment;
   const char* folder;
   const cpu_set_t* cores;  // null: inherited
-  int rules, input, commands, events, log;
+  int rules, input, commands, events, log, errors;
+  const std::pair<int, std::uint64_t>* limits;
+  std::size_t limit_count;
   int failure;  // gets errno if exec() fails
   pid_t parent;
 };
@@ -127,7 +129,7 @@ struct ChildPlan {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool talks = plan.commands >= 0;
-  if (::dup2(plan.input, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.log, 2) < 0 ||
+  if (::dup2(plan.input, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.errors, 2) < 0 ||
       (talks && (::dup2(plan.commands, 3) < 0 || ::dup2(plan.events, 4) < 0)) || ::chdir(plan.folder) < 0) {
     fail();
   }
@@ -135,6 +137,10 @@ struct ChildPlan {
   ::close_range(talks ? 5 : 3, ~0U, CLOSE_RANGE_CLOEXEC);
   if (plan.cores) ::sched_setaffinity(0, sizeof *plan.cores, plan.cores);
   if (!confine_by(plan.rules)) fail();
+  for (std::size_t i = 0; i < plan.limit_count; ++i) {
+    const rlimit limit{plan.limits[i].second, plan.limits[i].second};
+    if (::setrlimit(static_cast<__rlimit_resource_t>(plan.limits[i].first), &limit) != 0) fail();
+  }
   ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
   fail();
   ::_exit(127);
@@ -163,6 +169,9 @@ StartedChild start_child(ChildStart start, const std::function<pid_t()>& fork) {
                        .commands = start.commands,
                        .events = start.events,
                        .log = start.log,
+                       .errors = start.errors >= 0 ? start.errors : start.log,
+                       .limits = start.limits.data(),
+                       .limit_count = start.limits.size(),
                        .failure = failure.write.get(),
                        .parent = ::getpid()};
   StartedChild started{.process = fork()};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/core/io/file.hpp"
@@ -49,6 +50,8 @@ struct ChildStart {
   int rules = -1;                                  // of Landlock; -1: not confined
   int commands = -1, events = -1;                  // become the descriptors 3 and 4; -1: it has none
   int log = -1;                                    // becomes its standard output and error
+  int errors = -1;                                 // becomes its standard error instead; -1: the log does
+  std::vector<std::pair<int, std::uint64_t>> limits{};  // of setrlimit(2): RLIMIT_AS, and the most
 };
 struct StartedChild {
   pid_t process = -1;

@@ -47,8 +47,8 @@ int version() {
   return static_cast<int>(found);
 }
 
-// Landlock has all of these rights since version 3, and scopes signals since version 6.
-constexpr int needed_version = 3, version_with_signals = 6;
+// Landlock has all of these rights since version 3, knows TCP since version 4, and scopes signals since version 6.
+constexpr int needed_version = 3, version_with_network = 4, version_with_signals = 6;
 
 // landlock_ruleset_attr of version 6. An older kernel gets only its first member.
 struct RulesetAttributes {
@@ -147,7 +147,13 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   if (confinement.empty() || !can_confine()) return;
   RulesetAttributes handled{.handled_access_fs = reading | writing_files | changing_folders};
   if (can_confine_signals()) handled.scoped = LANDLOCK_SCOPE_SIGNAL;
-  const std::size_t size = can_confine_signals() ? sizeof handled : sizeof handled.handled_access_fs;
+  constexpr Rights binding_and_connecting =
+      3;  // LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP
+  if (!confinement.connects && version() >= version_with_network)
+    handled.handled_access_net = binding_and_connecting;
+  const std::size_t size = can_confine_signals()               ? sizeof handled
+                           : version() >= version_with_network ? offsetof(RulesetAttributes, scoped)
+                                                               : sizeof handled.handled_access_fs;
   const Descriptor made(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, size, 0)));
   // Above the descriptors that a child moves its own to.
   rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));

@@ -17,6 +17,7 @@ struct Confinement {
   std::vector<std::filesystem::path> unreadable;  // it cannot open a file below these
   std::vector<std::filesystem::path> unwritable;  // it cannot create, change or remove anything below these
   std::vector<std::filesystem::path> own;  // everything is allowed below these, even within the other folders
+  bool connects = true;  // false: it opens no TCP connection, and listens to none (Linux 6.7)
 
   bool empty() const { return unreadable.empty() && unwritable.empty(); }
 };
