@@ -253,13 +253,9 @@ void check_readers(const NetworkFile& file) {
          fmt::format("output '{}' is read by a node, which changes no logits", one_line(file.output, 80)));
 }
 
-void check_folder_name(const std::string& name, const std::filesystem::path& folder) {
-  if (name.empty() || name.size() > max_folder_name || name.find_first_not_of('.') == name.npos ||
-      !std::ranges::all_of(name, [](unsigned char c) { return is_plain(c); }))
-    throw GraphError(
-        fmt::format("[workload] got '{}': its name becomes part of ids, so it has 1 to {} letters, digits, "
-                    "'.', '_' or '-'; rename the folder",
-                    one_line(folder.string(), 200), max_folder_name));
+std::string name_of(const std::filesystem::path& folder) {
+  const std::filesystem::path last = folder.lexically_normal();
+  return (last.has_filename() ? last : last.parent_path()).filename().string();
 }
 
 struct Imported {
@@ -338,25 +334,38 @@ std::int64_t parameters_of(const NetworkFile& file) {
 
 }  // namespace
 
-std::string ImportedNetwork::text() const {
+std::string text_of_folder(const std::filesystem::path& folder) {
   std::string path = folder.lexically_normal().string();
   if (path.ends_with('/')) path.pop_back();
-  if (path.find('/') == path.npos) path.insert(0, "./");  // otherwise it would be the name of a built-in one
-  return fmt::format("{}@{}", path, digest);
+  return path.find('/') == path.npos ? "./" + path : path;
 }
 
+void require_folder_name(const std::filesystem::path& folder) {
+  const std::string name = name_of(folder);
+  if (name.empty() || name.size() > max_folder_name || name.find_first_not_of('.') == name.npos ||
+      !std::ranges::all_of(name, [](unsigned char c) { return is_plain(c); }))
+    throw GraphError(
+        fmt::format("[workload] got '{}': its name becomes part of ids, so it has 1 to {} letters, digits, "
+                    "'.', '_' or '-'; rename the folder",
+                    one_line(folder.string(), 200), max_folder_name));
+}
+
+bool ImportedNetwork::has_original() const {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / network_original_name, ignored);
+}
+
+std::string ImportedNetwork::text() const { return fmt::format("{}@{}", text_of_folder(folder), digest); }
+
 Workload imported_workload(NetworkFile file, const std::filesystem::path& folder) {
-  std::filesystem::path last = folder.lexically_normal();
-  if (!last.has_filename()) last = last.parent_path();
-  const std::string name = last.filename().string();
-  check_folder_name(name, folder);
+  require_folder_name(folder);
   check_statistics(file);
   const auto imported = std::make_shared<const Imported>(named(std::move(file)));
   const NetworkFile& own = imported->file;
   const Shape logits = logits_of_any_batch(*imported).shape;
   check_readers(own);
   const bool next = predicts_tokens(own, logits);
-  Workload workload{.name = fmt::format("{}@{}", name, own.digest),
+  Workload workload{.name = fmt::format("{}@{}", name_of(folder), own.digest),
                     .description = own.description.value_or("an imported network"),
                     .source = fmt::format("The file {}", own.where),
                     .dataset = "synthetic",

@@ -21,9 +21,15 @@ struct ImportedNetwork {
   std::set<std::string> constants;
 
   std::filesystem::path weights() const { return folder / network_weights_name; }
+  bool has_original() const;  // whether it came from an ONNX file, which is there
   // The name of the workload for options: "models/resnet50@1f3a9c2e".
   std::string text() const;
 };
+
+// The folder as options name it: with a slash, or it would be the name of a built-in workload.
+std::string text_of_folder(const std::filesystem::path& folder);
+// Throws GraphError if ids cannot have the name of the folder.
+void require_folder_name(const std::filesystem::path& folder);
 
 // The name is that of the folder, "@" and the digest. Throws JsonError or GraphError with the file, the node and the
 // field: a node that cannot be built, or has the batch in its attributes; a tensor or a node that nothing reads; logits

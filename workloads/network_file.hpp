@@ -117,6 +117,8 @@ inline Description describe(Of<NetworkFile>) {
 // The names of the files in the folder of a network.
 inline constexpr std::string_view network_file_name = "network.json";
 inline constexpr std::string_view network_weights_name = "weights.safetensors";
+inline constexpr std::string_view network_original_name = "original.onnx";
+inline constexpr std::string_view network_provenance_name = "provenance.json";
 
 // Checks the types and the limits of the fields, and that names are unique; not what the nodes compute. `where` is the
 // file, for errors. Throws JsonError with the file and the field.

@@ -17,6 +17,7 @@ LEVELS = {
     "enable-extended": Level.ORT_ENABLE_EXTENDED,
     "enable-basic": Level.ORT_ENABLE_BASIC,
     "disable-all": Level.ORT_DISABLE_ALL,
+    "original": Level.ORT_ENABLE_ALL,
 }
 SPINNING = "session.intra_op.allow_spinning"
 

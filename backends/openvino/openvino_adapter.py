@@ -37,7 +37,7 @@ class OpenvinoAdapter(OnnxAdapter):
     def load(self, model: bytes) -> None:
         core = openvino.Core()
         asked = {properties.inference_num_threads: self.cell.threads}
-        if self.cell.mode == "latency":
+        if self.cell.mode != "default":
             asked |= {
                 hint.performance_mode: hint.PerformanceMode.LATENCY,
                 properties.num_streams: 1,

@@ -2,5 +2,6 @@
 
 from .adapter import OnnxAdapter
 from .model import model_of
+from .original import original_model
 
-__all__ = ["OnnxAdapter", "model_of"]
+__all__ = ["OnnxAdapter", "model_of", "original_model"]

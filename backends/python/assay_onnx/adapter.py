@@ -6,9 +6,11 @@ import hashlib
 from abc import abstractmethod
 
 import numpy as np
+import onnx
 from assay_worker import Adapter, Cell, InferenceAdapter, Program
 
 from .model import model_of, weights_of
+from .original import MODE, original_model
 
 Tensors = dict[str, np.ndarray]
 
@@ -39,8 +41,13 @@ class OnnxAdapter(InferenceAdapter):
         if digest.hexdigest() == self._weights:
             return
         self._states = {value.name: weights[value.name] for value in self.program.states}
-        self.load(model_of(self.program.inference, weights).SerializeToString())
+        self.load(self._model(weights).SerializeToString())
         self._weights = digest.hexdigest()
+
+    def _model(self, weights: Tensors) -> onnx.ModelProto:
+        if self.cell.mode == MODE:
+            return original_model(self.cell.folder, self.program.inference, weights)
+        return model_of(self.program.inference, weights)
 
     def state(self) -> Tensors:
         """Return the states of a single op, which an inference does not change."""

@@ -59,6 +59,7 @@ struct Refusal {
   std::optional<bool> weight_decay{};    // the weight decay is not zero
   std::optional<bool> encoded_images{};  // the data set is decoded while it is read
   std::optional<bool> several_ranks{};   // several workers train one model together
+  std::optional<bool> onnx_file{};       // the network was imported from a file of ONNX
   std::string reason{};
 };
 inline Description describe(Of<Refusal>) {
@@ -82,6 +83,8 @@ inline Description describe(Of<Refusal>) {
       field("encoded_images", &Refusal::encoded_images, "Whether images are decoded while they are read.")
           .optional(),
       field("several_ranks", &Refusal::several_ranks, "Whether several workers train one model together.")
+          .optional(),
+      field("onnx_file", &Refusal::onnx_file, "Whether the network was imported from a file of ONNX.")
           .optional(),
       field("reason", &Refusal::reason, "Why, and what to use instead."));
 }
@@ -301,6 +304,8 @@ std::optional<std::filesystem::path> environment_of(std::string_view framework);
 // The script that makes such an environment: in python/ in a folder of own_backend_folders(). The first path if it
 // is in none.
 std::filesystem::path environment_maker();
+// The folder of the package assay_import: that of ASSAY_IMPORTER, or next to environment_maker().
+std::filesystem::path importer_folder();
 // The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first path if neither exists.
 std::filesystem::path batch_library();

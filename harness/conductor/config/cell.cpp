@@ -149,6 +149,9 @@ const Refusal* Cell::refusal() const {
   const Graph& graph = program->graph(axes.task);
   const std::string optimizer = program->optimizer ? program->optimizer->kind : "";
   const bool decays = program->optimizer && program->optimizer->weight_decay > 0;
+  const auto* network_cell = std::get_if<NetworkCell>(&subject);
+  const bool onnx_file = network_cell != nullptr && network_cell->workload->imported &&
+                         network_cell->workload->imported->has_original();
   const auto holds = [&](const Refusal& rule) {
     return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
            is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
@@ -158,7 +161,7 @@ const Refusal* Cell::refusal() const {
            is_as_asked(rule.single_ops, program->is_op()) &&
            is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
            is_as_asked(rule.weight_decay, decays) && is_as_asked(rule.encoded_images, decodes_images(axes)) &&
-           is_as_asked(rule.several_ranks, axes.ranks() > 1);
+           is_as_asked(rule.several_ranks, axes.ranks() > 1) && is_as_asked(rule.onnx_file, onnx_file);
   };
   const auto found = std::ranges::find_if(backend->refusals, holds);
   return found == backend->refusals.end() ? nullptr : &*found;

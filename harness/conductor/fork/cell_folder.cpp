@@ -10,6 +10,7 @@
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
+#include "harness/conductor/fork/original_model.hpp"
 #include "harness/conductor/fork/run_audit.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
@@ -242,12 +243,13 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
   } else {
     std::vector<HostTensor> parameters = initial_values(cell.program->inference, seed, cell.initial_scheme());
     // What --initial names is drawn, also if the folder of an imported network has weights.
-    if (weights != nullptr && weights->are_of_folder(cell.axes.workload) && cell.initial_scheme())
+    if (weights != nullptr && !weights->are_given(cell.axes.workload) && cell.initial_scheme())
       weights->put_constants_into(parameters, cell.axes.workload);
     else if (weights != nullptr)
       weights->put_into(parameters, cell.axes.workload);
     write_safetensors(folder / "parameters.safetensors", parameters);
   }
+  if (cell.axes.mode == original_mode && !cell.axes.is_op()) write_original(folder, cell);
   if (!exam.empty() && alone)
     copy_files(exam, folder / "check", false);
   else if (!exam.empty())

@@ -140,8 +140,7 @@ Tensors published_tensors(WeightsFiles& files, const std::filesystem::path& file
 // `given`: the file of --weights, or null.
 PublishedWeights::Values imported_values(WeightsFiles& own, WeightsFiles* given,
                                          const std::filesystem::path& file, const PublishedNetwork& network) {
-  PublishedWeights::Values values{.constants = network.imported->constants,
-                                  .are_of_folder = given == nullptr};
+  PublishedWeights::Values values{.tensors = {}, .constants = network.imported->constants, .drawn = {}};
   for (const ValueId id : kept_by(network.graph)) {
     const Value& value = network.graph.value(id);
     const std::string& name = network.imported->names.at(value.name);
@@ -152,7 +151,7 @@ PublishedWeights::Values imported_values(WeightsFiles& own, WeightsFiles* given,
     if (is_constant)
       reject_missing(network.imported->weights(), name, value, network.name,
                      ": a constant is never drawn; import the network again");
-    values.are_of_folder = false;  // it is drawn
+    values.drawn.insert(value.name);
   }
   return values;
 }
@@ -193,6 +192,7 @@ PublishedWeights::PublishedWeights(const std::filesystem::path& file,
                                    std::span<const PublishedNetwork> networks) {
   std::optional<WeightsFiles> given;
   if (!file.empty()) given.emplace(file);
+  given_ = given.has_value();
   std::vector<FileDigest> digests;
   for (const PublishedNetwork& network : networks) {
     if (!network.imported) {
@@ -224,9 +224,13 @@ void PublishedWeights::put_constants_into(std::vector<HostTensor>& tensors, std:
       tensor.bytes = values->second.tensors.at(tensor.name).bytes;
 }
 
-bool PublishedWeights::are_of_folder(std::string_view network) const {
+bool PublishedWeights::are_given(std::string_view network) const {
+  return given_ && networks_.contains(network);
+}
+
+std::set<std::string> PublishedWeights::drawn(std::string_view network) const {
   const auto values = networks_.find(network);
-  return values != networks_.end() && values->second.are_of_folder;
+  return values == networks_.end() ? std::set<std::string>() : values->second.drawn;
 }
 
 std::optional<PublishedWeights> initial_weights(const RunSettings& settings, const std::vector<Cell>& cells,

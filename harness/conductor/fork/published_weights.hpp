@@ -42,7 +42,7 @@ class PublishedWeights {
   struct Values {
     std::map<std::string, HostTensor, std::less<>> tensors{};  // by the name in the graph
     std::set<std::string> constants{};
-    bool are_of_folder = false;
+    std::set<std::string> drawn{};
   };
 
   // `file`: that of --weights; empty without it. Throws IoError with the file and the tensor if one is missing, has another
@@ -54,14 +54,17 @@ class PublishedWeights {
   void put_into(std::vector<HostTensor>& tensors, std::string_view network) const;
   // The same, but only the constants of an imported network.
   void put_constants_into(std::vector<HostTensor>& tensors, std::string_view network) const;
-  // Whether every tensor of the network is from a file of its own folder.
-  bool are_of_folder(std::string_view network) const;
+  // Whether those of the network are of --weights.
+  bool are_given(std::string_view network) const;
+  // The tensors of an imported network, by their names in the graph, that no file has.
+  std::set<std::string> drawn(std::string_view network) const;
   // The file's path, length and digest. Of an index: its path, the bytes of all files that were read, and the
   // SHA-256 of the lines that sha256sum prints of the index and of these files. The same of several files, with all
   // paths.
   const FileDigest& file() const { return file_; }
 
  private:
+  bool given_ = false;  // there is a file of --weights
   FileDigest file_;
   std::map<std::string, Values, std::less<>> networks_;
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/conductor/fork/original_model.hpp"
 #include "harness/conductor/fork/published_weights.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/conductor/process/interrupts.hpp"
@@ -84,7 +85,8 @@ Expansion cells_of(const RunRequest& request, const Registries& registries) {
         "[forks] --forks 0 runs nothing, and --mode best has to run the modes to choose one; name the modes with "
         "--mode, or use --forks 1 or more");
   // Before a folder is made. The measurement reads them again.
-  initial_weights(settings, expansion.cells, registries.workloads);
+  const auto weights = initial_weights(settings, expansion.cells, registries.workloads);
+  mark_without_original(expansion.cells, weights ? &*weights : nullptr);
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   mark_unloadable(expansion.cells);
   if (request.shard) cut(expansion.cells, request);

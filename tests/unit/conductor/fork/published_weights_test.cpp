@@ -262,7 +262,8 @@ std::vector<HostTensor> all_weights(float first) {
 TEST(PublishedWeights, OfAnImportedNetworkAreThoseOfItsFolder) {
   const ImportedFolder mine(all_weights(10));
   const PublishedWeights weights = mine.read();
-  EXPECT_TRUE(weights.are_of_folder(mine.workload.name));
+  EXPECT_FALSE(weights.are_given(mine.workload.name));
+  EXPECT_TRUE(weights.drawn(mine.workload.name).empty());
   EXPECT_EQ(weights.file().sha256, sha256_of_file(mine.workload.imported->weights()));
   std::vector<HostTensor> tensors{tensor("conv_weight", {4, 1, 3, 3}, 0), tensor("bn.running_mean", {4}, 0),
                                   tensor("offset", {64}, 0)};
@@ -281,7 +282,10 @@ TEST(PublishedWeights, OfAnImportedNetworkAreThoseOfItsFolder) {
 TEST(PublishedWeights, OfAFolderMayLackWhatIsDrawnButNoConstant) {
   std::vector<HostTensor> weights = all_weights(10);
   weights.erase(weights.begin());
-  EXPECT_FALSE(ImportedFolder(weights).read().are_of_folder("mine")) << "conv_weight is drawn";
+  {
+    const ImportedFolder mine(weights);
+    EXPECT_EQ(mine.read().drawn(mine.workload.name), (std::set<std::string>{"conv_weight"}));
+  }
   std::erase_if(weights, [](const HostTensor& one) { return one.name == "offset"; });
   EXPECT_THAT(ImportedFolder(weights).reason(),
               AllOf(HasSubstr("no tensor 'offset'"), HasSubstr("never drawn")));
@@ -303,7 +307,7 @@ TEST(PublishedWeights, OfTheOptionReplaceThoseOfAFolderButItsConstants) {
   const std::filesystem::path file = mine.folder / "checkpoint.safetensors";
   write_safetensors(file, checkpoint);
   const PublishedWeights weights = mine.read(file);
-  EXPECT_FALSE(weights.are_of_folder(mine.workload.name));
+  EXPECT_TRUE(weights.are_given(mine.workload.name));
   EXPECT_THAT(weights.file().name, AllOf(HasSubstr(file.string()), HasSubstr("weights.safetensors")))
       << "the constants are of the folder";
   std::vector<HostTensor> tensors{tensor("fc.bias", {3}, 0), tensor("offset", {64}, 0)};
