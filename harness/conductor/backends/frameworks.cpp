@@ -29,6 +29,10 @@ std::vector<Framework> installable_frameworks(const BackendRegistry& registry, b
     found.push_back({backend.framework, cuda && fs::exists(for_gpus) ? for_gpus : requirements,
                      backend.folder / "packages.txt"});
   }
+  // No backend: what `assay import` needs to read files of ONNX.
+  if (const fs::path requirements = environment_maker().parent_path() / "import-requirements.txt";
+      fs::exists(requirements))
+    found.push_back({"import", requirements, {}});
   return found;
 }
 

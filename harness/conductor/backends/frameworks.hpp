@@ -15,8 +15,8 @@ struct Framework {
   std::filesystem::path packages;      // of the system, one per line; may be missing
 };
 
-// In the order of the backends: those with a requirements.txt next to their backend.json. `cuda`: with
-// requirements-cuda.txt if there is one.
+// In the order of the backends: those with a requirements.txt next to their backend.json; then "import", the environment
+// of `assay import`. `cuda`: with requirements-cuda.txt if there is one.
 std::vector<Framework> installable_frameworks(const BackendRegistry& registry, bool cuda = false);
 // The pins without their hashes: "torch==2.15.0". Throws IoError.
 std::vector<std::string> pins_of(const Framework& framework);

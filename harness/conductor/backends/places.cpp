@@ -67,6 +67,11 @@ fs::path environment_maker() {
   return script_in(folders.front());
 }
 
+fs::path importer_folder() {
+  const std::string set = environment_text("ASSAY_IMPORTER");
+  return set.empty() ? environment_maker().parent_path() : fs::path(set);
+}
+
 fs::path batch_library() {
   const fs::path built = executable_folder() / "libassay_batch.so";
   const fs::path installed = executable_folder().parent_path() / "lib/libassay_batch.so";

@@ -192,6 +192,7 @@ int run_application(int argc, char** argv) {
   add_compare(app, context);
   add_ab(app, context);
   add_calibrate(app, context);
+  add_import(app, context);
   add_inspect(app, context);
   add_env(app, context);
   add_setup(app, context);

@@ -41,6 +41,7 @@ void add_compare(CLI::App& app, Context& context);
 void add_ab(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
+void add_import(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_setup(CLI::App& app, Context& context);
