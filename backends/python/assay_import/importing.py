@@ -1,0 +1,163 @@
+"""From a file to a network: reading, lifting, checking."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import coverage, legal, notes
+from .coverage import Gap
+from .errors import Refused
+from .graph import Graph
+from .lifts import RULES, Lift, lift
+from .network import Network, document_of, with_free_batch
+from .options import Options
+from .tensors import Tensor, check_values, tensors_of
+
+BATCHES = (3, 5)
+
+
+class Reader(Protocol):
+    """What reads a file: a graph for each batch size, and what it says of the file."""
+
+    facts: dict[str, Any]
+
+    def read(self, batch: int) -> Reading: ...
+
+
+@dataclass
+class Reading:
+    """The graph of one batch size before lifts, and what was done to make it."""
+
+    graph: Graph
+    bound: dict[str, str]
+    folded: dict[str, int]
+    notes: list[str]
+    other_outputs: list[str]
+    freed: int = 0
+
+
+@dataclass
+class Import:
+    """A network, or what is missing for one."""
+
+    network: Network | None
+    gaps: list[Gap]
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        return list(self.provenance["notes"])
+
+
+@dataclass
+class Lifted:
+    reading: Reading
+    tensors: list[Tensor]
+    lifts: list[Lift]
+    pruned: dict[str, Any]
+    cut: str | None
+    logits: str  # of the file: before a reshape of ours
+    gaps: list[Gap]
+
+
+def open_file(path: Path, options: Options) -> Reader:
+    """Look at the first bytes of a file, and open it as what it is."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4)
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}") from None
+    if begin[:2] == b"PK":
+        from .pt2_reader import Pt2
+
+        return Pt2(path, options)
+    try:
+        from .onnx_source import OnnxSource
+    except ImportError as error:
+        raise Refused(
+            f"{path} is not a .pt2, and this environment reads no ONNX ({error}): assay setup import"
+        ) from None
+    return OnnxSource(path, options)
+
+
+def import_file(path: Path, options: Options) -> Import:
+    """Read a file twice, with two batch sizes. Raises Refused."""
+    unknown = sorted(set(options.no_lift) - set(RULES))
+    if unknown:
+        raise Refused(f"--no-lift {unknown[0]}: there is no such rule; there are {', '.join(RULES)}")
+    reader = open_file(path, options)
+    first = lifted(reader, options, BATCHES[0])
+    provenance = provenance_of(path, reader, first)
+    if first.gaps:
+        return Import(None, first.gaps, provenance)
+    second = lifted(reader, options, BATCHES[1])
+    if second.gaps:
+        raise Refused(f"with a batch of {BATCHES[1]} this is missing: {second.gaps[0].feature}")
+    description = f"{path.name}, imported from {reader.facts['format']}"
+    networks = [document_of(each.reading.graph, each.tensors, description) for each in (first, second)]
+    network = with_free_batch(networks[0], networks[1], BATCHES)
+    check_values(first.tensors)
+    if reader.facts["format"] == "onnx":
+        provenance["original"] = original_of(network, first)
+    return Import(network, [], provenance)
+
+
+def lifted(reader: Reader, options: Options, batch: int) -> Lifted:
+    reading = reader.read(batch)
+    graph = reading.graph
+    every = sum(coverage.flops(graph, node) for node in graph.nodes.values())
+    removed = graph.sweep()
+    kept = sum(coverage.flops(graph, node) for node in graph.nodes.values())
+    pruned = {"nodes": len(removed), "share_of_flops": round(1 - kept / every, 6) if every else 0.0}
+    lifts = lift(graph, options.no_lift)
+    cut = legal.cut_softmax(graph)
+    logits = graph.output
+    legal.legalise(graph)
+    legal.check_logits(graph)
+    graph.sweep()
+    found = coverage.gaps(graph)
+    tensors = [] if found else tensors_of(graph, options.train_constants)
+    return Lifted(reading, tensors, lifts, pruned, cut, logits, found)
+
+
+def provenance_of(path: Path, reader: Reader, found: Lifted) -> dict[str, Any]:
+    return {
+        "schema": "assay-import/1",
+        **reader.facts,
+        "tools": {"python": platform.python_version(), "numpy": np.__version__, **reader.facts["tools"]},
+        "bound": found.reading.bound,
+        "folded": dict(sorted(found.reading.folded.items())),
+        "lifts": [{"rule": each.rule, "node": each.node, "took": each.took} for each in found.lifts],
+        "pruned": found.pruned,
+        "cut": found.cut,
+        "coverage": coverage.ops_of(found.reading.graph),
+        "original": None,
+        "notes": notes.of(found),
+    }
+
+
+def original_of(network: Network, found: Lifted) -> dict[str, Any]:
+    """Say which tensors of the user's file are those of the network."""
+    graph = found.reading.graph
+    drawn = [
+        {"tensor": name, "original": tensor.constant.original, "transposed": tensor.constant.turned}
+        for name, tensor in network.tensors.items()
+        if not tensor.is_written
+    ]
+    return {
+        "input": next(iter(graph.inputs)),
+        "output": found.logits,
+        "drawn": drawn,
+        "neutral": dict(sorted(graph.neutral.items())),
+    }
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,75 @@
+"""Forms that only the file's ops have, written as Assay's ops: products whose batches differ, the logits."""
+
+from __future__ import annotations
+
+import math
+
+from .errors import Refused
+from .graph import MISSING, Graph, Node
+from .shapes import text
+
+CUT = ("softmax", "log_softmax")
+
+
+def cut_softmax(graph: Graph) -> str | None:
+    """Take the logits instead of their softmax, which is part of the loss. Returns its op if there is one."""
+    name = graph.output
+    node = graph.nodes[name]
+    if node.op == "reshape":
+        inner = graph.node(node.inputs[0], *CUT)
+        if inner is None or inner.source != node.source:
+            return None
+        node = inner
+    if node.op not in CUT:
+        return None
+    logits = str(node.inputs[0])
+    before = graph.node(logits, "reshape")
+    if before is not None and before.source == node.source:
+        logits = str(before.inputs[0])
+    if logits not in graph.nodes:
+        return None
+    graph.output = logits
+    return node.op
+
+
+def check_logits(graph: Graph) -> None:
+    """See that the output is (N, C) or (N, T, C); remove further dimensions of 1."""
+    name = graph.output
+    node = graph.nodes[name]
+    shape = node.shape
+    if shape is None:
+        return  # the table of what is missing says why
+    kept = list(shape)
+    while len(kept) > 2 and kept[-1] == 1:
+        kept.pop()
+    if len(kept) not in (2, 3) or kept[0] != graph.batch or kept[-1] < 2:
+        raise Refused(
+            f"the output '{name}' is {text(shape)} for a batch of {graph.batch}; the logits of a network are "
+            "(N, C) or (N, T, C) with two classes or more: name another output with --output"
+        )
+    if len(kept) != len(shape):
+        graph.output = graph.add("reshape", [name], graph.fresh(f"{name}.logits"), node.source, shape=kept)
+
+
+def legalise(graph: Graph) -> None:
+    """Write products of matrices with Assay's matmul, whose leading dimensions must be equal."""
+    for name in list(graph.nodes):
+        node = graph.nodes[name]
+        if node.op == "matmul" and node.shape is not None:
+            _matmul(graph, name, node)
+
+
+def _matmul(graph: Graph, name: str, node: Node) -> None:
+    a, b = (str(operand) for operand in node.inputs)
+    first, second = graph.known_shape(a), graph.known_shape(b)
+    if first[:-2] == second[:-2]:
+        return
+    if len(second) != 2 or node.attributes.get("transpose_a") or node.shape is None:
+        feature = "matmul: leading dimensions that are not equal"
+        graph.put(name, Node(MISSING, node.inputs, {"feature": feature}, node.shape, node.dtype, node.source))
+        return
+    rows = math.prod(first[:-1])
+    flat = graph.add("reshape", [a], graph.fresh(f"{name}.rows"), node.source, shape=[rows, first[-1]])
+    product = graph.add("matmul", [flat, b], graph.fresh(f"{name}.product"), node.source, **node.attributes)
+    shape = list(node.shape)
+    graph.put(name, Node("reshape", [product], {"shape": shape}, node.shape, node.dtype, node.source))

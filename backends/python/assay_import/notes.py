@@ -1,0 +1,56 @@
+"""What a user should know of an import: what the exporter removed, what is trained, what was changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .importing import Lifted
+
+FEW = 3
+
+
+def of(found: Lifted) -> list[str]:
+    graph = found.reading.graph
+    ops = Counter(graph.nodes[name].op for name in graph.order())
+    notes = list(found.reading.notes)
+    if ops["convolution"] >= FEW and not ops["batch_norm"]:
+        notes.append(
+            f"no batch norm in a network with {ops['convolution']} convolutions: if the model has some, the "
+            "exporter folded them into the convolutions, and training this network trains another one "
+            "(export with optimize=False, or as .pt2)"
+        )
+    if ops["dropout"]:
+        notes.append(f"{ops['dropout']} dropouts of the file act in training, and not in inference")
+    elif found.reading.folded.get("Dropout"):
+        notes.append("dropouts of rate 0 were left out")
+    if found.cut:
+        notes.append(
+            f"the last op, {found.cut}, was cut off: the loss computes it, and the output is the logits"
+        )
+    outputs = found.reading.other_outputs
+    if outputs:
+        pruned = f"{found.pruned['nodes']} nodes, {found.pruned['share_of_flops']:.1%} of the FLOPs"
+        named = f"{', '.join(outputs[:FEW])}{' ...' if outputs[FEW:] else ''}"
+        notes.append(f"other outputs of the file are left out: {named} ({pruned})")
+    if found.reading.freed:
+        notes.append(
+            f"{found.reading.freed} reshapes had the batch of the file written in them; it is free now"
+        )
+    return notes + tensor_notes(found)
+
+
+def tensor_notes(found: Lifted) -> list[str]:
+    roles = Counter(tensor.role for tensor in found.tensors)
+    notes = []
+    if roles["constant"]:
+        names = [tensor.name for tensor in found.tensors if tensor.role == "constant"]
+        notes.append(
+            f"{roles['constant']} tensors are constants, which are not trained: {', '.join(names[:FEW])}"
+            f"{' ...' if names[FEW:] else ''} (--train-constants trains those of a file)"
+        )
+    drawn = sum(not tensor.is_written for tensor in found.tensors)
+    if drawn:
+        notes.append(f"{drawn} tensors have no values in the file (ConstantOfShape); they are drawn")
+    return notes

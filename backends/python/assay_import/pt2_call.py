@@ -1,0 +1,111 @@
+"""A node of torch.export as the functions of pt2_ops.py see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import Missing
+from .graph import Constant, Source
+from .shapes import Shape
+
+if TYPE_CHECKING:
+    from .pt2_reader import Pt2Reader
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The name of a value."""
+
+    name: str
+
+
+def short_name(target: str) -> str:
+    """Return aten.conv2d.default for torch.ops.aten.conv2d.default."""
+    return target.removeprefix("torch.ops.").removeprefix("_operator.")
+
+
+class Call:
+    """`op` is the op without its overload, and without the mark of one that overwrites its operand."""
+
+    def __init__(
+        self, reader: Pt2Reader, target: str, source: Source, arguments: dict[str, Any], outs: list[str]
+    ) -> None:
+        self.reader, self.target, self.source = reader, target, source
+        self.arguments, self.outs = arguments, outs
+        self.graph, self.batch = reader.graph, reader.batch
+        self.out = outs[0] if outs else ""
+        parts = target.split(".")
+        self.op = parts[1] if parts[0] == "aten" and len(parts) > 1 else target
+        if self.op.endswith("_") and not self.op.startswith("_"):
+            self.op = self.op.rstrip("_")
+
+    # Arguments.
+
+    def tensor(self, name: str) -> str:
+        """Return the name of a value that must be there."""
+        found = self.optional(name)
+        if found is None:
+            raise Missing(f"{self.target}: without {name}")
+        return found
+
+    def optional(self, name: str) -> str | None:
+        found = self.arguments.get(name)
+        return found.name if isinstance(found, Ref) else None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = self.arguments.get(name)
+        return default if found is None else found
+
+    def number(self, name: str, default: float) -> float:
+        found = self.get(name, default)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise Missing(f"{self.target}: {name} is not a number")
+        return float(found)
+
+    def ints(self, name: str, default: list[int] | None = None) -> list[int]:
+        found = self.get(name, default if default is not None else [])
+        found = found if isinstance(found, list) else [found]
+        if any(not isinstance(each, int) for each in found):
+            raise Missing(f"{self.target}: {name} is not known")
+        return [int(each) for each in found]
+
+    def shape(self, name: str = "self") -> Shape:
+        return self.graph.known_shape(self.tensor(name))
+
+    def axis(self, value: Any, rank: int | None = None) -> int:
+        rank = len(self.shape()) if rank is None else rank
+        if not isinstance(value, int) or not -rank <= value < rank:
+            raise Missing(f"{self.target}: dimension {value} of {rank}")
+        return value % rank
+
+    def floats(self, *names: str) -> None:
+        for name in names:
+            found = self.optional(name)
+            if found is not None and self.graph.dtype(found) != "f32":
+                raise Missing(f"{self.target}: {self.graph.dtype(found)}")
+
+    def array(self, name: str) -> np.ndarray:
+        """Return the elements of a constant operand."""
+        found = self.graph.array(self.optional(name))
+        if found is None:
+            raise Missing(f"{self.target}: {name} is computed from the input")
+        return found
+
+    # Results.
+
+    def result(
+        self, op: str, *inputs: str | None, out: str = "", dtype: str = "f32", **attributes: Any
+    ) -> None:
+        self.graph.add(op, inputs, out or self.out, self.source, dtype, **attributes)
+
+    def step(self, op: str, *inputs: str | None, **attributes: Any) -> str:
+        return self.graph.add(op, inputs, self.graph.fresh(f"{self.out}.{op}"), self.source, **attributes)
+
+    def same(self, name: str, out: str = "") -> None:
+        self.reader.renamed[out or self.out] = name
+
+    def hold(self, suffix: str, array: np.ndarray, **more: Any) -> str:
+        return self.graph.hold(f"{self.out}.{suffix}", Constant(array, **more))
