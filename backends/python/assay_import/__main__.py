@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from . import coverage, tensors
 from .errors import Refused
-from .importing import Import, import_file, open_file
+from .importing import Import, import_file
 from .options import Options, pair, read_shape
 
 
@@ -53,7 +53,7 @@ def options_of(given: argparse.Namespace) -> Options:
     )
 
 
-def write(found: Import, given: argparse.Namespace, options: Options) -> None:
+def write(found: Import, given: argparse.Namespace) -> None:
     """Write the files of a network into an empty folder."""
     assert found.network is not None
     out: Path = given.out
@@ -62,9 +62,8 @@ def write(found: Import, given: argparse.Namespace, options: Options) -> None:
     if found.provenance["format"] == "onnx":
         from .onnx_source import OnnxSource
 
-        source = open_file(given.source, options)
-        assert isinstance(source, OnnxSource)
-        if not source.write_original(out / "original.onnx"):
+        assert isinstance(found.reader, OnnxSource)
+        if not found.reader.write_original(out / "original.onnx"):
             found.provenance["original"] = None
             found.provenance["notes"].append(
                 "the external weights are too large for a copy of the file: there is no mode original"
@@ -103,7 +102,7 @@ def run(arguments: list[str]) -> int:
     if found.network is not None and given.name:
         found.network.document["description"] = f"{given.name}: {found.network.document['description']}"
     if found.network is not None and not given.dry_run:
-        write(found, given, options)
+        write(found, given)
     print(json.dumps(as_json(found), ensure_ascii=False, indent=1) if given.json else show(found))
     if found.gaps:
         print(

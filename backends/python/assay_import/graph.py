@@ -78,6 +78,8 @@ class Graph:
         shapes = [self.shape(operand) for operand in operands]
         known = [shape for shape in shapes if shape is not None]
         shape = shape_of(op, known, attributes) if len(known) == len(shapes) else None
+        if op == "reshape" and shape is not None:
+            attributes["shape"] = list(shape)
         return self.put(name, Node(op, list(inputs), attributes, shape, dtype, source))
 
     def put(self, name: str, node: Node) -> str:

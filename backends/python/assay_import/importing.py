@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from .options import Options
 from .tensors import Tensor, check_values, tensors_of
 
 BATCHES = (3, 5)
+OTHER_BATCHES = (7, 11)
 
 
 class Reader(Protocol):
@@ -38,8 +39,10 @@ class Reading:
     bound: dict[str, str]
     folded: dict[str, int]
     notes: list[str]
+    output: str  # its name in the file
     other_outputs: list[str]
-    freed: int = 0
+    freed: int
+    file_batch: int
 
 
 @dataclass
@@ -48,7 +51,8 @@ class Import:
 
     network: Network | None
     gaps: list[Gap]
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any]
+    reader: Reader
 
     @property
     def notes(self) -> list[str]:
@@ -62,7 +66,7 @@ class Lifted:
     lifts: list[Lift]
     pruned: dict[str, Any]
     cut: str | None
-    logits: str  # of the file: before a reshape of ours
+    logits: str  # the value of the file that has their elements
     gaps: list[Gap]
 
 
@@ -92,20 +96,24 @@ def import_file(path: Path, options: Options) -> Import:
     if unknown:
         raise Refused(f"--no-lift {unknown[0]}: there is no such rule; there are {', '.join(RULES)}")
     reader = open_file(path, options)
-    first = lifted(reader, options, BATCHES[0])
+    batches = BATCHES
+    first = lifted(reader, options, batches[0])
+    if first.reading.file_batch in batches:
+        batches = OTHER_BATCHES  # in which the file's own batch is none of them
+        first = lifted(reader, options, batches[0])
     provenance = provenance_of(path, reader, first)
     if first.gaps:
-        return Import(None, first.gaps, provenance)
-    second = lifted(reader, options, BATCHES[1])
+        return Import(None, first.gaps, provenance, reader)
+    second = lifted(reader, options, batches[1])
     if second.gaps:
-        raise Refused(f"with a batch of {BATCHES[1]} this is missing: {second.gaps[0].feature}")
+        raise Refused(f"with a batch of {batches[1]} this is missing: {second.gaps[0].feature}")
     description = f"{path.name}, imported from {reader.facts['format']}"
     networks = [document_of(each.reading.graph, each.tensors, description) for each in (first, second)]
-    network = with_free_batch(networks[0], networks[1], BATCHES)
+    network = with_free_batch(networks[0], networks[1], batches)
     check_values(first.tensors)
     if reader.facts["format"] == "onnx":
         provenance["original"] = original_of(network, first)
-    return Import(network, [], provenance)
+    return Import(network, [], provenance, reader)
 
 
 def lifted(reader: Reader, options: Options, batch: int) -> Lifted:
@@ -115,13 +123,15 @@ def lifted(reader: Reader, options: Options, batch: int) -> Lifted:
     removed = graph.sweep()
     kept = sum(coverage.flops(graph, node) for node in graph.nodes.values())
     pruned = {"nodes": len(removed), "share_of_flops": round(1 - kept / every, 6) if every else 0.0}
-    lifts = lift(graph, options.no_lift)
     cut = legal.cut_softmax(graph)
-    logits = graph.output
-    legal.legalise(graph)
-    legal.check_logits(graph)
+    logits = graph.output if cut else reading.output
     graph.sweep()
+    lifts = lift(graph, options.no_lift)
+    legal.legalise(graph)
     found = coverage.gaps(graph)
+    if not found:
+        legal.check_logits(graph)
+        graph.sweep()
     tensors = [] if found else tensors_of(graph, options.train_constants)
     return Lifted(reading, tensors, lifts, pruned, cut, logits, found)
 

@@ -1,11 +1,13 @@
-"""Forms that only the file's ops have, written as Assay's ops: products whose batches differ, the logits."""
+"""Forms that only the file's ops have, written as Assay's ops: products of unequal rank, the logits."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .errors import Refused
-from .graph import MISSING, Graph, Node
+from .graph import MISSING, Constant, Graph, Node
 from .shapes import text
 
 CUT = ("softmax", "log_softmax")
@@ -47,16 +49,33 @@ def check_logits(graph: Graph) -> None:
             f"the output '{name}' is {text(shape)} for a batch of {graph.batch}; the logits of a network are "
             "(N, C) or (N, T, C) with two classes or more: name another output with --output"
         )
-    if len(kept) != len(shape):
-        graph.output = graph.add("reshape", [name], graph.fresh(f"{name}.logits"), node.source, shape=kept)
+    if len(kept) == len(shape):
+        return
+    inner = str(node.inputs[0]) if node.op == "reshape" else name
+    if graph.shape(inner) == tuple(kept) and inner in graph.nodes:
+        graph.output = inner
+    else:
+        graph.output = graph.add("reshape", [inner], graph.fresh(f"{name}.logits"), node.source, shape=kept)
 
 
 def legalise(graph: Graph) -> None:
-    """Write products of matrices with Assay's matmul, whose leading dimensions must be equal."""
+    """Write parts that no lift took as Assay's ops, where one computes the same."""
     for name in list(graph.nodes):
         node = graph.nodes[name]
-        if node.op == "matmul" and node.shape is not None:
+        if node.shape is None:
+            continue
+        if node.op == "matmul":
             _matmul(graph, name, node)
+        elif node.op == "negate":
+            graph.replace(name, "multiply", [node.inputs[0], _number(graph, name, -1)])
+        elif node.op == "reciprocal":
+            graph.replace(name, "divide", [_number(graph, name, 1), node.inputs[0]])
+        elif node.op == "power" and graph.scalar(node.inputs[1]) == 2:
+            graph.replace(name, "multiply", [node.inputs[0]] * 2)
+
+
+def _number(graph: Graph, name: str, value: float) -> str:
+    return graph.hold(f"{name}.number", Constant(np.array(value, np.float32)))
 
 
 def _matmul(graph: Graph, name: str, node: Node) -> None:

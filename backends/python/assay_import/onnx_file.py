@@ -18,7 +18,7 @@ from onnx import TensorProto
 from . import limits, wire
 from .errors import Refused
 
-OLDEST = 9  # opset
+OLDEST = 6  # opset: before it, ops have operands in place of attributes
 TYPES: dict[int, np.dtype[Any]] = {
     TensorProto.FLOAT: np.dtype("<f4"),
     TensorProto.DOUBLE: np.dtype("<f8"),

@@ -44,6 +44,10 @@ def binary(op: str, dtype: str = "f32") -> Op:
 
 def elementwise(c: Call) -> list[str | None]:
     """Return the operands. A constant that repeats one row for each sample becomes that row."""
+    if c.opset < 7 and c.attributes.get("broadcast") and "axis" in c.attributes:
+        ranks = [len(c.shape(i)) for i in range(2)]
+        if c.axis(int(c.attributes["axis"])) + ranks[1] != ranks[0]:
+            raise Missing(f"{c.source.op}: broadcast along an axis, as before opset 7")
     shape = broadcast([c.shape(i) for i in range(len(c.inputs))])
     return [None if name is None else one_row(c, name, shape) for name in c.inputs]
 
@@ -118,6 +122,8 @@ def batch_norm(c: Call) -> None:
         raise Missing(f"batch_norm: {rank} dimensions")
     if not c.attributes.get("spatial", 1):
         raise Missing("batch_norm: over each position")
+    if c.attributes.get("training_mode") or (c.opset < 7 and not c.attributes.get("is_test")):
+        raise Missing("batch_norm: in training mode (export the model in eval mode)")
     for i in range(1, 5):
         c.constant(i)
     c.result(

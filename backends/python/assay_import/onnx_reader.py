@@ -56,11 +56,11 @@ class OnnxReader:
         self._inputs(main)
         self._output(main)
         self._nodes(main)
-        output = self._value(self._wanted)
+        output = self._value(self.output)
         if output in self.graph.constants:
-            raise Refused(f"the output '{self._wanted}' does not depend on the input")
+            raise Refused(f"the output '{self.output}' does not depend on the input")
         if output not in self.graph.nodes:
-            raise Refused(f"nothing computes the output '{self._wanted}'; is the file complete?")
+            raise Refused(f"nothing computes the output '{self.output}'; is the file complete?")
         self.graph.output = output
         return self.graph
 
@@ -140,8 +140,8 @@ class OnnxReader:
         names = [value.name for value in graph.output]
         if not names:
             raise Refused("the file has no output")
-        self._wanted = self.options.output or names[0]
-        self.other_outputs = [name for name in names if name != self._wanted]
+        self.output = self.options.output or names[0]
+        self.other_outputs = [name for name in names if name != self.output]
 
     # Nodes: those of a branch that is taken come before the rest.
 
@@ -181,6 +181,9 @@ class OnnxReader:
             if node.domain not in ONNX or (node.op_type not in OPS and node.op_type not in FOLDABLE):
                 raise Missing(source.op)
             if all(name is None or self._is_known(name) for name in inputs):
+                constants = all(name is None or name in self.graph.constants for name in inputs)
+                if constants and inputs and node.op_type != "Gather":
+                    raise Missing(f"{source.op}: of constants, too large to be computed here")
                 if node.op_type not in OPS:
                     raise Missing(source.op)
                 OPS[node.op_type](call)

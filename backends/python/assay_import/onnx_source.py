@@ -38,7 +38,16 @@ class OnnxSource:
         reader = OnnxReader(self._file, self._options, batch)
         graph = reader.read()
         self.facts["source"]["external"] = [self._file.external[name] for name in sorted(self._file.external)]
-        return Reading(graph, reader.bound, dict(reader.folded), [], reader.other_outputs, len(reader.freed))
+        return Reading(
+            graph,
+            reader.bound,
+            dict(reader.folded),
+            [],
+            reader.output,
+            reader.other_outputs,
+            len(reader.freed),
+            reader.file_batch,
+        )
 
     def write_original(self, path: Path) -> bool:
         """Write a copy of the file, with external tensors inside. Returns whether they fit."""

@@ -93,7 +93,7 @@ def slice_(c: Call) -> Array | None:
     axis = c.axis(c.get("dim", 0))
     index: list[Any] = [slice(None)] * given.ndim
     index[axis] = slice(c.get("start", 0), c.get("end"), c.get("step", 1))
-    return given[tuple(index)]
+    return np.asarray(given[tuple(index)])
 
 
 def select(c: Call) -> Array | None:

@@ -72,7 +72,14 @@ class Pt2:
                 f"{self._file.path} is not in torch.export's form: {type(error).__name__} {error}"
             ) from None
         return Reading(
-            graph, reader.bound, dict(reader.folded), reader.notes(), reader.other_outputs, len(reader.freed)
+            graph,
+            reader.bound,
+            dict(reader.folded),
+            reader.notes(),
+            reader.graph.output,
+            reader.other_outputs,
+            len(reader.freed),
+            reader.file_batch,
         )
 
 
@@ -152,8 +159,8 @@ class Pt2Reader:
                 raise Refused(f"{self.file.path} has an input of the kind {kind}, which is not read")
         if len(free) != 1:
             raise Refused(
-                f"{self.file.path} has {len(free)} inputs ({', '.join(free)}), a network of Assay has one: give "
-                "the others a value, as in --bind mask=ones"
+                f"{self.file.path} has {len(free)} inputs ({', '.join(free)}), a network of Assay has one: "
+                "give the others a value, as in --bind mask=ones"
             )
         for given in (*self.options.shapes, *self.options.bound):
             if given not in (*free, *self.bound):

@@ -37,6 +37,8 @@ def attention(graph: Graph, name: str) -> list[str] | None:
     weights = graph.node(node.inputs[0], "softmax") if node is not None else None
     if node is None or weights is None or not graph.only_reader(str(node.inputs[0])) or _is_turned(node):
         return None
+    if not graph.only_reader(str(weights.inputs[0])):
+        return None
     scores, masks = _masked(graph, str(weights.inputs[0]))
     number, operands = factors(graph, scores)
     product = graph.node(operands[0], "matmul") if len(operands) == 1 else None

@@ -23,7 +23,7 @@ def identity(graph: Graph, name: str) -> list[str] | None:
         ):
             continue
         same = graph.shape(value) == broadcast([graph.known_shape(value), array.shape])
-        if same and value in graph.nodes and (array == NEUTRAL[node.op]).all():
+        if same and (value in graph.nodes or name != graph.output) and (array == NEUTRAL[node.op]).all():
             return graph.substitute(name, value)
     return None
 
