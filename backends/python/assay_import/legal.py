@@ -40,7 +40,7 @@ def check_logits(graph: Graph) -> None:
     node = graph.nodes[name]
     shape = node.shape
     if shape is None:
-        return  # the table of what is missing says why
+        raise Refused(f"the shape of the output '{name}' is not known; the file is damaged")
     kept = list(shape)
     while len(kept) > 2 and kept[-1] == 1:
         kept.pop()

@@ -47,6 +47,11 @@ def name_of_type(element: int) -> str:
     return TensorProto.DataType.Name(element).lower() if known else f"type {element}"
 
 
+def text_of(value: str | bytes) -> str:
+    """Return a text of the file: protobuf gives bytes for one that is not UTF-8."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 def size_of(path: Path, limit: int) -> int:
     """Return the bytes of a regular file."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from . import limits
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
 from .onnx_call import Call
-from .onnx_file import TYPES, OnnxFile, name_of_type
+from .onnx_file import TYPES, OnnxFile, name_of_type, text_of
 from .onnx_folding import FOLDABLE, Folding
 from .onnx_ops import OPS
 from .options import Options, bound_value, extents_of, with_batch
@@ -164,16 +164,22 @@ class OnnxReader:
                 stack.append(branch)
 
     def _node(self, node: onnx.NodeProto) -> Iterable[Any] | None:
-        attributes = attributes_of(node)
+        if not any(node.output):
+            return None  # nothing can read it
+        try:
+            attributes = attributes_of(node)
+        except ValueError as error:
+            raise Refused(
+                f"the node '{self._named(node)}' has an attribute without a value: {error}"
+            ) from None
         if node.op_type == "If" and node.domain in ONNX:
             return self._branch(node, attributes)
         inputs = [self._value(name) if name else None for name in node.input]
         for name in node.output:
             if name:
                 self._define(name)
-        source = Source(
-            node.op_type if node.domain in ONNX else f"{node.domain}.{node.op_type}", self._named(node)
-        )
+        op = node.op_type if node.domain in ONNX else f"{text_of(node.domain)}.{text_of(node.op_type)}"
+        source = Source(text_of(op), self._named(node))
         if node.domain in ONNX and self._folds(node, inputs, attributes):
             return None
         call = Call(self, node, source, inputs, attributes)
@@ -186,23 +192,34 @@ class OnnxReader:
                     raise Missing(f"{source.op}: of constants, too large to be computed here")
                 if node.op_type not in OPS:
                     raise Missing(source.op)
-                OPS[node.op_type](call)
+                self._write(call, OPS[node.op_type])
                 self._unread(node, source, inputs)
                 return None
             self._unknown(node, source, inputs, "")
         except Missing as missing:
-            self._unknown(node, source, inputs, str(missing))
+            self._unknown(node, source, inputs, str(missing) or "an op without a name")
         return None
 
+    def _write(self, call: Call, write: Callable[[Call], None]) -> None:
+        """Write a node as ops. Attributes of a type or length that ONNX does not have are a feature, too."""
+        try:
+            write(call)
+        except (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError) as error:
+            raise Missing(f"{call.source.op}: not in the form of ONNX ({error})") from None
+
     def _named(self, node: onnx.NodeProto) -> str:
-        return node.name or next((name for name in node.output if name), "") or node.op_type
+        return text_of(node.name or next((name for name in node.output if name), "") or node.op_type)
 
     def _folds(self, node: onnx.NodeProto, inputs: list[str | None], attributes: dict[str, Any]) -> bool:
-        if node.op_type == "Identity" and inputs and inputs[0] is not None:
+        if node.op_type == "Identity" and inputs and inputs[0] is not None and node.output:
             self.renamed[node.output[0]] = inputs[0]
             self.folded["Identity"] += 1
             return True
-        if node.op_type == "Constant" and "value" in attributes:
+        if (
+            node.op_type == "Constant"
+            and isinstance(attributes.get("value"), onnx.TensorProto)
+            and node.output
+        ):
             name = node.output[0]
             if name not in self._arrays:
                 self._arrays[name] = self.file.array(attributes["value"])
@@ -216,7 +233,10 @@ class OnnxReader:
             "Size",
         ):
             return False
-        found = self.folding.compute(node, inputs, attributes)
+        try:
+            found = self.folding.compute(node, inputs, attributes)
+        except (ValueError, TypeError, IndexError, KeyError, OverflowError):
+            return False  # not in the form of ONNX: the op is missing
         if found is None:
             return False
         self.graph.constants.update(found)
@@ -249,6 +269,8 @@ class OnnxReader:
     # Values.
 
     def _define(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise Refused(f"the name {name!r} of the file is no text; the file is damaged")
         if name in self._defined:
             raise Refused(f"two nodes or tensors of the file have the name '{name}'; the file is damaged")
         self._defined.add(name)

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from . import limits
 from .importing import Reading
-from .onnx_file import OnnxFile
+from .onnx_file import OnnxFile, text_of
 from .onnx_reader import OnnxReader
 from .options import Options
 
@@ -20,7 +20,7 @@ class OnnxSource:
         self._file = OnnxFile.open(path)
         self._options = options
         model = self._file.model
-        producer = " ".join(part for part in (model.producer_name, model.producer_version) if part)
+        producer = " ".join(text_of(part) for part in (model.producer_name, model.producer_version) if part)
         self.facts: dict[str, Any] = {
             "source": {
                 "name": path.name,

@@ -64,8 +64,8 @@ class Pt2:
         }
 
     def read(self, batch: int) -> Reading:
-        reader = Pt2Reader(self._file, self._arrays, self._options, batch)
         try:
+            reader = Pt2Reader(self._file, self._arrays, self._options, batch)
             graph = reader.read()
         except (KeyError, TypeError, AttributeError, IndexError, StopIteration, ValueError) as error:
             raise Refused(
@@ -143,7 +143,7 @@ class Pt2Reader:
     def _inputs(self) -> None:
         free = []
         for spec in self._signature["input_specs"]:
-            kind, entry = next(iter(spec.items()))
+            kind, entry = entry_of(spec)
             if kind == "user_input":
                 arg = entry["arg"]
                 if "as_tensor" not in arg:
@@ -300,7 +300,7 @@ class Pt2Reader:
 
     def _argument(self, arg: dict[str, Any]) -> Any:
         """Return an argument of a node: a number, a list, a text, None, or the name of a value."""
-        kind, value = next(iter(arg.items()))
+        kind, value = entry_of(arg)
         if kind == "as_tensor":
             return Ref(self.value(value["name"]))
         if kind == "as_tensors":
@@ -320,7 +320,7 @@ class Pt2Reader:
     def _symbol(self, value: dict[str, Any]) -> Any:
         if "as_name" in value:
             return self.numbers.get(value["as_name"])
-        return next(iter(value.values()))
+        return entry_of(value)[1]
 
 
 def refs(value: Any) -> list[Ref]:
@@ -329,9 +329,15 @@ def refs(value: Any) -> list[Ref]:
     return [value] if isinstance(value, Ref) else []
 
 
+def entry_of(union: dict[str, Any]) -> tuple[str, Any]:
+    """Return kind and value of what torch writes as an object with one entry."""
+    ((kind, value),) = union.items()
+    return kind, value
+
+
 def names_in(arg: dict[str, Any]) -> list[str]:
     """Return the names of the tensors in an argument."""
-    kind, value = next(iter(arg.items()))
+    kind, value = entry_of(arg)
     if kind == "as_tensor":
         return [str(value["name"])]
     if kind == "as_tensors":

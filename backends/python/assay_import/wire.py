@@ -85,7 +85,11 @@ def fields(data: memoryview, at: int, end: int) -> Iterator[Field]:
 
 def check(data: mmap | bytes) -> None:
     """Refuse a file with too many parts, or with graphs in graphs too deep."""
-    view = memoryview(data)
+    with memoryview(data) as view:
+        count(view)
+
+
+def count(view: memoryview) -> None:
     messages = numbers = 0
     stack = [("model", 0, len(view), 0)]
     while stack:
@@ -110,4 +114,3 @@ def check(data: mmap | bytes) -> None:
                 raise Refused(
                     f"the file has more than {limits.WHOLE_NUMBER_BYTES} bytes of packed whole numbers"
                 )
-    view.release()
