@@ -1,4 +1,4 @@
-"""Archives in the form of torch.export.save, made without torch: the nodes are given, or those of a small network."""
+"""Archives in the form of torch.export.save, made without torch, of given nodes or of a small network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are made to harm or to break the importer: each is refused in a line, soon, and in little memory."""
+"""Files that are made to break the importer: each is refused in a line, soon, and in little memory."""
 
 from __future__ import annotations
 
@@ -161,30 +161,35 @@ ONNX: dict[str, Callable[[], bytes]] = {
         [node("ConstantOfShape", "s", "c"), node("Add", "x c", "y")], s=np.array([1 << 20, 1 << 20])
     ).SerializeToString(),
     "a range without end": lambda: model(
-        [node("Range", "a b c", "r"), node("Cast", "r", "f", to=1), node("Mul", "x f", "y")], a=0, b=1 << 60, c=1
+        [node("Range", "a b c", "r"), node("Cast", "r", "f", to=1), node("Mul", "x f", "y")],
+        a=0, b=1 << 60, c=1,
     ).SerializeToString(),
     "a power of constants": lambda: model(
-        [node("Tile", "w r", "w0"), *[node("Tile", f"w{i} r", f"w{i + 1}") for i in range(60)], node("MatMul", "x w60", "y")],
+        [node("Tile", "w r", "w0"), *[node("Tile", f"w{i} r", f"w{i + 1}") for i in range(60)],
+         node("MatMul", "x w60", "y")],
         w=random(8, 3), r=np.array([1, 2]),
     ).SerializeToString(),
     "a split into millions": lambda: model(
-        [node("SplitToSequence", "x one", "s", axis=1), node("SequenceAt", "s zero", "y")], ("N", 4_000_000), one=1, zero=0
+        [node("SplitToSequence", "x one", "s", axis=1), node("SequenceAt", "s zero", "y")],
+        ("N", 4_000_000), one=1, zero=0,
     ).SerializeToString(),
     "a version from the future": lambda: model([node("Relu", "x", "y")], opset=999).SerializeToString(),
     "a function of its own": lambda: model([node("Relu", "x", "y")]).SerializeToString()
     + part(25, part(1, b"f") + part(7, part(4, b"f"))),
     "attributes of other types": lambda: model(
-        [node("Conv", "x w", "c", strides="ab", pads=1.5), node("Flatten", "c", "y", axis="z")], ("N", 3, 6, 6),
-        w=random(4, 3, 3, 3),
+        [node("Conv", "x w", "c", strides="ab", pads=1.5), node("Flatten", "c", "y", axis="z")],
+        ("N", 3, 6, 6), w=random(4, 3, 3, 3),
     ).SerializeToString(),
     "operands that are not there": lambda: model(
         [node("Conv", "x", "a"), node("Gemm", "a", "b"), node("Reshape", "b", "y")], ("N", 3, 6, 6)
     ).SerializeToString(),
     "axes beyond the dimensions": lambda: model(
-        [node("Concat", "x x", "a", axis=7), node("Softmax", "a", "b", axis=-9), node("Transpose", "b", "y", perm=[5, 5])]
+        [node("Concat", "x x", "a", axis=7), node("Softmax", "a", "b", axis=-9),
+         node("Transpose", "b", "y", perm=[5, 5])],
     ).SerializeToString(),
     "kernels and strides of zero": lambda: model(
-        [node("MaxPool", "x", "a", kernel_shape=[0, 0], strides=[0, 0]), node("Flatten", "a", "y")], ("N", 3, 6, 6)
+        [node("MaxPool", "x", "a", kernel_shape=[0, 0], strides=[0, 0]), node("Flatten", "a", "y")],
+        ("N", 3, 6, 6),
     ).SerializeToString(),
 }  # fmt: skip
 

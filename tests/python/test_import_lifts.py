@@ -24,8 +24,10 @@ GELUS = {
 }
 TANHS = {
     "cube by power": "Pow x c q; Mul q k a; Add x a b; Mul b z u; Tanh u e; Add e i f; Mul x f p; Mul p h y",
-    "cube by products": "Mul x x q; Mul q x w; Mul k w a; Add a x b; Mul z b u; Tanh u e; Add i e f; Mul h x p; Mul f p y",
-    "x taken out": "Mul x x q; Mul q k a; Add i a b; Mul x z v; Mul v b u; Tanh u e; Add e i f; Mul f h p; Mul p x y",
+    "cube by products": "Mul x x q; Mul q x w; Mul k w a; Add a x b; Mul z b u; Tanh u e; Add i e f; "
+    "Mul h x p; Mul f p y",
+    "x taken out": "Mul x x q; Mul q k a; Add i a b; Mul x z v; Mul v b u; Tanh u e; Add e i f; "
+    "Mul f h p; Mul p x y",
 }
 NUMBERS = {
     "r": ROOT_HALF,

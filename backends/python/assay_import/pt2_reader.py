@@ -19,7 +19,7 @@ from .pt2_call import Call, Ref, short_name
 from .pt2_constants import CONSTANTS
 from .pt2_file import TYPES, Pt2File
 from .pt2_ops import OPS
-from .shapes import words
+from .shapes import Shape, words
 
 NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -98,7 +98,7 @@ class Pt2Reader:
         self.bound: dict[str, str] = {}
         self.other_outputs: list[str] = []
         self.states: Counter[str] = Counter()
-        self.file_batch = 0
+        self.file_batch = self._hint = 0
         self._producer: dict[str, str] = {}
         module = file.document["graph_module"]
         self._graph, self._signature = module["graph"], module["signature"]
@@ -194,6 +194,8 @@ class Pt2Reader:
                 "Assay has float or whole numbers (tokens): export it with float32"
             )
         self.file_batch = declared[0] or 0 if declared else 0
+        first = self._types[name]["sizes"][0].get("as_expr", {}) if declared else {}
+        self._hint = int((first.get("hint") or {}).get("as_int") or 0)  # the batch of a symbolic export
         extents = extents_of(name, [None, *declared[1:]], self.options)
         self.graph.inputs[name] = Input(dtype_of(dtype), with_batch(extents, self.batch))
 
@@ -275,13 +277,23 @@ class Pt2Reader:
         return True
 
     def _unknown(self, name: str, feature: str, source: Source, operands: list[str]) -> None:
-        sizes = self._types.get(name, {}).get("sizes", [])
-        shape = None
-        if feature and all("as_int" in size for size in sizes):
-            shape = tuple(int(size["as_int"]) for size in sizes)
-            if shape[:1] == (self.file_batch,):
-                shape = (self.batch, *shape[1:])
+        shape = self._exported_shape(name) if feature else None
         self.graph.put(name, Node(MISSING, list(operands), {"feature": feature}, shape, "f32", source))
+
+    def _exported_shape(self, name: str) -> Shape | None:
+        """Return the shape of a value when it was exported, with this batch: so later gaps are found, too."""
+        if name not in self._types:
+            return None
+        extents = []
+        for i, size in enumerate(self._types[name]["sizes"]):
+            extent = size.get("as_int")
+            hint = size.get("as_expr", {}).get("hint") or {}
+            if extent is None and isinstance(hint.get("as_int"), int) and self._hint:
+                extent = hint["as_int"] * self.batch // self._hint
+            elif i == 0 and extent is not None and extent == self.file_batch:
+                extent = self.batch
+            extents.append(extent)
+        return None if None in extents else tuple(int(extent) for extent in extents)
 
     def _number(self, target: str, node: dict[str, Any], names: list[str]) -> None:
         arguments = [self._argument(each["arg"]) for each in node["inputs"]]

@@ -1,0 +1,119 @@
+"""Writes cnn.pt2, transformer.pt2 and answers.npz into data, with PyTorch. They are kept: no test needs it.
+
+    ~/.local/share/assay/environments/torch/bin/python tests/import/make_models.py
+
+Traces of this machine are removed from the files; they are otherwise as torch.export.save writes them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+FOLDER = Path(__file__).resolve().parent / "data"
+
+
+class Cnn(nn.Module):
+    """A convolution with batch norm, a residual sum in place, pools, dropout; exported in training mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(4, eps=1e-3, momentum=0.2)
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.Hardswish(), nn.Conv2d(4, 4, 1))
+        self.drop = nn.Dropout(0.25)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.max_pool2d(F.relu(self.norm(self.stem(x)), inplace=True), 2)
+        y = self.block(x)
+        y += x
+        y = F.adaptive_avg_pool2d(y, 1)
+        return self.head(self.drop(torch.flatten(y, 1)))
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.after = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, t, d = x.shape
+        q, k, v = (
+            each.view(n, t, self.heads, d // self.heads).transpose(1, 2)
+            for each in self.qkv(self.before(x)).chunk(3, dim=-1)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, d)
+        x = x + self.out(y)
+        return x + self.down(F.gelu(self.up(self.after(x)), approximate="tanh"))
+
+
+class Transformer(nn.Module):
+    """A language model of one block, whose last layer has the table of tokens as its weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(11, 8)
+        self.places = nn.Embedding(6, 8)
+        self.block = Block(8, 2)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device))
+        return F.linear(self.norm(self.block(x)), self.words.weight)
+
+
+def without_traces(path: Path) -> None:
+    """Remove the places of source lines from the nodes, and the inputs of the example."""
+    with zipfile.ZipFile(path) as given:
+        files = {name: given.read(name) for name in given.namelist() if "sample_inputs" not in name}
+    (model,) = [name for name in files if name.endswith("models/model.json")]
+    document = json.loads(files[model])
+    for node in document["graph_module"]["graph"]["nodes"]:
+        node["metadata"] = {"nn_module_stack": node["metadata"].get("nn_module_stack", "")}
+    document["guards_code"] = []
+    files[model] = json.dumps(document, separators=(",", ":")).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, data in files.items():
+            made.writestr(zipfile.ZipInfo(name), data)
+    path.write_bytes(out.getvalue())
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    cnn, transformer = Cnn(), Transformer()
+    for _ in range(3):
+        cnn(torch.randn(4, 3, 8, 8))  # running statistics that are not those of the start
+    free = ({0: torch.export.Dim.DYNAMIC},)
+    images, tokens = torch.randn(3, 3, 8, 8), torch.randint(0, 11, (3, 6))
+    for name, module, example in (("cnn", cnn.train(), images), ("transformer", transformer.train(), tokens)):
+        torch.export.save(
+            torch.export.export(module, (example,), dynamic_shapes=free), FOLDER / f"{name}.pt2"
+        )
+        without_traces(FOLDER / f"{name}.pt2")
+    with torch.no_grad():
+        np.savez(
+            FOLDER / "answers.npz",
+            images=images.numpy(),
+            cnn=cnn.eval()(images).numpy(),
+            tokens=tokens.numpy(),
+            transformer=transformer.eval()(tokens).numpy(),
+        )
+
+
+if __name__ == "__main__":
+    main()
