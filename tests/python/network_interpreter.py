@@ -130,7 +130,7 @@ OPS: dict[str, Callable[..., Array]] = {
     "divide": np.divide,
     "dropout": lambda x, rate: x,
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
-    "embedding": lambda indices, weight, sparse_gradient: weight[indices.astype(int)],
+    "embedding": lambda indices, weight: weight[indices.astype(int)],
     "gelu": gelu,
     "hard_sigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
     "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),

@@ -88,7 +88,7 @@ def test_the_folder_has_a_network_its_weights_where_it_is_from_and_the_file(tmp_
     }
     assert set(read_tensors(out / "weights.safetensors")) == set(roles)
     provenance = json.loads((out / "provenance.json").read_text())
-    assert provenance["original"] == {"input": "x", "output": "logits", "drawn": [], "neutral": {}}
+    assert provenance["original"] == {"input": "x", "output": "logits", "drawn": [], "neutral": []}
     assert provenance["cut"] == "softmax"
     assert (out / "original.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
 
@@ -361,8 +361,8 @@ def test_filled_weights_are_drawn_and_the_file_says_which_they_are(tmp_path: Pat
     assert read_tensors(out / "weights.safetensors") == {}
     provenance = json.loads((out / "provenance.json").read_text())
     assert provenance["original"]["drawn"] == [
-        {"tensor": "w.T", "original": "w", "transposed": True},
-        {"tensor": "b", "original": "b", "transposed": False},
+        {"file": "w", "tensor": "w.T", "transpose": True},
+        {"file": "b", "tensor": "b", "transpose": False},
     ]
 
 

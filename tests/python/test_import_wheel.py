@@ -56,9 +56,9 @@ def test_a_published_network_is_read_whole(name: str) -> None:
     # Their weights, but some small ones, are ConstantOfShape: they are drawn, each for a tensor of the file.
     drawn = found.provenance["original"]["drawn"]
     assert len(drawn) > 0.6 * len(found.network.document["tensors"])
-    assert all(each["original"] for each in drawn)
+    assert all(each["file"] for each in drawn)
     shapes = {each["name"]: each["shape"] for each in found.network.document["tensors"]}
-    assert all(len(shapes[each["tensor"]]) == 2 for each in drawn if each["transposed"])
+    assert all(len(shapes[each["tensor"]]) == 2 for each in drawn if each["transpose"])
 
 
 @pytest.mark.parametrize("name", BAKED)

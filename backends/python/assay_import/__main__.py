@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from . import coverage, tensors
 from .errors import Refused
 from .importing import Import, import_file
+from .network import one_line
 from .options import Options, pair, read_shape
 
 
@@ -100,7 +101,8 @@ def run(arguments: list[str]) -> int:
     options = options_of(given)
     found = import_file(given.source, options)
     if found.network is not None and given.name:
-        found.network.document["description"] = f"{given.name}: {found.network.document['description']}"
+        whole = f"{given.name}: {found.network.document['description']}"
+        found.network.document["description"] = one_line(whole)
     if found.network is not None and not given.dry_run:
         write(found, given)
     print(json.dumps(as_json(found), ensure_ascii=False, indent=1) if given.json else show(found))

@@ -15,7 +15,7 @@ from .coverage import Gap
 from .errors import Refused
 from .graph import Graph
 from .lifts import RULES, Lift, lift
-from .network import Network, document_of, with_free_batch
+from .network import Network, document_of, one_line, with_free_batch
 from .options import Options
 from .tensors import Tensor, check_values, tensors_of
 
@@ -107,7 +107,7 @@ def import_file(path: Path, options: Options) -> Import:
     second = lifted(reader, options, batches[1])
     if second.gaps:
         raise Refused(f"with a batch of {batches[1]} this is missing: {second.gaps[0].feature}")
-    description = f"{path.name}, imported from {reader.facts['format']}"
+    description = one_line(f"{path.name}, imported from {reader.facts['format']}")
     networks = [document_of(each.reading.graph, each.tensors, description) for each in (first, second)]
     network = with_free_batch(networks[0], networks[1], batches)
     check_values(first.tensors)
@@ -156,7 +156,7 @@ def original_of(network: Network, found: Lifted) -> dict[str, Any]:
     """Say which tensors of the user's file are those of the network."""
     graph = found.reading.graph
     drawn = [
-        {"tensor": name, "original": tensor.constant.original, "transposed": tensor.constant.turned}
+        {"file": tensor.constant.original, "tensor": name, "transpose": tensor.constant.turned}
         for name, tensor in network.tensors.items()
         if not tensor.is_written
     ]
@@ -164,7 +164,7 @@ def original_of(network: Network, found: Lifted) -> dict[str, Any]:
         "input": next(iter(graph.inputs)),
         "output": found.logits,
         "drawn": drawn,
-        "neutral": dict(sorted(graph.neutral.items())),
+        "neutral": [{"file": name, "value": value} for name, value in sorted(graph.neutral.items())],
     }
 
 

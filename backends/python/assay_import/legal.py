@@ -66,12 +66,19 @@ def legalise(graph: Graph) -> None:
             continue
         if node.op == "matmul":
             _matmul(graph, name, node)
+        elif node.op == "embedding" and node.inputs[0] in graph.constants:
+            _missing(graph, name, "embedding: of constant indices that do not follow each other")
         elif node.op == "negate":
             graph.replace(name, "multiply", [node.inputs[0], _number(graph, name, -1)])
         elif node.op == "reciprocal":
             graph.replace(name, "divide", [_number(graph, name, 1), node.inputs[0]])
         elif node.op == "power" and graph.scalar(node.inputs[1]) == 2:
             graph.replace(name, "multiply", [node.inputs[0]] * 2)
+
+
+def _missing(graph: Graph, name: str, feature: str) -> None:
+    node = graph.nodes[name]
+    graph.put(name, Node(MISSING, node.inputs, {"feature": feature}, node.shape, node.dtype, node.source))
 
 
 def _number(graph: Graph, name: str, value: float) -> str:
@@ -84,8 +91,7 @@ def _matmul(graph: Graph, name: str, node: Node) -> None:
     if first[:-2] == second[:-2]:
         return
     if len(second) != 2 or node.attributes.get("transpose_a") or node.shape is None:
-        feature = "matmul: leading dimensions that are not equal"
-        graph.put(name, Node(MISSING, node.inputs, {"feature": feature}, node.shape, node.dtype, node.source))
+        _missing(graph, name, "matmul: leading dimensions that are not equal")
         return
     rows = math.prod(first[:-1])
     flat = graph.add("reshape", [a], graph.fresh(f"{name}.rows"), node.source, shape=[rows, first[-1]])

@@ -23,4 +23,5 @@ NODES = 100_000  # that are read, with those of the branches
 STEPS = 4_096  # parts that a node is split into
 
 NAME_BYTES = 200
+DESCRIPTION_BYTES = 400
 NETWORK_BYTES = 64 * MIB

@@ -41,6 +41,12 @@ class Network:
         return {name: tensor.constant.array for name, tensor in self.tensors.items() if tensor.is_written}
 
 
+def one_line(text: str) -> str:
+    """Return a text without control characters, short enough for a description."""
+    shown = "".join("_" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+    return shown.encode()[: limits.DESCRIPTION_BYTES].decode("utf-8", "ignore")
+
+
 def valid_names(names: Iterable[str]) -> dict[str, str]:
     """Return for each name one that a network may have: short, without control characters, used once."""
     found: dict[str, str] = {}

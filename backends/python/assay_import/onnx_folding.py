@@ -138,9 +138,11 @@ class Folding:
         shape = self.types(node, inputs).get(node.output[0], (None, ""))[0]
         if shape is None or math.prod(shape) != held.array.size:
             return None
-        same = held.original if shape == held.array.shape else ""
+        original = held.original if shape == held.array.shape or not held.turned else ""
         # Elements of a filled tensor are one and the same: no reshape copies them.
-        return Constant(held.array.reshape(shape), "", same, same != "" and held.turned, held.is_filled)
+        return Constant(
+            held.array.reshape(shape), "", original, original != "" and held.turned, held.is_filled
+        )
 
     def _filled(self, node: onnx.NodeProto, inputs: list[str | None], attributes: dict[str, Any]) -> Constant:
         extents = self._graph.array(inputs[0])

@@ -360,7 +360,7 @@ def gather(c: Call) -> None:
     if axis == 0 and len(c.shape()) == 2 and c.graph.dtype(c.input(1)) == "int":
         c.floats(0)
         if c.graph.array(c.input(0)) is not None:
-            c.result("embedding", c.input(1), c.input(0), sparse_gradient=False)
+            c.result("embedding", c.input(1), c.input(0))
             return
     c.floats(0)
     indices = c.graph.array(c.input(1))

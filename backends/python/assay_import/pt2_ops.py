@@ -142,7 +142,7 @@ def rms_norm(c: Call) -> None:
 def embedding(c: Call) -> None:
     if c.graph.dtype(c.tensor("indices")) != "int":
         raise Missing("embedding: by values that are not whole numbers")
-    c.result("embedding", c.tensor("indices"), matrix(c, "weight"), sparse_gradient=False)
+    c.result("embedding", c.tensor("indices"), matrix(c, "weight"))
 
 
 def gelu(c: Call) -> None:
@@ -486,7 +486,7 @@ OPS: dict[str, Op] = {
     "pow": power,
     "reciprocal": plain("reciprocal"),
     "relu": plain("relu"),
-    "relu6": clamp(0, 6),
+    "relu6": clamp(0.0, 6.0),
     "reshape": reshape,
     "rms_norm": rms_norm,
     "rsqrt": inverse_root,

@@ -81,10 +81,10 @@ def _scaled(
     norm = graph.nodes[normed]
     weight, bias = str(norm.inputs[1]), str(norm.inputs[2])
     held = [graph.constants[each] for each in (weight, bias, scale, shift)]
-    filled = all(each.is_filled for each in held)
+    filled = all(each.is_filled and each.original for each in held)
     w, b = (each.array.astype(np.float64) for each in held[:2])
     # If nothing is known of the four, the file's own weight and bias stand for the products.
-    graph.neutral.update({scale: 1, shift: 0} if filled else {})
+    graph.neutral.update({held[2].original: 1, held[3].original: 0} if filled else {})
     products = (w * k).astype(np.float32), (b * k + t).astype(np.float32)
     names = [
         graph.derive(each, ".scaled", product, is_filled=filled, original=old.original if filled else "")
