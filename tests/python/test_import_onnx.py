@@ -375,7 +375,7 @@ def test_missing_batch_norms_and_dropouts_are_mentioned(tmp_path: Path) -> None:
     weights = {f"w{i}": random(3, 3, 3, 3, seed=i) for i in range(3)}
     found = agrees(tmp_path, model(nodes, ("N", 3, 5, 5), rate=0.25, **weights))
     assert found.notes[0].startswith("no batch norm in a network with 3 convolutions")
-    assert found.notes[1].startswith("1 dropouts of the file")
+    assert found.notes[1].startswith("1 dropout for training")
     assert found.network and found.network.document["nodes"][3]["attributes"] == {"rate": 0.25}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from assay_import.errors import Refused
 from assay_import.importing import Import, import_file
 from assay_import.options import Options
+from framework import ENVIRONMENTS
 from imported import missing_of, ops_of, random, rules_of
 from network_interpreter import compute, compute_folder
 from pt2_archive import archive, argument, call
@@ -60,7 +62,7 @@ def test_a_cnn_of_torch_computes_what_it_did(tmp_path: Path) -> None:
         "block.2.bias",
         "head.weight", "head.bias",
     }  # fmt: skip
-    assert found.notes == ["1 dropouts of the file act in training, and not in inference"]
+    assert found.notes == ["1 dropout for training: in inference, it changes nothing"]
 
 
 def test_a_transformer_of_torch_computes_what_it_did(tmp_path: Path) -> None:
@@ -243,7 +245,10 @@ def test_batch_norm_and_dropout_are_kept_and_a_note_says_their_mode(training: bo
     nodes, weights = norm_nodes(training)
     found = imported(tmp_path, nodes, weights, x=(None, 3, 4, 4), buffers=("mean", "var"))
     assert ops_of(found) == ["batch_norm", "dropout", "reduce"]
-    assert any("exported in eval mode: its 2 batch norms" in note for note in found.notes) is not training
+    assert (
+        any("exported in eval mode: batch norm and dropout (2 nodes)" in note for note in found.notes)
+        is not training
+    )
 
 
 def test_a_buffer_is_a_constant_and_a_parameter_is_trained(tmp_path: Path) -> None:
@@ -343,6 +348,25 @@ def test_a_convolution_that_assay_has_not_is_missing(feature: str, tmp_path: Pat
         call("mean.dim", "y", self="%c", dim=[2, 3]),
     ]
     assert missing_of(imported(tmp_path, nodes, {"w": weight}, x=(None, 3, 8, 8))) == [feature]
+
+
+TORCH = ENVIRONMENTS / "torch/bin/python"
+
+
+@pytest.mark.skipif(not TORCH.exists(), reason="PyTorch is not set up: assay setup torch")
+def test_the_tutorial_prints_what_its_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs/tutorial/own-model.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    subprocess.run([TORCH, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "assay_import", "net.pt2", "--dry-run"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "backends/python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "".join(f"    {line}\n" for line in done.stdout.splitlines()) in page
 
 
 def test_two_inputs_are_refused_with_the_remedy(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from . import coverage, tensors
 from .errors import Refused
 from .importing import Import, import_file
 from .network import one_line
+from .notes import plural
 from .options import Options, pair, read_shape
 
 
@@ -108,8 +109,8 @@ def run(arguments: list[str]) -> int:
     print(json.dumps(as_json(found), ensure_ascii=False, indent=1) if given.json else show(found))
     if found.gaps:
         print(
-            f"error: {given.source} is not imported: {len(found.gaps)} features are missing, above all "
-            f"{found.gaps[0].feature} (first node '{found.gaps[0].first}')",
+            f"error: {given.source} is not imported: Assay lacks {plural(len(found.gaps), 'feature')}, "
+            f"above all {found.gaps[0].feature} (first node '{found.gaps[0].first}')",
             file=sys.stderr,
         )
         return 2

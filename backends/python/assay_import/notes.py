@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 FEW = 3
 
 
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def of(found: Lifted) -> list[str]:
     graph = found.reading.graph
     ops = Counter(graph.nodes[name].op for name in graph.order())
@@ -22,7 +26,7 @@ def of(found: Lifted) -> list[str]:
             "(export with optimize=False, or as .pt2)"
         )
     if ops["dropout"]:
-        notes.append(f"{ops['dropout']} dropouts of the file act in training, and not in inference")
+        notes.append(f"{plural(ops['dropout'], 'dropout')} for training: in inference, it changes nothing")
     elif found.reading.folded.get("Dropout"):
         notes.append("dropouts of rate 0 were left out")
     if found.cut:
@@ -35,9 +39,7 @@ def of(found: Lifted) -> list[str]:
         named = f"{', '.join(outputs[:FEW])}{' ...' if outputs[FEW:] else ''}"
         notes.append(f"other outputs of the file are left out: {named} ({pruned})")
     if found.reading.freed:
-        notes.append(
-            f"{found.reading.freed} reshapes had the batch of the file written in them; it is free now"
-        )
+        notes.append(f"{plural(found.reading.freed, 'reshape')} with the file's batch: it is free now")
     return notes + tensor_notes(found)
 
 
@@ -47,10 +49,10 @@ def tensor_notes(found: Lifted) -> list[str]:
     if roles["constant"]:
         names = [tensor.name for tensor in found.tensors if tensor.role == "constant"]
         notes.append(
-            f"{roles['constant']} tensors are constants, which are not trained: {', '.join(names[:FEW])}"
+            f"{plural(roles['constant'], 'constant')} not trained: {', '.join(names[:FEW])}"
             f"{' ...' if names[FEW:] else ''} (--train-constants trains those of a file)"
         )
     drawn = sum(not tensor.is_written for tensor in found.tensors)
     if drawn:
-        notes.append(f"{drawn} tensors have no values in the file (ConstantOfShape); they are drawn")
+        notes.append(f"{plural(drawn, 'tensor')} without values in the file (ConstantOfShape), drawn")
     return notes

@@ -133,8 +133,8 @@ class Pt2Reader:
         notes = []
         if self.states["eval"]:
             notes.append(
-                f"the module was exported in eval mode: its {self.states['eval']} batch norms and dropouts "
-                "work as in training when the network is trained"
+                f"exported in eval mode: batch norm and dropout ({self.states['eval']} nodes) still act when "
+                "the network is trained"
             )
         return notes
 
