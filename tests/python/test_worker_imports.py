@@ -1,4 +1,4 @@
-"""The modules of assay_worker import each other without a cycle, TYPE_CHECKING and functions included."""
+"""The modules of our packages import each other without a cycle, TYPE_CHECKING and functions included.
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def test_assay_worker_has_no_import_cycle() -> None:
     assert ("assay_worker", "trainer") in graph[("assay_worker", "serve")]  # from . import
     assert ("assay_worker", "loop") in graph[("assay_worker", "adapter")]  # from .loop import
     assert cycle_of(PACKAGE) == []
+
+
+def test_assay_import_has_no_import_cycle() -> None:
+    graph = import_graph(ROOT / "backends/python/assay_import")
+    assert ("assay_import", "onnx_ops") in graph[("assay_import", "onnx_reader")]
+    assert cycle_of(ROOT / "backends/python/assay_import") == []
 
 
 def plant(folder: Path, planted: str) -> Path:

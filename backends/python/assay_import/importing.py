@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from . import coverage, legal, notes
 from .coverage import Gap
 from .errors import Refused
-from .graph import Graph
 from .lifts import RULES, Lift, lift
 from .network import Network, document_of, one_line, with_free_batch
 from .options import Options
+from .reading import Reader, Reading
 from .tensors import Tensor, check_values, tensors_of
 
 BATCHES = (3, 5)
 OTHER_BATCHES = (7, 11)
-
-
-class Reader(Protocol):
-    """What reads a file: a graph for each batch size, and what it says of the file."""
-
-    facts: dict[str, Any]
-
-    def read(self, batch: int) -> Reading: ...
-
-
-@dataclass
-class Reading:
-    """The graph of one batch size before lifts, and what was done to make it."""
-
-    graph: Graph
-    bound: dict[str, str]
-    folded: dict[str, int]
-    notes: list[str]
-    output: str  # its name in the file
-    other_outputs: list[str]
-    freed: int
-    file_batch: int
 
 
 @dataclass
@@ -148,7 +125,7 @@ def provenance_of(path: Path, reader: Reader, found: Lifted) -> dict[str, Any]:
         "cut": found.cut,
         "coverage": coverage.ops_of(found.reading.graph),
         "original": None,
-        "notes": notes.of(found),
+        "notes": notes.of(found.reading, found.tensors, found.pruned, found.cut),
     }
 
 
@@ -166,8 +143,3 @@ def original_of(network: Network, found: Lifted) -> dict[str, Any]:
         "drawn": drawn,
         "neutral": [{"file": name, "value": value} for name, value in sorted(graph.neutral.items())],
     }
-
-
-def digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

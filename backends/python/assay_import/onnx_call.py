@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
 
 from .errors import Missing
-from .graph import Constant, Source
+from .graph import Constant, Graph, Source
+from .options import Options
 from .shapes import Shape
 
-if TYPE_CHECKING:
-    from .onnx_reader import OnnxReader
+Cuts = list[tuple[int, int, int]]  # axis, begin and end of each
+
+
+@dataclass
+class State:
+    """What is known of the file so far."""
+
+    graph: Graph
+    opset: int
+    options: Options
+    file_batch: int = 1  # that of the file's input
+    renamed: dict[str, str] = field(default_factory=dict)  # values that are other values
+    freed: set[str] = field(default_factory=set)  # nodes in which the file's batch became a free one
+    # Of each sequence the value that it cuts, and the cuts that make each part.
+    sequences: dict[str, tuple[str, list[Cuts]]] = field(default_factory=dict)
 
 
 class Call:
@@ -20,14 +35,14 @@ class Call:
 
     def __init__(
         self,
-        reader: OnnxReader,
+        state: State,
         node: onnx.NodeProto,
         source: Source,
         inputs: list[str | None],
         attributes: dict[str, Any],
     ) -> None:
-        self.reader, self.source, self.inputs, self.attributes = reader, source, inputs, attributes
-        self.graph, self.opset, self.batch = reader.graph, reader.opset, reader.batch
+        self.state, self.source, self.inputs, self.attributes = state, source, inputs, attributes
+        self.graph, self.opset, self.batch = state.graph, state.opset, state.graph.batch
         self.outs = list(node.output)
         self.out = self.outs[0]
 
@@ -108,7 +123,7 @@ class Call:
 
     def same(self, name: str, out: str = "") -> None:
         """Let a result be another value."""
-        self.reader.renamed[out or self.out] = name
+        self.state.renamed[out or self.out] = name
 
     def turned(self, i: int) -> str:
         """Return the transposed constant of operand i."""

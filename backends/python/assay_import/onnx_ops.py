@@ -207,7 +207,7 @@ def reshape(c: Call) -> None:
 
 def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
     """Return the shape of a reshape; if the file's own batch is in it, that of this batch, or refuse it."""
-    shape, own = c.shape(), c.reader.file_batch
+    shape, own = c.shape(), c.state.file_batch
     count = math.prod(shape)
     is_baked = (
         shape[:1] == (c.batch,)
@@ -217,9 +217,9 @@ def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
     )
     if not is_baked:
         return wanted
-    if not c.reader.options.free_batch:
+    if not c.state.options.free_batch:
         raise Missing(f"reshape: a batch of {own} is written in it (--free-batch replaces it)")
-    c.reader.freed.add(c.source.name)
+    c.state.freed.add(c.source.name)
     return [c.batch, *wanted[1:]]
 
 
@@ -344,11 +344,11 @@ def split_to_sequence(c: Call) -> None:
     if given.ndim == 0:
         size = max(sizes[0], 1)
         sizes = [min(size, extent - begin) for begin in range(0, extent, size)][: limits.STEPS + 1]
-    c.reader.sequences[c.out] = (c.input(0), parts_of(c, sizes))
+    c.state.sequences[c.out] = (c.input(0), parts_of(c, sizes))
 
 
 def sequence_at(c: Call) -> None:
-    value, parts = c.reader.sequences.get(c.input(0), ("", []))
+    value, parts = c.state.sequences.get(c.input(0), ("", []))
     i = int(c.constant(1).reshape(-1)[0])
     if not -len(parts) <= i < len(parts):
         raise Missing("SequenceAt: of another sequence than that of SplitToSequence")

@@ -14,7 +14,7 @@ from onnx import helper
 from . import limits
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
-from .onnx_call import Call
+from .onnx_call import Call, State
 from .onnx_file import TYPES, OnnxFile, name_of_type, text_of
 from .onnx_folding import FOLDABLE, Folding
 from .onnx_ops import OPS
@@ -36,12 +36,8 @@ class OnnxReader:
         self.graph = Graph(batch)
         self.folding = Folding(self.graph, self.opset)
         self.folded: Counter[str] = Counter()
-        self.renamed: dict[str, str] = {}  # values that are other values
-        # Of each sequence the value that it cuts, and the axis, begin and end of the cuts for each part.
-        self.sequences: dict[str, tuple[str, list[list[tuple[int, int, int]]]]] = {}
+        self.state = State(self.graph, self.opset, options)
         self.bound: dict[str, str] = {}
-        self.freed: set[str] = set()  # nodes in which the file's batch became a free one
-        self.file_batch = 1
         self._defined: set[str] = set()
         self._arrays: dict[str, np.ndarray] = {}
 
@@ -116,7 +112,7 @@ class OnnxReader:
         declared = self._declared(value)
         self.extents = extents_of(value.name, declared, self.options)
         if declared and declared[0]:
-            self.file_batch = declared[0]
+            self.state.file_batch = declared[0]
         self.graph.inputs[value.name] = Input(dtype, with_batch(self.extents, self.batch))
 
     def _bind(self, value: onnx.ValueInfoProto) -> None:
@@ -182,7 +178,7 @@ class OnnxReader:
         source = Source(text_of(op), self._named(node))
         if node.domain in ONNX and self._folds(node, inputs, attributes):
             return None
-        call = Call(self, node, source, inputs, attributes)
+        call = Call(self.state, node, source, inputs, attributes)
         try:
             if node.domain not in ONNX or (node.op_type not in OPS and node.op_type not in FOLDABLE):
                 raise Missing(source.op)
@@ -212,7 +208,7 @@ class OnnxReader:
 
     def _folds(self, node: onnx.NodeProto, inputs: list[str | None], attributes: dict[str, Any]) -> bool:
         if node.op_type == "Identity" and inputs and inputs[0] is not None and node.output:
-            self.renamed[node.output[0]] = inputs[0]
+            self.state.renamed[node.output[0]] = inputs[0]
             self.folded["Identity"] += 1
             return True
         if (
@@ -262,7 +258,7 @@ class OnnxReader:
         def leave() -> None:
             for outer, inner in zip(node.output, graph.output, strict=True):
                 self._define(outer)
-                self.renamed[outer] = self._value(inner.name)
+                self.state.renamed[outer] = self._value(inner.name)
 
         return iter([*graph.node, leave])
 
@@ -276,7 +272,7 @@ class OnnxReader:
         self._defined.add(name)
 
     def _value(self, name: str) -> str:
-        found = self.renamed.get(name, name)
+        found = self.state.renamed.get(name, name)
         if (
             found not in self.graph.nodes
             and found not in self.graph.constants
@@ -289,7 +285,7 @@ class OnnxReader:
         return found
 
     def _is_known(self, name: str) -> bool:
-        if name in self.sequences:
+        if name in self.state.sequences:
             return True
         node = self.graph.nodes.get(name)
         return node is None or node.shape is not None
@@ -297,7 +293,7 @@ class OnnxReader:
     def _unread(self, node: onnx.NodeProto, source: Source, inputs: list[str | None]) -> None:
         """A result that its op does not make is missing if the output needs it: a mask, indices."""
         for i, name in enumerate(node.output):
-            if name and name not in self.graph.nodes and name not in self.renamed:
+            if name and name not in self.graph.nodes and name not in self.state.renamed:
                 feature = f"{source.op}: result {i + 1}"
                 self.graph.nodes[name] = Node(
                     MISSING, list(inputs), {"feature": feature}, None, "f32", source

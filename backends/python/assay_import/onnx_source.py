@@ -9,10 +9,10 @@ import onnx
 from onnx import TensorProto
 
 from . import limits
-from .importing import Reading
 from .onnx_file import OnnxFile, text_of
 from .onnx_reader import OnnxReader
 from .options import Options
+from .reading import Reading
 
 
 class OnnxSource:
@@ -45,8 +45,8 @@ class OnnxSource:
             [],
             reader.output,
             reader.other_outputs,
-            len(reader.freed),
-            reader.file_batch,
+            len(reader.state.freed),
+            reader.state.file_batch,
         )
 
     def write_original(self, path: Path) -> bool:

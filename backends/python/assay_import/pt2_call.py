@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from .errors import Missing
-from .graph import Constant, Source
+from .graph import Constant, Graph, Source
+from .options import Options
 from .shapes import Shape
 
-if TYPE_CHECKING:
-    from .pt2_reader import Pt2Reader
+
+@dataclass
+class State:
+    """What is known of the file so far."""
+
+    graph: Graph
+    options: Options
+    file_batch: int = 0  # that of a static export
+    renamed: dict[str, str] = field(default_factory=dict)  # values that are other values
+    freed: set[str] = field(default_factory=set)  # nodes in which the file's batch became a free one
+    modes: Counter[str] = field(default_factory=Counter)  # how many nodes were exported in eval mode
 
 
 @dataclass(frozen=True)
@@ -31,11 +42,11 @@ class Call:
     """`op` is the op without its overload, and without the mark of one that overwrites its operand."""
 
     def __init__(
-        self, reader: Pt2Reader, target: str, source: Source, arguments: dict[str, Any], outs: list[str]
+        self, state: State, target: str, source: Source, arguments: dict[str, Any], outs: list[str]
     ) -> None:
-        self.reader, self.target, self.source = reader, target, source
+        self.state, self.target, self.source = state, target, source
         self.arguments, self.outs = arguments, outs
-        self.graph, self.batch = reader.graph, reader.batch
+        self.graph, self.batch = state.graph, state.graph.batch
         self.out = outs[0] if outs else ""
         parts = target.split(".")
         self.op = parts[1] if parts[0] == "aten" and len(parts) > 1 else target
@@ -105,7 +116,7 @@ class Call:
         return self.graph.add(op, inputs, self.graph.fresh(f"{self.out}.{op}"), self.source, **attributes)
 
     def same(self, name: str, out: str = "") -> None:
-        self.reader.renamed[out or self.out] = name
+        self.state.renamed[out or self.out] = name
 
     def hold(self, suffix: str, array: np.ndarray, **more: Any) -> str:
         return self.graph.hold(f"{self.out}.{suffix}", Constant(array, **more))

@@ -62,7 +62,7 @@ def one_row(c: Call, name: str, operands: list[str]) -> str:
     if held is None or held.role == "parameter" or held.array.ndim != len(shape) or not shape:
         return name
     array = held.array
-    repeats = array.shape[0] == c.batch == shape[0] and name not in c.reader.renamed.values()
+    repeats = array.shape[0] == c.batch == shape[0] and name not in c.state.renamed.values()
     return c.graph.derive(name, ".row", array[:1]) if repeats and (array == array[:1]).all() else name
 
 
@@ -106,7 +106,7 @@ def batch_norm(c: Call) -> None:
                 f"{c.out}.{('weight', 'bias')[i]}", Constant(kind(channels, np.float32), role="constant")
             )
     if not c.get("training", False):
-        c.reader.states["eval"] += 1
+        c.state.modes["eval"] += 1
     c.result(
         "batch_norm",
         c.tensor("input"),
@@ -204,7 +204,7 @@ def reshape(c: Call) -> None:
 
 def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
     """Return the shape of a reshape; if the batch of the export is in it, with this batch."""
-    shape, own = c.shape(), c.reader.file_batch
+    shape, own = c.shape(), c.state.file_batch
     is_baked = (
         own not in (0, c.batch)
         and shape[:1] == (c.batch,)
@@ -213,9 +213,9 @@ def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
     )
     if not is_baked:
         return wanted
-    if not c.reader.options.free_batch:
+    if not c.state.options.free_batch:
         raise Missing(f"reshape: a batch of {own} is written in it (--free-batch replaces it)")
-    c.reader.freed.add(c.source.name)
+    c.state.freed.add(c.source.name)
     return [c.batch, *wanted[1:]]
 
 
@@ -382,7 +382,7 @@ def dropout(c: Call) -> None:
         c.same(c.tensor("input"))
         return
     if not c.get("train", False):
-        c.reader.states["eval"] += 1
+        c.state.modes["eval"] += 1
     c.result("dropout", c.tensor("input"), rate=rate)
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from . import limits
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
-from .importing import Reading, digest_of
 from .options import Options, bound_value, extents_of, with_batch
-from .pt2_call import Call, Ref, short_name
+from .pt2_call import Call, Ref, State, short_name
 from .pt2_constants import CONSTANTS
 from .pt2_file import TYPES, Pt2File
 from .pt2_ops import OPS
+from .reading import Reading, digest_of
 from .shapes import Shape, words
 
 NUMBERS: dict[str, Callable[..., Any]] = {
@@ -78,8 +78,8 @@ class Pt2:
             reader.notes(),
             reader.graph.output,
             reader.other_outputs,
-            len(reader.freed),
-            reader.file_batch,
+            len(reader.state.freed),
+            reader.state.file_batch,
         )
 
 
@@ -92,13 +92,11 @@ class Pt2Reader:
         self.file, self.arrays, self.options, self.batch = file, arrays, options, batch
         self.graph = Graph(batch)
         self.folded: Counter[str] = Counter()
-        self.renamed: dict[str, str] = {}
+        self.state = State(self.graph, options)
         self.numbers: dict[str, Any] = {}
-        self.freed: set[str] = set()
         self.bound: dict[str, str] = {}
         self.other_outputs: list[str] = []
-        self.states: Counter[str] = Counter()
-        self.file_batch = self._hint = 0
+        self._hint = 0
         self._producer: dict[str, str] = {}
         module = file.document["graph_module"]
         self._graph, self._signature = module["graph"], module["signature"]
@@ -131,10 +129,10 @@ class Pt2Reader:
 
     def notes(self) -> list[str]:
         notes = []
-        if self.states["eval"]:
+        if self.state.modes["eval"]:
             notes.append(
-                f"exported in eval mode: batch norm and dropout ({self.states['eval']} nodes) still act when "
-                "the network is trained"
+                f"exported in eval mode: batch norm and dropout ({self.state.modes['eval']} nodes) still act "
+                "when the network is trained"
             )
         return notes
 
@@ -180,7 +178,7 @@ class Pt2Reader:
         role = "parameter" if kind == "parameter" else ""
         held = self.graph.constants.get(name) or Constant(arrays[name], role)
         self.graph.constants[name] = held
-        self.renamed[entry["arg"]["name"]] = name
+        self.state.renamed[entry["arg"]["name"]] = name
 
     def _declared(self, name: str) -> list[int | None]:
         return [size.get("as_int") for size in self._types[name]["sizes"]]
@@ -193,7 +191,7 @@ class Pt2Reader:
                 f"the input '{name}' has elements of {dtype or 'a type that is not known'}; a network of "
                 "Assay has float or whole numbers (tokens): export it with float32"
             )
-        self.file_batch = declared[0] or 0 if declared else 0
+        self.state.file_batch = declared[0] or 0 if declared else 0
         first = self._types[name]["sizes"][0].get("as_expr", {}) if declared else {}
         self._hint = int((first.get("hint") or {}).get("as_int") or 0)  # the batch of a symbolic export
         extents = extents_of(name, [None, *declared[1:]], self.options)
@@ -211,7 +209,7 @@ class Pt2Reader:
     # Nodes.
 
     def value(self, name: str) -> str:
-        found = self.renamed.get(name, name)
+        found = self.state.renamed.get(name, name)
         if (
             found not in self.graph.nodes
             and found not in self.graph.constants
@@ -230,14 +228,14 @@ class Pt2Reader:
             self._number(target, node, numbers)
             return
         for name in outs:
-            if name in self.graph.nodes or name in self.renamed or name in self.graph.inputs:
+            if name in self.graph.nodes or name in self.state.renamed or name in self.graph.inputs:
                 raise Refused(f"{self.file.path}: two nodes have the result '{name}'")
         source = Source(target, place_of(node))
         arguments = {str(each["name"]): self._argument(each["arg"]) for each in node["inputs"]}
         operands = [ref.name for value in arguments.values() for ref in refs(value)]
         for name in outs:
             self._producer[name] = target
-        call = Call(self, target, source, arguments, outs)
+        call = Call(self.state, target, source, arguments, outs)
         try:
             self._in_place(target, node)
             if self._folds(call, operands):
@@ -258,7 +256,7 @@ class Pt2Reader:
         if not name.endswith("_") or name.startswith("_"):
             return
         operand = names_in(node["inputs"][0]["arg"])[0]
-        if self.renamed.get(operand, operand) in self.graph.constants:
+        if self.state.renamed.get(operand, operand) in self.graph.constants:
             return  # a counter of batches
         made = self._producer.get(operand, "view").split(".")
         if self._reads[operand] > 1 or made[min(1, len(made) - 1)] in VIEWS:
@@ -290,7 +288,7 @@ class Pt2Reader:
             hint = size.get("as_expr", {}).get("hint") or {}
             if extent is None and isinstance(hint.get("as_int"), int) and self._hint:
                 extent = hint["as_int"] * self.batch // self._hint
-            elif i == 0 and extent is not None and extent == self.file_batch:
+            elif i == 0 and extent is not None and extent == self.state.file_batch:
                 extent = self.batch
             extents.append(extent)
         return None if None in extents else tuple(int(extent) for extent in extents)
