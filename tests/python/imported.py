@@ -111,17 +111,21 @@ def inputs_for(found: Import, batch: int = 3) -> Array:
 
 def difference(found: Import, path: Path, output: str | None = None, batch: int = 3) -> float:
     """Return by how much the network and onnx.reference differ, as a share of the largest element."""
+    return distance(found, path, {"x": inputs_for(found, batch)}, output)
+
+
+def distance(found: Import, path: Path, fed: dict[str, Array], output: str | None = None) -> float:
+    """Return the same for these inputs of the file."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 
     assert found.network is not None, found.gaps
-    x = inputs_for(found, batch)
     loaded = onnx.load(path)
     output = output or found.provenance["original"]["output"]
     if output not in {value.name for value in loaded.graph.output}:
         loaded.graph.output.append(onnx.helper.make_empty_tensor_value_info(output))
-    wanted = ReferenceEvaluator(loaded).run([output], {"x": x})[0]
-    got = network_interpreter.compute(found.network.document, found.network.arrays(), x)
+    wanted = ReferenceEvaluator(loaded).run([output], fed)[0]
+    got = network_interpreter.compute(found.network.document, found.network.arrays(), fed["x"])
     if got.size != wanted.size:
         return float("inf")
     return float(np.abs(got.reshape(-1) - wanted.reshape(-1)).max() / np.abs(wanted).max())

@@ -8,9 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from imported import agrees, imported, missing_of, model, node, onnx_or_skip, ops_of, random, rules_of
+from assay_import.errors import Refused
+from assay_import.importing import Import
+from imported import (
+    ROUNDINGS,
+    agrees,
+    distance,
+    imported,
+    inputs_for,
+    missing_of,
+    model,
+    node,
+    onnx_or_skip,
+    ops_of,
+    random,
+    rules_of,
+)
 
-onnx_or_skip()
+onnx = onnx_or_skip()
 
 ROOT_HALF = math.sqrt(0.5)
 ROOT = math.sqrt(2 / math.pi)
@@ -261,7 +276,7 @@ def attention(text: str, **constants: Any) -> Any:
     for each in nodes:
         order = [0, 1, 3, 2] if each.output[0] == "k" else [0, 2, 1, 3]
         if each.op_type == "Transpose":
-            each.attribute.append(__import__("onnx").helper.make_attribute("perm", order))
+            each.attribute.append(onnx.helper.make_attribute("perm", order))
     given = {
         "two": 2.0,
         "half": SCALED,
@@ -349,6 +364,102 @@ def test_a_table_of_positions_is_read_without_indices(
 def test_positions_in_another_order_are_no_table(tmp_path: Path) -> None:
     found = imported(tmp_path, table(np.array([0, 2, 1, 3, 4, 5])))
     assert "position_table" not in rules_of(found)
+
+
+# The mask of padding: an input bound to not_equal(x, 0), with the nodes from m to the scores' mask k.
+MASKS = {
+    "as BERT has it": (
+        "i64",
+        "Unsqueeze m a1 m1; Unsqueeze m1 a2 m2; Cast m2 m3; Sub one m3 m4; Mul m4 low k",
+    ),
+    "in floats": ("f32", "Unsqueeze m a12 m2; Sub one m2 m4; Mul low m4 k"),
+    "expanded to all queries": (
+        "i64",
+        "Unsqueeze m a12 m2; Expand m2 full m5; Cast m5 m3; Sub one m3 m4; Mul m4 low k",
+    ),
+    "chosen by truth values": ("i64", "Unsqueeze m a12 m2; Equal m2 none m3; Where m3 low zero k"),
+}
+
+
+def masked(dtype: str, text: str, by: str = "Add s2 k s5", to: int = 1, **constants: Any) -> Any:
+    nodes = nodes_of(text, Cast={"to": to})
+    scores = nodes_of(
+        "Gather words x e; Reshape e s4 h; Transpose h q; Transpose h kt; MatMul q kt s; Mul s half s2; "
+        f"{by}; Softmax s5 w; MatMul w q o; Transpose o o2; Reshape o2 s3 y"
+    )
+    for each in scores:
+        order = [0, 2, 3, 1] if each.output[0] == "kt" else [0, 2, 1, 3]
+        if each.op_type == "Transpose":
+            each.attribute.append(onnx.helper.make_attribute("perm", order))
+    given = {
+        "words": random(9, 8), "half": 0.5, "s4": np.array([0, 0, 2, 4]),
+        "s3": np.array([0, 0, 8]),
+        "a1": np.array([1]), "a2": np.array([2]), "a12": np.array([1, 2]), "one": 1.0, "zero": 0.0,
+        "low": -1e5,
+        "full": np.array([1, 1, 6, 1]), "none": np.array(0), **constants,
+    }  # fmt: skip
+    made = model([*nodes, *scores], ("N", 6), dtype="i64", **only_read([*nodes, *scores], given))
+    kind = {"i64": 7, "f32": 1}[dtype]
+    made.graph.input.append(onnx.helper.make_tensor_value_info("m", kind, ["N", 6]))
+    return made
+
+
+def mask_of(found: Import) -> list[dict[str, Any]]:
+    assert found.network, found.gaps
+    return [each for each in found.network.document["nodes"] if each["op"] == "padding_mask"]
+
+
+@pytest.mark.parametrize(("dtype", "text"), MASKS.values(), ids=MASKS.keys())
+def test_the_mask_of_an_input_that_is_bound_to_not_equal_is_that_of_padding(
+    dtype: str, text: str, tmp_path: Path
+) -> None:
+    found = imported(tmp_path, masked(dtype, text), bound={"m": "not_equal(x, 0)"})
+    (mask,) = mask_of(found)
+    assert (mask["inputs"], mask["attributes"]) == (["x"], {"padding": 0})
+    assert ops_of(found) == ["embedding", "reshape", "padding_mask", "attention", "reshape"]
+    x = inputs_for(found)
+    assert (x == 0).any() and (x != 0).any(axis=1).all()
+    fed = {"x": x, "m": (x != 0).astype(np.float32 if dtype == "f32" else np.int64)}
+    assert distance(found, tmp_path / "model.onnx", fed) < ROUNDINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("Unsqueeze m a12 m2; Cast m2 k", "Where k s2 low s5"),
+        ("Unsqueeze m a12 m2; Equal m2 none k", "Where k low s2 s5"),
+    ],
+)
+def test_scores_that_are_chosen_by_the_mask_are_masked(text: str, by: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, masked("i64", text, by, to=9), bound={"m": "not_equal(x, 0)"})
+    assert len(mask_of(found)) == 1
+    x = inputs_for(found)
+    assert distance(found, tmp_path / "model.onnx", {"x": x, "m": (x != 0).astype(np.int64)}) < ROUNDINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "constants"),
+    [
+        (MASKS["in floats"][1], {"low": -1.0}),  # which hides no key
+        (MASKS["in floats"][1], {"one": 2.0}),  # which moves the scores of tokens
+        (
+            "Unsqueeze m a1 m1; Sub one m1 m4; Mul m4 low m5; Unsqueeze m5 a3 k",
+            {"a3": np.array([3])},
+        ),  # of queries
+        ("Unsqueeze m a12 m2; Mul m2 low k", {}),  # which hides the tokens
+    ],
+)
+def test_what_is_another_mask_is_missing(text: str, constants: dict[str, Any], tmp_path: Path) -> None:
+    found = imported(tmp_path, masked("f32", text, **constants), bound={"m": "not_equal(x, 0)"})
+    assert "not_equal" in missing_of(found)
+
+
+@pytest.mark.parametrize(
+    "text", ["not_equal(y, 0)", "not_equal(x)", "not_equal(x, -1)", "not_equal(x, 0) or 1"]
+)
+def test_another_form_of_not_equal_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="--bind m="):
+        imported(tmp_path, masked(*MASKS["in floats"]), bound={"m": text})
 
 
 def test_transposes_that_undo_each_other_go(tmp_path: Path) -> None:

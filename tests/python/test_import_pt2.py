@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -303,9 +305,6 @@ def test_weights_that_are_not_contiguous_keep_their_values(tmp_path: Path) -> No
     data = archive()
     turned = random(8, 3)
     path = tmp_path / "model.pt2"
-    import io
-    import zipfile
-
     with zipfile.ZipFile(io.BytesIO(data)) as given, zipfile.ZipFile(path, "w") as made:
         for name in given.namelist():
             content = given.read(name)
@@ -350,6 +349,54 @@ def test_a_convolution_that_assay_has_not_is_missing(feature: str, tmp_path: Pat
     assert missing_of(imported(tmp_path, nodes, {"w": weight}, x=(None, 3, 8, 8))) == [feature]
 
 
+def two_inputs(path: Path, nodes: list[Any], weights: dict[str, Array], **more: Any) -> Path:
+    """Write an archive with a second input, m, of the type of x."""
+    path.write_bytes(archive(nodes, weights, **more))
+    with zipfile.ZipFile(path) as given:
+        files = {name: given.read(name) for name in given.namelist()}
+    found = json.loads(files["m/models/model.json"])["graph_module"]
+    found["signature"]["input_specs"].append({"user_input": {"arg": {"as_tensor": {"name": "m"}}}})
+    found["graph"]["tensor_values"]["m"] = found["graph"]["tensor_values"]["x"]
+    files["m/models/model.json"] = json.dumps(
+        {**json.loads(files["m/models/model.json"]), "graph_module": found}
+    ).encode()
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in files.items():
+            made.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("is_truth", [False, True])
+def test_the_mask_of_padding_is_found(is_truth: bool, tmp_path: Path) -> None:
+    mask = [
+        call("unsqueeze.default", "m1", self="%m", dim=1),
+        call("unsqueeze.default", "m2", self="%m1", dim=2),
+    ]
+    if is_truth:
+        mask += [call("to.dtype", "k", self="%m2", dtype=12)]
+    else:
+        mask += [
+            call("to.dtype", "m3", self="%m2", dtype=7),
+            call("rsub.Scalar", "m4", self="%m3", other=1.0),
+            call("mul.Tensor", "k", self="%m4", other=-3.4028234663852886e38),
+        ]
+    nodes = [
+        *mask,
+        call("embedding.default", "e", weight="%p_w", indices="%x"),
+        call("unsqueeze.default", "h", self="%e", dim=1),
+        call("scaled_dot_product_attention.default", "a", query="%h", key="%h", value="%h", attn_mask="%k"),
+        call("squeeze.dim", "y", self="%a", dim=1),
+    ]
+    path = two_inputs(tmp_path / "model.pt2", nodes, {"w": random(9, 4)}, x=(None, 6), dtype="int64")
+    found = import_file(path, Options(bound={"m": "not_equal(x, 0)"}))
+    assert "padding_mask" in ops_of(found)
+    x = np.array([[3, 5, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6]])
+    e = random(9, 4)[x].astype(np.float64)
+    scores = np.where((x != 0)[:, None], e @ e.swapaxes(1, 2) / 2, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    assert close(result(found, x), weights / weights.sum(-1, keepdims=True) @ e)
+
+
 TORCH = ENVIRONMENTS / "torch/bin/python"
 
 
@@ -370,21 +417,6 @@ def test_the_tutorial_prints_what_its_page_says(tmp_path: Path) -> None:
 
 
 def test_two_inputs_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    from pt2_archive import document
-
-    def two(found: dict[str, Any]) -> dict[str, Any]:
-        found["graph_module"]["signature"]["input_specs"].append(
-            {"user_input": {"arg": {"as_tensor": {"name": "z"}}}}
-        )
-        return found
-
-    path = tmp_path / "model.pt2"
-    import io
-    import zipfile
-
-    with zipfile.ZipFile(io.BytesIO(archive())) as given, zipfile.ZipFile(path, "w") as made:
-        for name in given.namelist():
-            is_model = name.endswith("model.json")
-            made.writestr(name, json.dumps(two(document())) if is_model else given.read(name))
-    with pytest.raises(Refused, match=r"2 inputs \(x, z\).*--bind"):
+    path = two_inputs(tmp_path / "model.pt2", [call("relu.default", "y", self="%x")], {})
+    with pytest.raises(Refused, match=r"2 inputs \(x, m\).*--bind"):
         import_file(path, Options())

@@ -1,4 +1,4 @@
-"""The modules of our packages import each other without a cycle, TYPE_CHECKING and functions included.
+"""The modules of our packages import each other without a cycle, TYPE_CHECKING and functions included."""
 
 from __future__ import annotations
 

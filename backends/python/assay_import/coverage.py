@@ -36,6 +36,17 @@ def flops(graph: Graph, node: Node) -> float:
     return float(out)
 
 
+def feature_of(node: Node) -> str:
+    """Return what of a node is missing; "" if nothing is, or if it follows another that is."""
+    if node.op == MISSING:
+        return str(node.attributes["feature"])
+    if node.op in PARTS:
+        return node.source.op
+    kinds = {"f32": "", "int": "whole numbers", "bool": "truth values"}
+    kind = kinds.get(node.dtype, node.dtype)
+    return f"{node.source.op}: of {kind}" if kind else ""
+
+
 def gaps(graph: Graph) -> list[Gap]:
     """Return what is missing on the way to the output, the largest share of the work first."""
     found: dict[str, dict[str, float]] = {}
@@ -44,8 +55,8 @@ def gaps(graph: Graph) -> list[Gap]:
         node = graph.nodes[name]
         work = flops(graph, node)
         total += work
-        feature = node.attributes.get("feature", "") if node.op == MISSING else node.source.op
-        if (node.op == MISSING or node.op in PARTS) and feature:
+        feature = feature_of(node)
+        if feature:
             nodes = found.setdefault(feature, {})
             nodes[node.source.name] = nodes.get(node.source.name, 0) + work
     listed = [

@@ -33,11 +33,14 @@ def plain(op: str, **defaults: float) -> Op:
     return read
 
 
-def binary(op: str, dtype: str = "f32") -> Op:
+def binary(op: str, dtype: str = "") -> Op:
+    """An op of two operands. Its result has their type, or the one that is given."""
+
     def read(c: Call) -> None:
-        if dtype == "f32":
-            c.floats()
-        c.result(op, *elementwise(c), dtype=dtype)
+        kinds = {c.graph.dtype(c.input(i)) for i in range(2)}
+        if len(kinds) > 1:
+            raise Missing(f"{c.source.op}: of {' and '.join(sorted(kinds))}")
+        c.result(op, *elementwise(c), dtype=dtype or kinds.pop())
 
     return read
 
@@ -195,14 +198,13 @@ def softmax(op: str) -> Op:
 
 
 def reshape(c: Call) -> None:
-    c.floats(0)
     wanted = c.numbers("shape", 1)
     if wanted is None:
         raise Missing("Reshape: without a shape")
     shape = c.shape()
     if not c.attributes.get("allowzero"):
         wanted = [shape[i] if extent == 0 and i < len(shape) else extent for i, extent in enumerate(wanted)]
-    c.result("reshape", c.input(0), shape=with_free_batch(c, wanted))
+    c.result("reshape", c.input(0), dtype=c.graph.dtype(c.input(0)), shape=with_free_batch(c, wanted))
 
 
 def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
@@ -225,8 +227,7 @@ def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
 
 def to_shape(new: Callable[[Call], list[int]]) -> Op:
     def read(c: Call) -> None:
-        c.floats(0)
-        c.result("reshape", c.input(0), shape=new(c))
+        c.result("reshape", c.input(0), dtype=c.graph.dtype(c.input(0)), shape=new(c))
 
     return read
 
@@ -263,11 +264,11 @@ def transpose(c: Call) -> None:
 
 
 def expand(c: Call) -> None:
-    c.floats(0)
-    wanted = tuple(c.numbers("", 1) or [])
-    if broadcast([c.shape(), wanted]) != c.shape():
-        raise Missing("Expand: of a value that is computed from the input")
-    c.same(c.input(0))
+    shape = broadcast([c.shape(), tuple(c.numbers("", 1) or [])])
+    if shape == c.shape():
+        c.same(c.input(0))
+    else:
+        c.result("expand", c.input(0), dtype=c.graph.dtype(c.input(0)), shape=list(shape))
 
 
 def concat(c: Call) -> None:
@@ -414,10 +415,13 @@ def dropout(c: Call) -> None:
 
 def cast(c: Call) -> None:
     source = c.graph.dtype(c.input(0))
-    to = {1: "f32", 6: "int", 7: "int", 9: "bool"}.get(int(c.attributes.get("to", 0)), "another type")
-    if source != to:
-        raise Missing(f"Cast: {source} to {to}")
-    c.same(c.input(0))
+    to = {1: "f32", 6: "int", 7: "int", 9: "bool"}.get(int(c.attributes.get("to", 0)))
+    if to is None:
+        raise Missing(f"Cast: {source} to another type")
+    if source == to:
+        c.same(c.input(0))
+    else:
+        c.result("cast", c.input(0), dtype=to)
 
 
 def cast_like(c: Call) -> None:
@@ -427,8 +431,7 @@ def cast_like(c: Call) -> None:
 
 
 def where(c: Call) -> None:
-    c.floats(1, 2)
-    c.result("where", *elementwise(c))
+    c.result("where", *elementwise(c), dtype=c.graph.dtype(c.input(1)))
 
 
 def normalise(c: Call) -> None:
@@ -480,7 +483,10 @@ def mask_of(c: Call) -> str | None:
     if c.graph.dtype(name) == "bool":
         allowed = c.graph.array(name)
         if allowed is None:
-            raise Missing("attention: a mask of truth values that is computed from the input")
+            shown, low = (
+                c.hold(part, np.array(value, np.float32)) for part, value in (("shown", 0), ("low", -1e38))
+            )
+            return c.step("where", name, shown, low)
         if not allowed.any(axis=-1).all():
             raise Missing("attention: a query that sees no key")
         hidden = np.where(allowed, np.float32(0), np.float32(-1e38))

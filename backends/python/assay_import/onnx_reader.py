@@ -12,6 +12,7 @@ import onnx
 from onnx import helper
 
 from . import limits
+from .bound_mask import bind_mask
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
 from .onnx_call import Call, State
@@ -71,15 +72,12 @@ class OnnxReader:
             self.graph.constants[tensor.name] = Constant(array, original=tensor.name)
 
     def _inputs(self, graph: onnx.GraphProto) -> None:
-        free = []
+        free: list[onnx.ValueInfoProto] = []
+        bound: list[onnx.ValueInfoProto] = []
         for value in graph.input:
-            if value.name in self.graph.constants:
-                continue
-            self._define(value.name)
-            if value.name in self.options.bound:
-                self._bind(value)
-            else:
-                free.append(value)
+            if value.name not in self.graph.constants:
+                self._define(value.name)
+                (bound if value.name in self.options.bound else free).append(value)
         names = [value.name for value in free]
         if len(free) != 1:
             raise Refused(
@@ -92,6 +90,8 @@ class OnnxReader:
             if given not in {value.name for value in graph.input}:
                 raise Refused(f"the file has no input '{given}'; it has {', '.join(names)}")
         self._free(free[0])
+        for value in bound:
+            self._bind(value)
 
     def _declared(self, value: onnx.ValueInfoProto) -> list[int | None] | None:
         tensor = value.type.tensor_type
@@ -128,9 +128,12 @@ class OnnxReader:
             shape = None
         else:
             shape = tuple(self.batch if extent is None else extent for extent in declared)
+        self.bound[value.name] = text
+        if text.startswith("not_equal"):
+            bind_mask(self.graph, value.name, text, dtype_of(TYPES[element]))
+            return
         array = bound_value(value.name, text, TYPES[element], shape)
         self.graph.constants[value.name] = Constant(array)
-        self.bound[value.name] = text
 
     def _output(self, graph: onnx.GraphProto) -> None:
         names = [value.name for value in graph.output]

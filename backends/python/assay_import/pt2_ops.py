@@ -35,16 +35,18 @@ def plain(op: str, **attributes: float) -> Op:
     return read
 
 
-def binary(op: str, exchanged: bool = False) -> Op:
+def binary(op: str, exchanged: bool = False, dtype: str = "") -> Op:
     """An op of two operands, the second of which may be a number."""
 
     def read(c: Call) -> None:
         if c.number("alpha", 1) != 1 or c.get("rounding_mode") is not None:
             raise Missing(f"{c.target}: with alpha or rounding")
-        c.floats("self", "other")
         operands = [c.tensor("self"), operand(c, "other")]
+        kinds = {c.graph.dtype(name) for name in operands[: 2 if c.optional("other") else 1]}
+        if not kinds <= {"f32"} and len(kinds) > 1:
+            raise Missing(f"{c.target}: of {' and '.join(sorted(kinds))}")
         operands = [one_row(c, name, operands) for name in operands]
-        c.result(op, *(operands[::-1] if exchanged else operands))
+        c.result(op, *(operands[::-1] if exchanged else operands), dtype=dtype or kinds.pop())
 
     return read
 
@@ -197,9 +199,9 @@ def inverse_root(c: Call) -> None:
 
 
 def reshape(c: Call) -> None:
-    c.floats("self")
     key = "size" if "size" in c.arguments else "shape"
-    c.result("reshape", c.tensor("self"), shape=with_free_batch(c, c.ints(key)))
+    shape = with_free_batch(c, c.ints(key))
+    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=shape)
 
 
 def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
@@ -249,19 +251,19 @@ def squeeze(c: Call) -> None:
 
 
 def unsqueeze(c: Call) -> None:
-    c.floats("self")
     shape = list(c.shape())
     shape.insert(c.axis(c.get("dim"), len(shape) + 1), 1)
-    c.result("reshape", c.tensor("self"), shape=shape)
+    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=shape)
 
 
 def expand(c: Call) -> None:
     shape, size = c.shape(), c.ints("size")
     new = len(size) - len(shape)
     kept = [shape[i - new] if extent == -1 and i >= new else extent for i, extent in enumerate(size)]
-    if tuple(kept) != shape:
-        raise Missing(f"{c.target}: of a value that is computed from the input, or trained")
-    c.same(c.tensor("self"))
+    if tuple(kept) == shape:
+        c.same(c.tensor("self"))
+    else:
+        c.result("expand", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=kept)
 
 
 def unchanged(c: Call) -> None:
@@ -269,11 +271,14 @@ def unchanged(c: Call) -> None:
 
 
 def to_type(c: Call) -> None:
-    dtype = c.get("dtype")
     name = c.graph.dtype(c.tensor("self"))
-    if dtype is not None and dtype not in ({"f32": (7,), "int": (4, 5)}.get(name, ())):
+    to = name if c.get("dtype") is None else {4: "int", 5: "int", 7: "f32", 12: "bool"}.get(c.get("dtype"))
+    if to is None:
         raise Missing(f"{c.target}: from {name} to another type")
-    c.same(c.tensor("self"))
+    if to == name:
+        c.same(c.tensor("self"))
+    else:
+        c.result("cast", c.tensor("self"), dtype=to)
 
 
 def concat(c: Call) -> None:
@@ -413,7 +418,14 @@ def attention_mask(c: Call) -> str | None:
         return None
     array = c.graph.array(name)
     if array is None:
-        raise Missing("attention: a mask that is computed from the input")
+        if len(c.graph.known_shape(name)) != 4:
+            raise Missing("attention: a mask that is computed from the input, without four dimensions")
+        if c.graph.dtype(name) == "bool":
+            shown, low = (
+                c.hold(part, np.array(value, np.float32)) for part, value in (("shown", 0), ("low", -1e38))
+            )
+            return c.step("where", name, shown, low)
+        return name
     if array.shape[:1] == (c.batch,) and (array == array[:1]).all():
         array = array[:1]
     if array.dtype == bool:
@@ -425,12 +437,10 @@ def attention_mask(c: Call) -> str | None:
 
 
 def where(c: Call) -> None:
-    c.floats("self", "other")
     c.result("where", c.tensor("condition"), operand(c, "self"), operand(c, "other"))
 
 
 def masked_fill(c: Call) -> None:
-    c.floats("self")
     c.result("where", c.tensor("mask"), operand(c, "value"), c.tensor("self"))
 
 
@@ -457,6 +467,7 @@ OPS: dict[str, Op] = {
     "conv2d": convolution,
     "detach": unchanged,
     "div": binary("divide"),
+    "eq": binary("equal", dtype="bool"),
     "dropout": dropout,
     "elu": elu,
     "embedding": embedding,
@@ -465,6 +476,7 @@ OPS: dict[str, Op] = {
     "expand": expand,
     "flatten": flatten,
     "gelu": gelu,
+    "gt": binary("greater", dtype="bool"),
     "hardsigmoid": plain("hard_sigmoid", alpha=1 / 6, beta=0.5),
     "hardswish": plain("hard_swish"),
     "hardtanh": clamp(),
@@ -474,7 +486,9 @@ OPS: dict[str, Op] = {
     "linear": linear,
     "log": plain("log"),
     "log_softmax": softmax("log_softmax"),
+    "logical_not": lambda c: c.result("not", c.tensor("self"), dtype="bool"),
     "lstm": lstm,
+    "lt": binary("less", dtype="bool"),
     "masked_fill": masked_fill,
     "matmul": matmul("other"),
     "max_pool2d": max_pool,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import limits
+from .bound_mask import bind_mask
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
 from .options import Options, bound_value, extents_of, with_batch
@@ -139,7 +140,8 @@ class Pt2Reader:
     # Inputs, weights.
 
     def _inputs(self) -> None:
-        free = []
+        free: list[str] = []
+        bound: list[str] = []
         for spec in self._signature["input_specs"]:
             kind, entry = entry_of(spec)
             if kind == "user_input":
@@ -147,10 +149,7 @@ class Pt2Reader:
                 if "as_tensor" not in arg:
                     continue  # a number, which is written in the nodes
                 name = arg["as_tensor"]["name"]
-                if name in self.options.bound:
-                    self._bind(name)
-                else:
-                    free.append(name)
+                (bound if name in self.options.bound else free).append(name)
             elif kind in ("parameter", "buffer", "tensor_constant"):
                 self._tensor(kind, entry)
             else:
@@ -161,9 +160,11 @@ class Pt2Reader:
                 "give the others a value, as in --bind mask=ones"
             )
         for given in (*self.options.shapes, *self.options.bound):
-            if given not in (*free, *self.bound):
+            if given not in (*free, *bound):
                 raise Refused(f"{self.file.path} has no input '{given}'; it has {', '.join(free)}")
         self._free(free[0])
+        for name in bound:
+            self._bind(name)
 
     def _tensor(self, kind: str, entry: dict[str, Any]) -> None:
         key = {
@@ -198,13 +199,15 @@ class Pt2Reader:
         self.graph.inputs[name] = Input(dtype_of(dtype), with_batch(extents, self.batch))
 
     def _bind(self, name: str) -> None:
-        text = self.options.bound[name]
+        text = self.bound[name] = self.options.bound[name]
+        dtype = TYPES[self._types[name]["dtype"]]
+        if text.startswith("not_equal"):
+            bind_mask(self.graph, name, text, dtype_of(dtype))
+            return
         declared = self._declared(name)
         first = self.batch if declared and declared[0] is None else None
         shape = None if None in declared[1:] else tuple(e if e is not None else first or 0 for e in declared)
-        array = bound_value(name, text, TYPES[self._types[name]["dtype"]], shape)
-        self.graph.constants[name] = Constant(array)
-        self.bound[name] = text
+        self.graph.constants[name] = Constant(bound_value(name, text, dtype, shape))
 
     # Nodes.
 

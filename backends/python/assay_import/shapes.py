@@ -18,8 +18,8 @@ def words(text: str) -> frozenset[str]:
 
 SAME = words(
     "batch_norm clamp dropout elu gelu hard_sigmoid hard_swish layer_norm leaky_relu normalise relu "
-    "rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute erf exp log "
-    "log_softmax negate not reciprocal sqrt"
+    "rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast erf exp "
+    "log log_softmax negate not not_equal reciprocal sqrt"
 )
 BROADCAST = words(
     "add subtract multiply divide power maximum minimum equal less greater less_or_equal "
@@ -27,8 +27,8 @@ BROADCAST = words(
 )
 # The ops of this file that a network may not have: parts that only a lift turns into an op.
 PARTS = words(
-    "absolute erf exp log log_softmax negate not reciprocal sqrt power maximum minimum equal less "
-    "greater less_or_equal greater_or_equal and or where"
+    "absolute cast erf exp expand log log_softmax negate not not_equal reciprocal sqrt power maximum "
+    "minimum equal less greater less_or_equal greater_or_equal and or where"
 )
 
 
@@ -139,6 +139,10 @@ def embedding(shapes: Shapes, a: dict[str, Any]) -> Shape:
     return (*shapes[0], *shapes[1][1:])
 
 
+def expand(shapes: Shapes, a: dict[str, Any]) -> Shape:
+    return broadcast([shapes[0], tuple(a["shape"])])
+
+
 def lstm(shapes: Shapes, a: dict[str, Any]) -> Shape:
     x, recurrent = shapes[0], shapes[2]
     return (x[0], recurrent[1]) if a["last"] else (x[0], x[1], recurrent[1])
@@ -154,6 +158,7 @@ RULES: dict[str, Callable[[Shapes, dict[str, Any]], Shape]] = {
     "concat": concat,
     "convolution": convolution,
     "embedding": embedding,
+    "expand": expand,
     "linear": linear,
     "lstm": lstm,
     "matmul": matmul,

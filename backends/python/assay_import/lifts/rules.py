@@ -9,6 +9,7 @@ from ..graph import Graph
 from .activations import gelu, hard_sigmoid, hard_swish, silu
 from .attention import attention, causal, hidden
 from .layers import batch_norm_scale, convolution_bias, linear, linear_bias
+from .masks import padding_mask
 from .norms import layer_norm
 from .tables import position_table
 from .tidy import identity, inner_transposes, reshapes, transposes
@@ -28,6 +29,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "hard_sigmoid": (hard_sigmoid,),
     "silu": (silu,),
     "position_table": (position_table,),
+    "padding_mask": (padding_mask,),
     "attention": (hidden, attention, causal),
     "reshapes": (reshapes,),
 }
