@@ -39,6 +39,8 @@ def argument(value: Any) -> Entry:
         return {"as_tensors": [{"name": each[1:]} for each in value]}
     if isinstance(value, list):
         return {"as_ints": value}
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"as_float": "Infinity" if value > 0 else "-Infinity"}  # as torch writes it
     kind = {bool: "as_bool", int: "as_int", float: "as_float"}[type(value)]
     return {kind: value}
 

@@ -207,6 +207,19 @@ def test_a_constant_that_depends_on_the_batch_is_refused(tmp_path: Path) -> None
         imported(tmp_path, model(nodes))
 
 
+def test_a_class_token_for_each_sample_is_missing(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "n", end=1),
+        node("Concat", "n rest", "to", axis=0),
+        node("Expand", "token to", "tokens"),
+        node("Concat", "tokens x", "y", axis=1),
+    ]
+    made = model(nodes, ("N", 4, 8), rest=np.array([1, 8]), token=random(1, 1, 8))
+    assert missing_of(imported(tmp_path, made)) == [
+        "concat: with a constant for each sample, such as a class token"
+    ]
+
+
 def test_a_sum_over_the_batch_is_refused(tmp_path: Path) -> None:
     nodes = [node("ReduceSum", "x axes", "y", keepdims=0)]
     with pytest.raises(Refused, match="the logits of a network are"):

@@ -156,6 +156,8 @@ ELEMENTWISE = {
     "sum.dim_IntList": (lambda x: x.sum(1, keepdims=True), {"dim": [1], "keepdim": True}),
     "amax.default": (lambda x: x.max(1), {"dim": [1]}),
     "unsqueeze.default": (lambda x: x[:, None], {"dim": 1}),
+    "unflatten.int": (lambda x: x.reshape(-1, 4, 2, 3), {"dim": -1, "sizes": [2, 3]}),
+    "clamp.default": (lambda x: np.minimum(x, 0.5), {"min": float("-inf"), "max": 0.5}),
     "clone.default": (lambda x: x, {}),
 }
 

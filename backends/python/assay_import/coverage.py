@@ -31,7 +31,10 @@ def flops(graph: Graph, node: Node) -> float:
     if node.op == "matmul":
         return 2.0 * out * shapes[0][-2 if node.attributes.get("transpose_a") else -1]
     weights = [shape for shape in shapes[1:2] if len(shape) >= 2]
-    if weights and node.op in ("convolution", "linear", MISSING) and weights[0][0]:
+    is_product = node.op in ("convolution", "linear") or (
+        node.op == MISSING and "conv" in node.source.op.lower()
+    )
+    if weights and is_product and weights[0][0]:
         return 2.0 * out * math.prod(weights[0][1:])
     return float(out)
 

@@ -276,7 +276,12 @@ def concat(c: Call) -> None:
     if len(c.inputs) == 1:
         c.same(c.input(0))
         return
-    c.result("concat", *c.inputs, axis=c.axis(int(c.attributes.get("axis", 1))))
+    axis = c.axis(int(c.attributes.get("axis", 1)))
+    for i, name in enumerate(c.inputs):
+        held = c.graph.constants.get(name) if name else None
+        if held is not None and not held.original and axis > 0 and c.shape(i)[0] == c.batch:
+            raise Missing("concat: with a constant for each sample, such as a class token")
+    c.result("concat", *c.inputs, axis=axis)
 
 
 def slice_(c: Call) -> None:

@@ -164,7 +164,7 @@ def clamp(least: float | None = None, most: float | None = None) -> Op:
         elif not low < high:
             raise Missing(f"{c.target}: bounds that are equal or exchanged")
         else:
-            c.result("clamp", c.tensor("self"), least=low, most=high)
+            c.result("clamp", c.tensor("self"), least=max(low, -largest), most=min(high, largest))
 
     return read
 
@@ -227,6 +227,12 @@ def flatten(c: Call) -> None:
     begin, end = c.axis(c.get("start_dim", 0)), c.axis(c.get("end_dim", -1))
     joined = [*shape[:begin], math.prod(shape[begin : end + 1]), *shape[end + 1 :]]
     c.result("reshape", c.tensor("self"), shape=joined)
+
+
+def unflatten(c: Call) -> None:
+    shape, axis = c.shape(), c.axis(c.get("dim", 0))
+    wanted = [*shape[:axis], *c.ints("sizes"), *shape[axis + 1 :]]
+    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=wanted)
 
 
 def permute(c: Call) -> None:
@@ -394,7 +400,7 @@ def dropout(c: Call) -> None:
 def attention(c: Call) -> None:
     c.floats("query", "key", "value")
     if c.number("dropout_p", 0):
-        raise Missing("attention: with dropout of its weights")
+        raise Missing("attention: with dropout of its weights (export the module in eval mode)")
     q, k = c.shape("query"), c.shape("key")
     if len(q) != 4 or len(k) != 4:
         raise Missing(f"attention: {len(q)} dimensions")
@@ -523,6 +529,7 @@ OPS: dict[str, Op] = {
     "tanh": plain("tanh"),
     "to": to_type,
     "transpose": transpose,
+    "unflatten": unflatten,
     "unsqueeze": unsqueeze,
     "view": reshape,
     "where": where,

@@ -14,6 +14,7 @@ from . import limits
 from .bound_mask import bind_mask
 from .errors import Missing, Refused
 from .graph import MISSING, Constant, Graph, Input, Node, Source, dtype_of
+from .notes import plural
 from .options import Options, bound_value, extents_of, with_batch
 from .pt2_call import Call, Ref, State, short_name
 from .pt2_constants import CONSTANTS
@@ -41,7 +42,7 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 IGNORED = ("_assert", "sym_constrain", "_check", "_set_grad_enabled", "assert_tensor_metadata")
 VIEWS = words(
     "alias chunk detach expand flatten permute reshape select slice split split_with_sizes squeeze t "
-    "transpose unbind unsqueeze view view_as"
+    "transpose unbind unflatten unsqueeze view view_as"
 )
 
 
@@ -132,7 +133,7 @@ class Pt2Reader:
         notes = []
         if self.state.modes["eval"]:
             notes.append(
-                f"exported in eval mode: batch norm and dropout ({self.state.modes['eval']} nodes) still act "
+                f"exported in eval mode: batch norm and dropout ({plural(self.state.modes['eval'], 'node')}) still act "
                 "when the network is trained"
             )
         return notes
@@ -328,6 +329,8 @@ class Pt2Reader:
             return self._symbol(value)
         if kind == "as_sym_ints":
             return [self._symbol(each) for each in value]
+        if kind == "as_float":
+            return float(value)  # torch writes what is not finite as a text
         return None if kind == "as_none" else value
 
     def _symbol(self, value: dict[str, Any]) -> Any:
