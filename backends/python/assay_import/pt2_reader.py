@@ -133,8 +133,8 @@ class Pt2Reader:
         notes = []
         if self.state.modes["eval"]:
             notes.append(
-                f"exported in eval mode: batch norm and dropout ({plural(self.state.modes['eval'], 'node')}) still act "
-                "when the network is trained"
+                f"exported in eval mode: batch norm and dropout ({plural(self.state.modes['eval'], 'node')}) "
+                "still act when the network is trained"
             )
         return notes
 
