@@ -535,6 +535,35 @@ def test_what_assay_writes_as_onnx_is_read_as_the_same_op(tmp_path: Path) -> Non
         assert (back["op"], back["attributes"]) == (op, attributes)
 
 
+@pytest.mark.parametrize("change", ["", "rows", "zeros"])
+def test_an_embedding_that_assay_wrote_reads_the_table_itself(change: str, tmp_path: Path) -> None:
+    from assay_onnx.ops import Writer
+    from assay_worker.program import Graph, Node, Value
+
+    table = random(9, 4)
+    values = {"x": Value("x", "i32", (3, 6), "input"), "w": Value("w", "f32", table.shape, "parameter")}
+    writer = Writer(Graph("one", values, (), {}, {}), {"w": table})
+    writer.write(Node("y", "embedding", ("x", "w"), ("y",), {"sparse_gradient": False}))
+    held = {name: np.asarray(value) for name, value in writer.constants.items()}
+    for name, value in held.items():
+        if change == "rows" and value.size == 1 and value == 9:
+            held[name] = np.int32(7)
+        if change == "zeros" and value.ndim == 2:
+            held[name] = value + 1
+    made = model(writer.nodes, ("N", 6))
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+    made.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in held.items()
+    )
+    found = imported(tmp_path, made)
+    if change:
+        assert found.network is None  # other tokens read another row
+        return
+    assert ops_of(found) == ["embedding"]
+    assert found.network and found.network.document["input"]["below"] == 9
+    assert np.array_equal(next(iter(found.network.arrays().values())), table)
+
+
 def test_the_command_runs_in_an_environment_with_onnx(tmp_path: Path) -> None:
     path = saved(tmp_path, small())
     (tmp_path / "out").mkdir()

@@ -69,14 +69,15 @@ def many(op: str) -> Op:
     """Sum of several operands, two at a time."""
 
     def read(c: Call) -> None:
-        c.floats()
-        total = c.input(0)
+        total, dtype = c.input(0), c.graph.dtype(c.input(0))
+        if any(c.graph.dtype(c.input(i)) != dtype for i in range(len(c.inputs))):
+            raise Missing(f"{c.source.op}: of several types")
         for i in range(1, len(c.inputs) - 1):
-            total = c.step(op, total, c.input(i))
+            total = c.step(op, total, c.input(i), dtype=dtype)
         if len(c.inputs) == 1:
             c.same(total)
         else:
-            c.result(op, total, c.input(len(c.inputs) - 1))
+            c.result(op, total, c.input(len(c.inputs) - 1), dtype=dtype)
 
     return read
 

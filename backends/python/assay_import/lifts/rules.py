@@ -11,7 +11,7 @@ from .attention import attention, causal, hidden
 from .layers import batch_norm_scale, convolution_bias, linear, linear_bias
 from .masks import padding_mask
 from .norms import layer_norm
-from .tables import position_table
+from .tables import embedding_bounds, position_table
 from .tidy import identity, inner_transposes, reshapes, transposes
 
 # A rule looks at one node. It returns the nodes that it made superfluous, and None if it does not apply.
@@ -29,6 +29,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "hard_sigmoid": (hard_sigmoid,),
     "silu": (silu,),
     "position_table": (position_table,),
+    "embedding_bounds": (embedding_bounds,),
     "padding_mask": (padding_mask,),
     "attention": (hidden, attention, causal),
     "reshapes": (reshapes,),

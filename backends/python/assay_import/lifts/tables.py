@@ -1,4 +1,4 @@
-"""Tables of positions: an embedding whose indices are constants reads rows that are known."""
+"""Embeddings whose indices are constants, or are kept within the table."""
 
 from __future__ import annotations
 
@@ -73,3 +73,25 @@ def _fits(graph: Graph, name: str, shape: Shape, narrowed: dict[str, Shape]) -> 
                 return False
             narrowed[reader] = result
     return True
+
+
+def embedding_bounds(graph: Graph, name: str) -> list[str] | None:
+    """Read the table itself if indices outside of it read a further row of zeros: no token is one.
+
+    This is how Assay writes an embedding as ONNX.
+    """
+    node = graph.node(name, "embedding")
+    chosen = graph.node(node.inputs[0], "where") if node is not None else None
+    table = graph.array(node.inputs[1]) if node is not None else None
+    if node is None or chosen is None or table is None:
+        return None
+    last = len(table) - 1
+    below, least = graph.node(chosen.inputs[0], "less"), graph.node(chosen.inputs[2], "minimum")
+    if below is None or least is None or last < 1 or table[last].any():
+        return None
+    tokens = str(below.inputs[0])
+    bounds = [graph.scalar(each) for each in (below.inputs[1], chosen.inputs[1], least.inputs[1])]
+    if bounds != [0, last, last] or least.inputs[0] != tokens:
+        return None
+    rows = graph.derive(str(node.inputs[1]), ".rows", table[:last])
+    return graph.replace(name, "embedding", [tokens, rows])
