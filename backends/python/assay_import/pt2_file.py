@@ -133,6 +133,8 @@ class Pt2File:
         if name not in self._entries:
             return {}
         config = self.json(name).get("config", {})
+        if not isinstance(config, dict):
+            raise Refused(f"{self.path}: {name} has no list of tensors by name")
         stored: dict[str, bytes] = {}
         found = {}
         for tensor, entry in config.items():
