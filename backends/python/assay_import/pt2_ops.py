@@ -10,11 +10,30 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import limits
 from .errors import Missing
 from .graph import Constant
+from .pt2_attention import attention
 from .pt2_call import Call
 from .pt2_recurrent import lstm
+from .pt2_shapes import (
+    concat,
+    equal_parts,
+    expand,
+    flatten,
+    parts_of_size,
+    permute,
+    reduce,
+    reshape,
+    select,
+    slice_,
+    split,
+    squeeze,
+    to_type,
+    transpose,
+    unchanged,
+    unflatten,
+    unsqueeze,
+)
 from .pt2_windows import (
     adaptive_average_pool,
     adaptive_max_pool,
@@ -195,181 +214,6 @@ def inverse_root(c: Call) -> None:
     c.result("reciprocal", c.step("sqrt", c.tensor("self")))
 
 
-# Shapes.
-
-
-def reshape(c: Call) -> None:
-    key = "size" if "size" in c.arguments else "shape"
-    shape = with_free_batch(c, c.ints(key))
-    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=shape)
-
-
-def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
-    """Return the shape of a reshape; if the batch of the export is in it, with this batch."""
-    shape, own = c.shape(), c.state.file_batch
-    is_baked = (
-        own not in (0, c.batch)
-        and shape[:1] == (c.batch,)
-        and wanted[:1] == [own]
-        and (-1 in wanted[1:] or math.prod(wanted) * c.batch == math.prod(shape) * own)
-    )
-    if not is_baked:
-        return wanted
-    if not c.state.options.free_batch:
-        raise Missing(f"reshape: a batch of {own} is written in it (--free-batch replaces it)")
-    c.state.freed.add(c.source.name)
-    return [c.batch, *wanted[1:]]
-
-
-def flatten(c: Call) -> None:
-    c.floats("self")
-    shape = c.shape()
-    begin, end = c.axis(c.get("start_dim", 0)), c.axis(c.get("end_dim", -1))
-    joined = [*shape[:begin], math.prod(shape[begin : end + 1]), *shape[end + 1 :]]
-    c.result("reshape", c.tensor("self"), shape=joined)
-
-
-def unflatten(c: Call) -> None:
-    shape, axis = c.shape(), c.axis(c.get("dim", 0))
-    wanted = [*shape[:axis], *c.ints("sizes"), *shape[axis + 1 :]]
-    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=wanted)
-
-
-def permute(c: Call) -> None:
-    c.floats("self")
-    c.result("transpose", c.tensor("self"), permutation=[c.axis(axis) for axis in c.ints("dims")])
-
-
-def transpose(c: Call) -> None:
-    c.floats("self")
-    order = list(range(len(c.shape())))
-    a, b = (c.axis(c.get(name, i)) for i, name in enumerate(("dim0", "dim1")))
-    order[a], order[b] = order[b], order[a]
-    c.result("transpose", c.tensor("self"), permutation=order)
-
-
-def squeeze(c: Call) -> None:
-    c.floats("self")
-    shape = c.shape()
-    axes = {c.axis(axis) for axis in c.ints("dim")} if c.get("dim") is not None else set(range(1, len(shape)))
-    kept = [extent for i, extent in enumerate(shape) if not (i in axes and extent == 1)]
-    c.result("reshape", c.tensor("self"), shape=kept)
-
-
-def unsqueeze(c: Call) -> None:
-    shape = list(c.shape())
-    shape.insert(c.axis(c.get("dim"), len(shape) + 1), 1)
-    c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=shape)
-
-
-def expand(c: Call) -> None:
-    shape, size = c.shape(), c.ints("size")
-    new = len(size) - len(shape)
-    kept = [shape[i - new] if extent == -1 and i >= new else extent for i, extent in enumerate(size)]
-    if tuple(kept) == shape:
-        c.same(c.tensor("self"))
-    else:
-        c.result("expand", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=kept)
-
-
-def unchanged(c: Call) -> None:
-    c.same(c.tensor("self"))
-
-
-def to_type(c: Call) -> None:
-    name = c.graph.dtype(c.tensor("self"))
-    to = name if c.get("dtype") is None else {4: "int", 5: "int", 7: "f32", 12: "bool"}.get(c.get("dtype"))
-    if to is None:
-        raise Missing(f"{c.target}: from {name} to another type")
-    if to == name:
-        c.same(c.tensor("self"))
-    else:
-        c.result("cast", c.tensor("self"), dtype=to)
-
-
-def concat(c: Call) -> None:
-    names = [ref.name for ref in c.get("tensors", [])]
-    if any(c.graph.dtype(name) != "f32" for name in names) or not names:
-        raise Missing(f"{c.target}: of values that are not floats")
-    rank = len(c.graph.known_shape(names[0]))
-    c.result("concat", *names, axis=c.axis(c.get("dim", 0), rank))
-
-
-def slice_(c: Call) -> None:
-    c.floats("self")
-    axis, shape = c.axis(c.get("dim", 0)), c.shape()
-    if c.get("step", 1) != 1:
-        raise Missing(f"slice: a step of {c.get('step')}")
-    begin, end, _ = slice(c.get("start", 0), c.get("end")).indices(shape[axis])
-    piece(c, c.out, axis, begin, end)
-
-
-def piece(c: Call, out: str, axis: int, begin: int, end: int) -> None:
-    if (begin, end) == (0, c.shape()[axis]):
-        c.same(c.tensor("self"), out)
-    else:
-        c.result("slice", c.tensor("self"), out=out, axis=axis, begin=begin, end=end)
-
-
-def select(c: Call) -> None:
-    c.floats("self")
-    shape, axis, index = list(c.shape()), c.axis(c.get("dim", 0)), c.get("index")
-    if not isinstance(index, int) or not -shape[axis] <= index < shape[axis]:
-        raise Missing(f"{c.target}: index {index}")
-    index %= shape[axis]
-    row = c.step("slice", c.tensor("self"), axis=axis, begin=index, end=index + 1)
-    c.result("reshape", row, shape=[*shape[:axis], *shape[axis + 1 :]])
-
-
-def split(sizes_of: Callable[[Call, int], list[int]]) -> Op:
-    def read(c: Call) -> None:
-        c.floats("self")
-        axis = c.axis(c.get("dim", 0))
-        extent = c.shape()[axis]
-        sizes, begin = sizes_of(c, extent), 0
-        if sum(sizes) != extent or len(sizes) != len(c.outs) or len(sizes) > limits.STEPS:
-            raise Missing(f"{c.target}: of {extent} into {len(sizes)} parts")
-        for out, size in zip(c.outs, sizes, strict=True):
-            piece(c, out, axis, begin, begin + size)
-            begin += size
-
-    return read
-
-
-def equal_parts(c: Call, extent: int) -> list[int]:
-    count = max(int(c.number("chunks", 1)), 1)
-    return parts_of(extent, -(-extent // count))
-
-
-def parts_of(extent: int, size: int) -> list[int]:
-    if size < 1 or extent // size > limits.STEPS:
-        return []
-    return [min(size, extent - begin) for begin in range(0, extent, size)]
-
-
-def parts_of_size(c: Call, extent: int) -> list[int]:
-    given = c.ints("split_size") if "split_size" in c.arguments else c.ints("split_sizes")
-    return given if isinstance(c.get("split_size"), list) else parts_of(extent, given[0] if given else 0)
-
-
-# The rest.
-
-
-def reduce(kind: str) -> Op:
-    def read(c: Call) -> None:
-        c.floats("self")
-        shape = c.shape()
-        given = c.ints("dim")
-        axes = sorted({c.axis(axis) for axis in given}) if given else list(range(len(shape)))
-        if not c.get("keepdim", False):
-            c.result("reduce", c.tensor("self"), kind=kind, axes=axes)
-            return
-        kept = [1 if i in axes else extent for i, extent in enumerate(shape)]
-        c.result("reshape", c.step("reduce", c.tensor("self"), kind=kind, axes=axes), shape=kept)
-
-    return read
-
-
 def softmax(op: str) -> Op:
     def read(c: Call) -> None:
         c.floats("self")
@@ -395,51 +239,6 @@ def dropout(c: Call) -> None:
     if not c.get("train", False):
         c.state.modes["eval"] += 1
     c.result("dropout", c.tensor("input"), rate=rate)
-
-
-def attention(c: Call) -> None:
-    c.floats("query", "key", "value")
-    if c.number("dropout_p", 0):
-        raise Missing("attention: with dropout of its weights (export the module in eval mode)")
-    q, k = c.shape("query"), c.shape("key")
-    if len(q) != 4 or len(k) != 4:
-        raise Missing(f"attention: {len(q)} dimensions")
-    causal = bool(c.get("is_causal", False))
-    if causal and q[2] != k[2]:
-        raise Missing("attention: causal with other keys than queries")
-    if q[1] != k[1] and not c.get("enable_gqa", False):
-        raise Missing("attention: heads that are broadcast")
-    scale = c.number("scale", 0)
-    scale = 0.0 if abs(scale * math.sqrt(q[3]) - 1) < 1e-6 else scale
-    operands = [
-        c.step("transpose", c.tensor(name), permutation=[0, 2, 1, 3]) for name in ("query", "key", "value")
-    ]
-    y = c.step("attention", *operands, attention_mask(c), causal=causal, scale=scale)
-    c.result("transpose", y, permutation=[0, 2, 1, 3])
-
-
-def attention_mask(c: Call) -> str | None:
-    name = c.optional("attn_mask")
-    if name is None:
-        return None
-    array = c.graph.array(name)
-    if array is None:
-        if len(c.graph.known_shape(name)) != 4:
-            raise Missing("attention: a mask that is computed from the input, without four dimensions")
-        if c.graph.dtype(name) == "bool":
-            shown, low = (
-                c.hold(part, np.array(value, np.float32)) for part, value in (("shown", 0), ("low", -1e38))
-            )
-            return c.step("where", name, shown, low)
-        return name
-    if array.shape[:1] == (c.batch,) and (array == array[:1]).all():
-        array = array[:1]
-    if array.dtype == bool:
-        array = np.where(array, np.float32(0), np.float32(-np.inf))
-    if not (array > -1e9).any(axis=-1).all():
-        raise Missing("attention: a query that sees no key")
-    whole = np.maximum(array, np.float32(-1e38)).reshape((1,) * (4 - array.ndim) + array.shape)
-    return c.hold("mask", whole)
 
 
 def where(c: Call) -> None:
