@@ -214,7 +214,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "padded": padded, "silu": silu, "softmax": softmax, "square": square, "swish": swish,
     "transformer": transformer, "turned": turned, "where": by_where,
 }  # fmt: skip
-# Of these the importer itself refuses the form that the mistake takes for another.
+# The importer itself refuses these: a mistake takes their form for another.
 REFUSED = ("gelu", "gemm", "padded")
 
 

@@ -20,7 +20,7 @@ from network_interpreter import compute
 onnx = onnx_or_skip()
 
 DATA = Path(onnx.__file__).parent / "backend/test/data"
-# Of each published network the ops that it becomes, or what is missing.
+# For each published network, the ops that it becomes, or what is missing.
 WHOLE = {
     "densenet121": {"batch_norm": 121, "convolution": 121, "relu": 121, "concat": 58, "average_pool": 3},
     "resnet50": {"batch_norm": 53, "convolution": 53, "relu": 49, "add": 16, "linear": 1},

@@ -68,7 +68,7 @@ def write(found: Import, given: argparse.Namespace) -> None:
         if not found.reader.write_original(out / "original.onnx"):
             found.provenance["original"] = None
             found.provenance["notes"].append(
-                "the external weights are too large for a copy of the file: there is no mode original"
+                "the external weights are too large to copy: the mode original is not available"
             )
     tensors.write(out / "weights.safetensors", found.network.arrays())
     (out / "network.json").write_bytes(found.network.text)

@@ -1,4 +1,4 @@
-"""What ends an import, or refuses a node of it."""
+"""Exceptions that end an import, or refuse a node."""
 
 from __future__ import annotations
 

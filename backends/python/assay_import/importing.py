@@ -71,12 +71,12 @@ def import_file(path: Path, options: Options) -> Import:
     """Read a file twice, with two batch sizes. Raises Refused."""
     unknown = sorted(set(options.no_lift) - set(RULES))
     if unknown:
-        raise Refused(f"--no-lift {unknown[0]}: there is no such rule; there are {', '.join(RULES)}")
+        raise Refused(f"--no-lift {unknown[0]}: unknown rule; the rules are {', '.join(RULES)}")
     reader = open_file(path, options)
     batches = BATCHES
     first = lifted(reader, options, batches[0])
     if first.reading.file_batch in batches:
-        batches = OTHER_BATCHES  # in which the file's own batch is none of them
+        batches = OTHER_BATCHES  # without the file's own batch
         first = lifted(reader, options, batches[0])
     provenance = provenance_of(path, reader, first)
     if first.gaps:

@@ -1,4 +1,4 @@
-"""What a user should know of an import: what the exporter removed, what is trained, what was changed."""
+"""Notes for the user of an import: what the exporter removed, what is trained, what was changed."""
 
 from __future__ import annotations
 

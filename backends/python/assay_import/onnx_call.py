@@ -18,7 +18,7 @@ Cuts = list[tuple[int, int, int]]  # axis, begin and end of each
 
 @dataclass
 class State:
-    """What is known of the file so far."""
+    """Facts about the file that the reader collects."""
 
     graph: Graph
     opset: int
@@ -26,12 +26,12 @@ class State:
     file_batch: int = 1  # that of the file's input
     renamed: dict[str, str] = field(default_factory=dict)  # values that are other values
     freed: set[str] = field(default_factory=set)  # nodes in which the file's batch became a free one
-    # Of each sequence the value that it cuts, and the cuts that make each part.
+    # For each sequence, the value that it cuts, and the cuts of each part.
     sequences: dict[str, tuple[str, list[Cuts]]] = field(default_factory=dict)
 
 
 class Call:
-    """`out` is the name of the first result. Operands that are absent are None."""
+    """`out` is the name of the first result. An absent operand is None."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Call:
         return value % rank
 
     def is_read(self, i: int) -> bool:
-        """Tell whether a result has a name, and so may be read."""
+        """Return whether a result has a name, and so may be read."""
         return i < len(self.outs) and self.outs[i] != ""
 
     # Results.

@@ -87,7 +87,7 @@ class OnnxFile:
         except OSError as error:
             raise Refused(f"{path} cannot be read: {error.strerror}") from None
         except DecodeError as error:
-            raise Refused(f"{path} is no ONNX file or is damaged: {error}") from None
+            raise Refused(f"{path} is not an ONNX file or is damaged: {error}") from None
         return OnnxFile(path, model, digest, size)
 
     def opset(self) -> int:

@@ -18,7 +18,7 @@ from .shapes import Shape, words
 
 Types = dict[str, tuple[Shape | None, str]]
 
-# What is computed. Random ops, loops and what reads from outside are not.
+# Ops that are computed. Random ops and loops are not.
 FOLDABLE = words(
     "Abs Add And ArgMax ArgMin Cast CastLike Ceil Clip Concat Constant ConstantOfShape CumSum Div "
     "Equal Erf Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual "
@@ -27,7 +27,7 @@ FOLDABLE = words(
     "ScatterElements ScatterND Shape Sigmoid Sign Sin Cos Size Slice Softmax Split Sqrt Squeeze Sub "
     "Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
 )
-KNOWN_BYTES = 1 << 16  # of a constant whose elements tell the shape of a result
+KNOWN_BYTES = 1 << 16  # of a constant that may give the shape of a result
 
 
 class Folding:
@@ -101,7 +101,7 @@ class Folding:
         return {node.output[0]: Constant(np.array(part, np.int64))}
 
     def _is_table(self, inputs: list[str | None], attributes: dict[str, Any]) -> bool:
-        """Tell whether a gather of constants reads rows of a table of floats: an embedding of positions."""
+        """Return whether a gather of constants reads rows of a table of floats: an embedding of positions."""
         table, indices = (self._graph.array(name) for name in inputs[:2])
         return (
             table is not None
@@ -113,7 +113,7 @@ class Folding:
         )
 
     def _is_short(self, inputs: list[str | None]) -> bool:
-        """Tell whether a range has few numbers: the reference makes them before it knows how many."""
+        """Return whether a range has few numbers: the reference makes them before it knows how many."""
         start, limit, step = (self._graph.scalar(name) for name in inputs[:3])
         if start is None or limit is None or not step or not math.isfinite(limit - start):
             return False
@@ -139,7 +139,7 @@ class Folding:
         if shape is None or math.prod(shape) != held.array.size:
             return None
         original = held.original if shape == held.array.shape or not held.turned else ""
-        # Elements of a filled tensor are one and the same: no reshape copies them.
+        # All elements of a filled tensor share their memory, so a reshape copies nothing.
         return Constant(
             held.array.reshape(shape), "", original, original != "" and held.turned, held.is_filled
         )

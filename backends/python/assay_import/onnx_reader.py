@@ -269,7 +269,7 @@ class OnnxReader:
 
     def _define(self, name: str) -> None:
         if not isinstance(name, str):
-            raise Refused(f"the name {name!r} of the file is no text; the file is damaged")
+            raise Refused(f"the name {name!r} in the file is not text: the file is damaged")
         if name in self._defined:
             raise Refused(f"two nodes or tensors of the file have the name '{name}'; the file is damaged")
         self._defined.add(name)

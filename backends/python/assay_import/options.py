@@ -1,4 +1,4 @@
-"""What a user asks of an import: shapes, values for inputs, the output, switches."""
+"""Options of an import: shapes, values for inputs, the output, switches."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .shapes import Shape
 
 @dataclass
 class State:
-    """What is known of the file so far."""
+    """Facts about the file that the reader collects."""
 
     graph: Graph
     options: Options

@@ -42,7 +42,7 @@ def check_directory(path: Path) -> None:
         tail = file.read()
     at = tail.rfind(END)
     if at < 0 or len(tail) - at < END_SIZE:
-        raise Refused(f"{path} is no .pt2 or is truncated: it does not end as a zip")
+        raise Refused(f"{path} is not a .pt2 or is truncated: it does not end as a zip")
     entries, length = struct.unpack("<HI", tail[at + 10 : at + 16])
     if length == 0xFFFFFFFF and at >= 76:  # zip64: its own record is before
         length = (
@@ -61,7 +61,7 @@ class Pt2File:
             check_directory(path)
             self._zip = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
-            raise Refused(f"{path} is no .pt2 or is damaged: {error}") from None
+            raise Refused(f"{path} is not a .pt2 or is damaged: {error}") from None
         self._entries = self._listed()
         names = [name for name in self._entries if name.startswith("models/") and name.endswith(".json")]
         if len(names) != 1:
@@ -122,9 +122,9 @@ class Pt2File:
         try:
             found = json.loads(self._read(name, limits.JSON_BYTES))
         except (ValueError, RecursionError) as error:
-            raise Refused(f"{self.path}: {name} is no JSON: {type(error).__name__}") from None
+            raise Refused(f"{self.path}: {name} is not JSON: {type(error).__name__}") from None
         if not isinstance(found, dict):
-            raise Refused(f"{self.path}: {name} is no JSON object")
+            raise Refused(f"{self.path}: {name} is not a JSON object")
         return found
 
     def tensors(self, kind: str) -> dict[str, np.ndarray]:
@@ -178,7 +178,7 @@ class Pt2File:
 def whole(value: dict[str, Any]) -> int:
     number = value["as_int"]
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{number!r} is no whole number")
+        raise TypeError(f"{number!r} is not a whole number")
     return number
 
 

@@ -55,7 +55,7 @@ def plain(op: str, **attributes: float) -> Op:
 
 
 def binary(op: str, exchanged: bool = False, dtype: str = "") -> Op:
-    """An op of two operands, the second of which may be a number."""
+    """An op of two operands. The second may be a number."""
 
     def read(c: Call) -> None:
         if c.number("alpha", 1) != 1 or c.get("rounding_mode") is not None:

@@ -310,7 +310,7 @@ class Pt2Reader:
             try:
                 self.numbers[names[0]] = int(compute(*arguments))
             except (ZeroDivisionError, OverflowError):
-                raise Refused(f"{self.file.path}: {target} of {arguments} is no number") from None
+                raise Refused(f"{self.file.path}: {target} of {arguments} is not a number") from None
 
     def _argument(self, arg: dict[str, Any]) -> Any:
         """Return an argument of a node: a number, a list, a text, None, or the name of a value."""

@@ -1,4 +1,4 @@
-"""What reads a file: ONNX or .pt2."""
+"""Readers of files: ONNX or .pt2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .graph import Graph
 
 
 class Reader(Protocol):
-    """What reads a file: a graph for each batch size, and what it says of the file."""
+    """A file that is open: a graph for each batch size, and facts about the file."""
 
     facts: dict[str, Any]
 

@@ -46,7 +46,7 @@ class Tensor:
 
     @property
     def is_written(self) -> bool:
-        """Tell whether the values are known. What ConstantOfShape makes is drawn."""
+        """Return whether the values are known. What ConstantOfShape makes is drawn."""
         return not (self.constant.is_filled and self.role != "constant")
 
 

@@ -61,7 +61,7 @@ def varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-    raise Refused("the file is no ONNX file or is truncated: a number in it does not end")
+    raise Refused("the file is not an ONNX file or is truncated: a number in it does not end")
 
 
 def fields(data: memoryview, at: int, end: int) -> Iterator[Field]:
@@ -76,9 +76,9 @@ def fields(data: memoryview, at: int, end: int) -> Iterator[Field]:
         elif wire in (EIGHT_BYTES, FOUR_BYTES):
             after = at + (8 if wire == EIGHT_BYTES else 4)
         else:
-            raise Refused("the file is no ONNX file: it is not in the form of protobuf")
+            raise Refused("the file is not an ONNX file: it is not in the form of protobuf")
         if after > end:
-            raise Refused("the file is no ONNX file or is truncated: a part of it ends after the file")
+            raise Refused("the file is not an ONNX file or is truncated: a part of it ends after the file")
         yield Field(key >> 3, wire, at, after)
         at = after
 

@@ -28,13 +28,13 @@ def gelu(graph: Graph, name: str) -> list[str] | None:
 
 
 def is_root_of_half(graph: Graph, name: str, x: str) -> bool:
-    """Tell whether a value is x / sqrt(2)."""
+    """Return whether a value is x / sqrt(2)."""
     number, operands = factors(graph, name, is_root=graph.only_reader(name) is not None)
     return close(number, math.sqrt(0.5)) and operands == [x]
 
 
 def is_cubic(graph: Graph, name: str, x: str) -> bool:
-    """Tell whether a value is sqrt(2 / pi) (x + 0.044715 x^3), or that with x taken out."""
+    """Return whether a value is sqrt(2 / pi) (x + 0.044715 x^3), or that with x taken out."""
     if not graph.only_reader(name):
         return False
     number, operands = factors(graph, name)

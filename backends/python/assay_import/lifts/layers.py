@@ -83,7 +83,7 @@ def _scaled(
     held = [graph.constants[each] for each in (weight, bias, scale, shift)]
     filled = all(each.is_filled and each.original for each in held)
     w, b = (each.array.astype(np.float64) for each in held[:2])
-    # If nothing is known of the four, the file's own weight and bias stand for the products.
+    # If nothing is known of the four, the file's own weight and bias are taken as the products.
     graph.neutral.update({held[2].original: 1, held[3].original: 0} if filled else {})
     products = (w * k).astype(np.float32), (b * k + t).astype(np.float32)
     names = [

@@ -36,7 +36,7 @@ EVALUATED: dict[str, Callable[..., np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Two:
-    """What a value is where there is padding and where there is a token; its shape before an expand."""
+    """A value at padding and at tokens, and its shape before an expand."""
 
     padding: np.ndarray
     token: np.ndarray
@@ -114,7 +114,7 @@ def _operand(graph: Graph, name: str, values: dict[str, Two], which: str) -> np.
 
 
 def _hides(graph: Graph, reader: str, value: str, two: Two, tokens: Shape) -> bool:
-    """Tell whether a node gives scores a mask: 0 for tokens, and a low number for padding."""
+    """Return whether a node gives scores a mask: 0 for tokens, and a low number for padding."""
     if two.shape != (tokens[0], 1, 1, tokens[1]):
         return False
     node = graph.nodes[reader]

@@ -1,4 +1,4 @@
-"""What the rules look at: a product as one factor and its operands, in any order of the file."""
+"""Canonical forms for the rules: a product is one number and its sorted operands."""
 
 from __future__ import annotations
 

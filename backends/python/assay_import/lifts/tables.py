@@ -56,7 +56,7 @@ def _rows(indices: np.ndarray, rows: int) -> tuple[int, int] | None:
 
 
 def _fits(graph: Graph, name: str, shape: Shape, narrowed: dict[str, Shape]) -> bool:
-    """Tell whether the values that read a smaller one come to the same shape in the end."""
+    """Return whether the values that read a smaller one come to the same shape in the end."""
     if name == graph.output:
         return False
     for reader in graph.readers(name):
