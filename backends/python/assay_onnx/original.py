@@ -30,17 +30,38 @@ def original_model(folder: Path, graph: Graph, weights: dict[str, np.ndarray]) -
     (fed,) = (value for value in file.input if value.name == facts["input"])
     element = fed.type.tensor_type.elem_type
     file.input.remove(fed)
+    give_way(file)
     file.input.insert(0, values_of(graph, "inputs", "inputs"))
-    file.node.insert(0, helper.make_node("Cast", ["inputs"], [facts["input"]], to=element))
+    file.node.insert(0, helper.make_node("Cast", ["inputs"], [theirs(facts["input"])], to=element))
     logits = graph.outputs["logits"]
     shape = np.asarray(graph.values[logits].shape, np.int64)  # the file may have (N, C, 1, 1)
     file.initializer.append(numpy_helper.from_array(shape, "output/shape"))
-    file.node.append(helper.make_node("Reshape", [facts["output"], "output/shape"], ["output/logits"]))
+    made = theirs(facts["output"])
+    file.node.append(helper.make_node("Reshape", [made, "output/shape"], ["output/logits"]))
     del file.output[:]
     file.output.append(values_of(graph, logits, "output/logits"))
     del file.value_info[:]  # they may have another batch
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS)
     return model
+
+
+OURS = ("inputs", "output/logits", "output/shape")
+
+
+def theirs(name: str) -> str:
+    """Another name for a value of the file that has one of ours."""
+    return f"file/{name}" if name in OURS else name
+
+
+def give_way(file: onnx.GraphProto) -> None:
+    for node in file.node:
+        node.input[:] = [theirs(name) for name in node.input]
+        node.output[:] = [theirs(name) for name in node.output]
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs]:
+                give_way(inner)
+    for held in file.initializer:
+        held.name = theirs(held.name)
 
 
 def fill(file: onnx.GraphProto, facts: dict[str, Any], weights: dict[str, np.ndarray]) -> None:

@@ -1,0 +1,1 @@
+"""Stands in for the importer: the source says what to do."""
