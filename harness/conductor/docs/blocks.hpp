@@ -20,5 +20,8 @@ std::string setting_table();
 std::string request_tables();
 std::string event_tables();
 std::string backend_tables();
+// The fields of network.json, and of original.json.
+std::string network_tables();
+std::string original_tables();
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/protocol/original.hpp"
 
 namespace assay {
 namespace {
