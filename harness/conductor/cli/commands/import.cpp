@@ -37,7 +37,7 @@ namespace fs = std::filesystem;
 struct ImportOptions {
   std::string source, out, output, python;
   std::vector<std::string> shapes, bound, no_lift;
-  bool free_batch = false, train_constants = false, dry_run = false, json = false, verify = true;
+  bool free_batch = false, train_constants = false, dry_run = false, json = false, no_verify = false;
 };
 
 // A folder next to the one that will be there; gone with the object, unless it was renamed.
@@ -159,7 +159,7 @@ int import(const ImportOptions& options) {
   }();
   if (const int code = explain(end, options, program); code != fine || options.dry_run) return code;
   const Workload network = read_network(folder.path());
-  const Verification verification = verify_import(folder.path(), options.verify);
+  const Verification verification = verify_import(folder.path(), !options.no_verify);
   if (verification.outcome == Verification::Outcome::failed) {
     warn(fmt::format("import: {} was not made: {}", out.string(), verification.text));
     return incomplete;
@@ -193,8 +193,8 @@ void add_import(CLI::App& app, Context& context) {
   command->add_flag("--train-constants", options->train_constants, "Constants of the file are trained, too");
   command->add_flag("--dry-run", options->dry_run, "Make nothing; list everything that is not supported");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--verify,!--no-verify", options->verify,
-                    "Compare the network with the file in ONNX Runtime (default: yes)");
+  command->add_flag("--no-verify", options->no_verify,
+                    "Do not compare the network with its file in ONNX Runtime");
   command
       ->add_option("--python", options->python,
                    "The Python that reads the file (default: that of assay setup import)")
