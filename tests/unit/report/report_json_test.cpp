@@ -185,6 +185,12 @@ TEST(ReportJson, names_the_field_that_is_missing_or_of_another_type) {
   json = to_json(sample_report(1));
   json["cells"][0]["status"] = "fine";
   EXPECT_THAT(refusal(json.dump()), HasSubstr("/cells/0/status: \"fine\" is not one of ok, unsupported, "));
+  json = to_json(sample_report(1));
+  json["environment"]["cpu"]["allowed"] = "two";
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("/environment/cpu/allowed: should be an integer, is string"));
+  json = to_json(sample_report(1));
+  json["run"]["sessions"] = {{{"start", 5}}};
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("/run/sessions/0/start: should be text, is number"));
 }
 
 TEST(ReportJson, NamesTheAxisAndItsWordsWhenAWordIsUnknown) {
@@ -320,6 +326,7 @@ TEST(ReportJson, ignores_unknown_fields_unless_strict) {
   auto json = to_json(sample_report(1));
   json["cells"][0]["color"] = "red";
   json["cells"][0]["x_color"] = "red";
+  json["environment"]["x_room"] = json["run"]["x_who"] = "me";
   json["cells"][0]["axes"]["ranks"] = 2;
   EXPECT_NO_THROW(read(json));
   std::vector<std::string> violations;
