@@ -112,7 +112,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   options.deterministic = cell.deterministic;
   const std::unique_ptr<Executable> timed = backend.compile(program, options);
   run_as_if_timed(*timed, program, cell.task);
-  write_exam_results(*timed, program, cell.task, Trained{.last_step = 3}, path);
+  write_exam_results(*timed, program, Trained{.last_step = 3}, path);
   Judged judged{judge({path / "check", oracle, cell.task, cell.precision}, program,
                       path / "results/verify.safetensors")};
   const TensorFile answers = TensorFile::read(oracle);
