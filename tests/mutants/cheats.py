@@ -809,7 +809,7 @@ CHEATS: dict[str, type[Mutant]] = {
     **{
         kind.__name__: kind
         for kind in list(globals().values())
-        if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == __name__ and kind is not Decodes
+        if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == __name__ and kind not in (Decodes, ChangesWhatItGives)
     },
 }  # fmt: skip
 for _kind in CHEATS.values():
