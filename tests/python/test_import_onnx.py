@@ -243,9 +243,17 @@ def test_shapes_of_another_form_are_refused(text: str) -> None:
 
 
 def test_a_shape_that_does_not_fit_the_file_is_refused(tmp_path: Path) -> None:
-    for text in ("x=N,3,7,7", "x=N,3", "x=4,3,6,6", "other=N,3"):
+    for text in ("x=N,3", "x=4,3,6,6", "other=N,3"):
         with pytest.raises(Refused):
             imported(tmp_path, small(), shapes=dict([read_shape(text)]))
+
+
+def test_images_of_another_size_than_in_the_file_are_read_if_its_nodes_allow(tmp_path: Path) -> None:
+    pooled = [node("Conv", "x w", "c"), node("GlobalAveragePool", "c", "p"), node("Flatten", "p", "y")]
+    made = model(pooled, x=[1, 3, 6, 6], w=random(5, 3, 3, 3))
+    found = imported(tmp_path, made, shapes=dict([read_shape("x=N,3,9,8")]))
+    assert found.network and found.network.document["input"]["shape"] == ["N", 3, 9, 8]
+    assert imported(tmp_path, made, shapes=dict([read_shape("x=N,4,9,8")])).network is None
 
 
 # Inputs and outputs.

@@ -110,7 +110,7 @@ class OnnxReader:
                 "float or whole numbers (tokens): export it with float32"
             )
         declared = self._declared(value)
-        self.extents = extents_of(value.name, declared, self.options)
+        self.extents = extents_of(value.name, declared, self.options, fixed=False)
         if declared and declared[0]:
             self.state.file_batch = declared[0]
         self.graph.inputs[value.name] = Input(dtype, with_batch(self.extents, self.batch))

@@ -56,14 +56,20 @@ def with_batch(extents: Extents, batch: int) -> Shape:
     return tuple(batch if extent == BATCH else int(extent) for extent in extents)
 
 
-def extents_of(name: str, declared: Sequence[int | None] | None, options: Options) -> Extents:
-    """Return the shape of an input: as --shape gives it, or as the file has it with a free batch."""
+def extents_of(
+    name: str, declared: Sequence[int | None] | None, options: Options, fixed: bool = True
+) -> Extents:
+    """Return the shape of an input: as --shape gives it, or as the file has it with a free batch.
+
+    fixed: --shape may only give extents that the file leaves free; else those of another size, too.
+    """
     given = options.shapes.get(name)
     if given is not None:
         fits = declared is None or (
             len(declared) == len(given)
             and all(
-                mine in (None, other) or other == BATCH for mine, other in zip(declared, given, strict=True)
+                not fixed or mine in (None, other) or other == BATCH
+                for mine, other in zip(declared, given, strict=True)
             )
         )
         if not fits:
