@@ -8,30 +8,27 @@ from typing import Any
 import numpy as np
 import onnx
 
+from .calls import FileCall, FileState
 from .errors import Missing
-from .graph import Constant, Graph, Source
-from .options import Options
+from .graph import Source
 from .shapes import Shape
 
 Cuts = list[tuple[int, int, int]]  # axis, begin and end of each
 
 
 @dataclass
-class State:
-    """Facts about the file that the reader collects."""
+class State(FileState):
+    """For ONNX."""
 
-    graph: Graph
-    opset: int
-    options: Options
-    file_batch: int = 1  # that of the file's input
-    renamed: dict[str, str] = field(default_factory=dict)  # values that are other values
-    freed: set[str] = field(default_factory=set)  # nodes in which the file's batch became a free one
+    opset: int = 0
     # For each sequence, the value that it cuts, and the cuts of each part.
     sequences: dict[str, tuple[str, list[Cuts]]] = field(default_factory=dict)
 
 
-class Call:
-    """`out` is the name of the first result. An absent operand is None."""
+class Call(FileCall):
+    """A node of ONNX. An absent operand is None."""
+
+    state: State
 
     def __init__(
         self,
@@ -41,10 +38,9 @@ class Call:
         inputs: list[str | None],
         attributes: dict[str, Any],
     ) -> None:
-        self.state, self.source, self.inputs, self.attributes = state, source, inputs, attributes
-        self.graph, self.opset, self.batch = state.graph, state.opset, state.graph.batch
-        self.outs = list(node.output)
-        self.out = self.outs[0]
+        super().__init__(state, source, list(node.output))
+        self.inputs, self.attributes = inputs, attributes
+        self.opset = state.opset
 
     # Operands.
 
@@ -111,20 +107,6 @@ class Call:
 
     # Results.
 
-    def result(
-        self, op: str, *inputs: str | None, out: str = "", dtype: str = "f32", **attributes: Any
-    ) -> None:
-        """Add the node that makes the first result, or the one named."""
-        self.graph.add(op, inputs, out or self.out, self.source, dtype, **attributes)
-
-    def step(self, op: str, *inputs: str | None, **attributes: Any) -> str:
-        """Add a node before that, named after it and its op; return its result."""
-        return self.graph.add(op, inputs, self.graph.fresh(f"{self.out}.{op}"), self.source, **attributes)
-
-    def same(self, name: str, out: str = "") -> None:
-        """Let a result be another value."""
-        self.state.renamed[out or self.out] = name
-
     def turned(self, i: int) -> str:
         """Return the transposed constant of operand i."""
         name = self.input(i)
@@ -134,10 +116,6 @@ class Call:
             if constant.array is array:
                 return other
         return self.graph.derive(name, ".T", array, original=held.original, turned=not held.turned)
-
-    def hold(self, suffix: str, array: np.ndarray, **more: Any) -> str:
-        """Add a constant of ours."""
-        return self.graph.hold(f"{self.out}.{suffix}", Constant(array, **more))
 
 
 def shortest(value: float) -> float:

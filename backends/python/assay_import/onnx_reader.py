@@ -37,7 +37,7 @@ class OnnxReader:
         self.graph = Graph(batch)
         self.folding = Folding(self.graph, self.opset)
         self.folded: Counter[str] = Counter()
-        self.state = State(self.graph, self.opset, options)
+        self.state = State(self.graph, options, file_batch=1, opset=self.opset)
         self.bound: dict[str, str] = {}
         self._defined: set[str] = set()
         self._arrays: dict[str, np.ndarray] = {}

@@ -22,25 +22,7 @@ def reshape(c: Call) -> None:
     shape = c.shape()
     if not c.attributes.get("allowzero"):
         wanted = [shape[i] if extent == 0 and i < len(shape) else extent for i, extent in enumerate(wanted)]
-    c.result("reshape", c.input(0), dtype=c.graph.dtype(c.input(0)), shape=with_free_batch(c, wanted))
-
-
-def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
-    """Return the shape of a reshape; if the file's own batch is in it, that of this batch, or refuse it."""
-    shape, own = c.shape(), c.state.file_batch
-    count = math.prod(shape)
-    is_baked = (
-        shape[:1] == (c.batch,)
-        and wanted[:1] == [own]
-        and own != c.batch
-        and (-1 in wanted[1:] or math.prod(wanted) * c.batch == count * own)
-    )
-    if not is_baked:
-        return wanted
-    if not c.state.options.free_batch:
-        raise Missing(f"reshape: a batch of {own} is written in it (--free-batch replaces it)")
-    c.state.freed.add(c.source.name)
-    return [c.batch, *wanted[1:]]
+    c.result("reshape", c.input(0), dtype=c.graph.dtype(c.input(0)), shape=c.with_free_batch(shape, wanted))
 
 
 def to_shape(new: Callable[[Call], list[int]]) -> Op:

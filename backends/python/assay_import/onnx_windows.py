@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .calls import require_plain_convolution
 from .errors import Missing
 from .onnx_call import Call
 from .shapes import Shape, windows
@@ -44,21 +45,7 @@ def convolution(c: Call) -> None:
     axes = len(kernel)
     strides, dilations = listed(c, "strides", axes), listed(c, "dilations", axes)
     pads = pads_of(c, kernel, strides, dilations)
-    features = []
-    if axes != 2:
-        features.append(f"{axes}-d")
-    if c.attributes.get("group", 1) != 1:
-        features.append("depthwise" if weight[1] == 1 else "grouped")
-    if len(set(strides)) > 1:
-        features.append("unequal strides")
-    if set(dilations) != {1}:
-        features.append("dilated")
-    if len(set(pads)) > 1:
-        features.append("unequal pads")
-    elif pads[0] >= min(kernel):
-        features.append("pads as large as the kernel")
-    if features:
-        raise Missing(f"convolution: {', '.join(features)}")
+    require_plain_convolution(weight, c.attributes.get("group", 1), strides, dilations, pads)
     inputs = [c.input(0), c.input(1), c.optional(2)]
     c.result("convolution", *inputs, stride=strides[0], padding=pads[0])
 

@@ -8,21 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from .calls import FileCall, FileState
 from .errors import Missing
-from .graph import Constant, Graph, Source
-from .options import Options
+from .graph import Source
 from .shapes import Shape
 
 
 @dataclass
-class State:
-    """Facts about the file that the reader collects."""
+class State(FileState):
+    """For torch.export: the batch of the file is that of a static export."""
 
-    graph: Graph
-    options: Options
-    file_batch: int = 0  # that of a static export
-    renamed: dict[str, str] = field(default_factory=dict)  # values that are other values
-    freed: set[str] = field(default_factory=set)  # nodes in which the file's batch became a free one
     modes: Counter[str] = field(default_factory=Counter)  # how many nodes were exported in eval mode
 
 
@@ -38,16 +33,16 @@ def short_name(target: str) -> str:
     return target.removeprefix("torch.ops.").removeprefix("_operator.")
 
 
-class Call:
+class Call(FileCall):
     """`op` is the op without its overload, and without the mark of one that overwrites its operand."""
+
+    state: State
 
     def __init__(
         self, state: State, target: str, source: Source, arguments: dict[str, Any], outs: list[str]
     ) -> None:
-        self.state, self.target, self.source = state, target, source
-        self.arguments, self.outs = arguments, outs
-        self.graph, self.batch = state.graph, state.graph.batch
-        self.out = outs[0] if outs else ""
+        super().__init__(state, source, outs)
+        self.target, self.arguments = target, arguments
         parts = target.split(".")
         self.op = parts[1] if parts[0] == "aten" and len(parts) > 1 else target
         if self.op.endswith("_") and not self.op.startswith("_"):
@@ -104,19 +99,3 @@ class Call:
         if found is None:
             raise Missing(f"{self.target}: {name} is computed from the input")
         return found
-
-    # Results.
-
-    def result(
-        self, op: str, *inputs: str | None, out: str = "", dtype: str = "f32", **attributes: Any
-    ) -> None:
-        self.graph.add(op, inputs, out or self.out, self.source, dtype, **attributes)
-
-    def step(self, op: str, *inputs: str | None, **attributes: Any) -> str:
-        return self.graph.add(op, inputs, self.graph.fresh(f"{self.out}.{op}"), self.source, **attributes)
-
-    def same(self, name: str, out: str = "") -> None:
-        self.state.renamed[out or self.out] = name
-
-    def hold(self, suffix: str, array: np.ndarray, **more: Any) -> str:
-        return self.graph.hold(f"{self.out}.{suffix}", Constant(array, **more))

@@ -14,25 +14,8 @@ Op = Callable[[Call], None]
 
 def reshape(c: Call) -> None:
     key = "size" if "size" in c.arguments else "shape"
-    shape = with_free_batch(c, c.ints(key))
+    shape = c.with_free_batch(c.shape(), c.ints(key))
     c.result("reshape", c.tensor("self"), dtype=c.graph.dtype(c.tensor("self")), shape=shape)
-
-
-def with_free_batch(c: Call, wanted: list[int]) -> list[int]:
-    """Return the shape of a reshape; if the batch of the export is in it, with this batch."""
-    shape, own = c.shape(), c.state.file_batch
-    is_baked = (
-        own not in (0, c.batch)
-        and shape[:1] == (c.batch,)
-        and wanted[:1] == [own]
-        and (-1 in wanted[1:] or math.prod(wanted) * c.batch == math.prod(shape) * own)
-    )
-    if not is_baked:
-        return wanted
-    if not c.state.options.free_batch:
-        raise Missing(f"reshape: a batch of {own} is written in it (--free-batch replaces it)")
-    c.state.freed.add(c.source.name)
-    return [c.batch, *wanted[1:]]
 
 
 def flatten(c: Call) -> None:

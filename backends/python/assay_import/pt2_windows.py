@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .calls import require_plain_convolution
 from .errors import Missing
 from .pt2_call import Call
 from .shapes import windows
@@ -20,19 +21,7 @@ def convolution(c: Call) -> None:
     if c.target.endswith(".padding"):
         raise Missing(f"convolution: padding '{c.get('padding', 'valid')}' as a word")
     strides, dilations, pads = two(c, "stride", [1]), two(c, "dilation", [1]), two(c, "padding", [0])
-    features = []
-    if c.get("groups", 1) != 1:
-        features.append("depthwise" if weight[1] == 1 else "grouped")
-    if len(set(strides)) > 1:
-        features.append("unequal strides")
-    if set(dilations) != {1}:
-        features.append("dilated")
-    if len(set(pads)) > 1:
-        features.append("unequal pads")
-    elif pads[0] >= min(weight[2:]):
-        features.append("pads as large as the kernel")
-    if features:
-        raise Missing(f"convolution: {', '.join(features)}")
+    require_plain_convolution(weight, c.get("groups", 1), strides, dilations, pads)
     inputs = [c.tensor("input"), c.tensor("weight"), c.optional("bias")]
     c.result("convolution", *inputs, stride=strides[0], padding=pads[0])
 
