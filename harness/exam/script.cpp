@@ -132,13 +132,7 @@ ExamActions ExamScript::continuation() {
   const std::vector<std::int64_t>& slots = feeds_.batches.slots;
   // If each step gets its own batch, no batch of the run needs to be left.
   if (!run_.last_step || std::ranges::all_of(slots, [](std::int64_t slot) { return slot == 0; }))
-    for (std::int64_t batch = 0; batch < feeds_.batches.count(); ++batch) {
-      buffer_.fill(feeds_.batch(batch));
-      co_yield {.act = ExamAct::stage,
-                .slot = slot_of(batch),
-                .inputs = buffer_.inputs(),
-                .labels = buffer_.labels()};
-    }
+    for (std::int64_t batch = 0; batch < feeds_.batches.count(); ++batch) co_yield stage(batch);
   const auto begin = std::chrono::steady_clock::now();
   co_yield continued(0);
   co_yield {.act = ExamAct::synchronize};
@@ -234,9 +228,14 @@ ExamActions ExamScript::staged(std::int64_t batch) {
   const std::int64_t slot = slot_of(batch);
   const auto held = held_.find(slot);
   if (held != held_.end() && held->second == batch) co_return;
-  buffer_.fill(feeds_.batch(batch));
   held_[slot] = batch;
-  co_yield {.act = ExamAct::stage, .slot = slot, .inputs = buffer_.inputs(), .labels = buffer_.labels()};
+  co_yield stage(batch);
+}
+
+ExamAction ExamScript::stage(std::int64_t batch) {
+  buffer_.fill(feeds_.batch(batch));
+  return {
+      .act = ExamAct::stage, .slot = slot_of(batch), .inputs = buffer_.inputs(), .labels = buffer_.labels()};
 }
 
 // Row 0 of the schedule is a step on the first batch; the other rows use all batches in order.

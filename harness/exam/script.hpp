@@ -116,7 +116,7 @@ class ExamScript {
 
   // Valid until the next call.
   const ExamAction& next();
-  // Copies. A tensor of the last action, under its own name.
+  // A tensor that the last action asks for, under its own name.
   void give(HostTensor tensor) { given_.push_back(std::move(tensor)); }
   void answer(std::int64_t value) { answer_ = value; }
 
@@ -149,6 +149,8 @@ class ExamScript {
   std::int64_t slot_of(std::int64_t batch) const {
     return feeds_.batches.slots[static_cast<std::size_t>(batch)];
   }
+  // Fills the buffer.
+  ExamAction stage(std::int64_t batch);
   // A step of the schedule on the batch of its row; it must be staged.
   ExamAction row(std::int64_t row) const;
   std::int64_t batch_of(std::int64_t row) const;
@@ -186,7 +188,7 @@ class ExamScript {
   ExamActions actions_{};
 };
 
-// Puts `next` behind the tensors of its name in `all`, which are `count` in the end, along a new first dimension.
+// Puts `next` after the tensors of its name in `all`, which are `count` in the end, along a new first dimension.
 void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count);
 
 }  // namespace assay
