@@ -22,12 +22,15 @@ constexpr std::int64_t default_batch = 32;
 
 // The ops of a forward pass. Others compute gradients, update parameters, or belong to task decode.
 constexpr auto forward_ops = std::to_array<std::string_view>(
-    {"add",          "attention",  "average_pool", "batch_norm", "clamp",        "concat",   "convolution",
-     "divide",       "dot",        "dropout",      "elu",        "embedding",    "flatten",  "gelu",
-     "hard_sigmoid", "hard_swish", "layer_norm",   "leaky_relu", "linear",       "lstm",     "matmul",
-     "max_pool",     "mean_pool",  "multiply",     "normalise",  "padding_mask", "reduce",   "relu",
-     "reshape",      "rms_norm",   "rotary",       "selu",       "sigmoid",      "silu",     "slice",
-     "softmax",      "softplus",   "softsign",     "subtract",   "tanh",         "transpose"});
+    {"add",        "attention",    "average_pool", "batch_norm", "clamp",
+     "concat",     "convolution",  "divide",       "dot",        "dropout",
+     "elu",        "embedding",    "flatten",      "gelu",       "hard_sigmoid",
+     "hard_swish", "layer_norm",   "leaky_relu",   "linear",     "local_response_norm",
+     "lstm",       "matmul",       "max_pool",     "mean_pool",  "multiply",
+     "normalise",  "padding_mask", "reduce",       "relu",       "reshape",
+     "rms_norm",   "rotary",       "selu",         "sigmoid",    "silu",
+     "slice",      "softmax",      "softplus",     "softsign",   "subtract",
+     "tanh",       "transpose"});
 
 bool is_plain(unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "harness/graph/sliding_window.hpp"
+
 namespace assay::cuda {
 namespace {
 
@@ -107,8 +109,13 @@ ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kin
   spec.s = weight[3];
   spec.p = y[2];
   spec.q = y[3];
-  spec.stride = request.integer("stride");
-  spec.padding = request.integer("padding");
+  spec.groups = groups_of(request.node.attributes);
+  const SlidingWindow window = sliding_window(request.node.attributes, spec.r, spec.s);
+  const auto moves = [](const WindowAxis& axis) {
+    return ConvolutionAxis{axis.stride, axis.before, axis.after, axis.dilation};
+  };
+  spec.rows = moves(window.rows);
+  spec.columns = moves(window.columns);
   spec.channels_last = layout == Layout::channels_last;
   spec.operands = request.inputs[0].dtype;
   spec.result = request.outputs[0].dtype;
@@ -118,11 +125,13 @@ ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kin
 }
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list :
-       {activation_ops(), all_reduce_ops(), attention_ops(), clip_ops(),      convolution_ops(),
-        creation_ops(),   dropout_ops(),    embedding_ops(), linear_ops(),    loss_ops(),
-        lstm_ops(),       move_ops(),       norm_ops(),      optimizer_ops(), pointwise_ops(),
-        pool_ops(),       reduce_ops(),     row_norm_ops(),  sequence_ops(),  softmax_ops()}) {
+  for (const auto list : {activation_ops(), all_reduce_ops(),  attention_ops(),
+                          clip_ops(),       convolution_ops(), creation_ops(),
+                          dropout_ops(),    embedding_ops(),   linear_ops(),
+                          loss_ops(),       lstm_ops(),        move_ops(),
+                          norm_ops(),       optimizer_ops(),   pointwise_ops(),
+                          pool_ops(),       reduce_ops(),      row_norm_ops(),
+                          sequence_ops(),   softmax_ops(),     local_response_norm_ops()}) {
     const auto entry = std::ranges::find(list, op, &OpEntry::op);
     if (entry != list.end()) return &*entry;
   }

@@ -149,6 +149,7 @@ std::span<const OpEntry> creation_ops();
 std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> linear_ops();
+std::span<const OpEntry> local_response_norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> move_ops();

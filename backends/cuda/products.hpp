@@ -52,13 +52,20 @@ class Matmul {
   virtual void run(const void* a, const void* b, const float* bias, void* c, void* workspace) = 0;
 };
 
-// x (N, C, H, W), weight (K, C, R, S), y (N, K, P, Q), all in one layout: with channels_last N, H, W, C and
-// K, R, S, C.
+// How the window of a convolution moves along one dimension. before, after: the padding at both ends.
+struct ConvolutionAxis {
+  std::int64_t stride = 1, before = 0, after = 0, dilation = 1;
+  auto operator<=>(const ConvolutionAxis&) const = default;
+};
+
+// x (N, C, H, W), weight (K, C / groups, R, S), y (N, K, P, Q), all in one layout: with channels_last N, H, W, C
+// and K, R, S, C / groups.
 struct ConvolutionSpec {
   enum class Kind : std::uint8_t { forward, input_gradient, weight_gradient };
   Kind kind = Kind::forward;
   std::int64_t n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0, p = 0, q = 0;
-  std::int64_t stride = 1, padding = 0;
+  std::int64_t groups = 1;
+  ConvolutionAxis rows, columns;
   bool channels_last = false;
   DType operands = DType::f32;
   DType result = DType::f32;        // that of the operands; f32 for a weight gradient

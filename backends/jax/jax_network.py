@@ -6,6 +6,7 @@ Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as in Flax.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +23,16 @@ from assay_worker import (
     ChannelsLast,
     Graph,
     Node,
+    Numbers,
     Program,
     Unsupported,
+    elements_inside,
     held_operands,
     images_to_theirs,
     last_reads,
     names_read,
+    pair,
+    sides,
     values_of_heads,
     with_casts,
 )
@@ -74,6 +79,10 @@ class Form:
         """One number per channel, in a shape that broadcasts over an image."""
         return vector if self.images_last else vector[:, None, None]
 
+    def of_pixels(self, matrix: np.ndarray) -> np.ndarray:
+        """One number per pixel, in a shape that broadcasts over an image."""
+        return matrix[..., None] if self.images_last else matrix
+
     def cast(self, x: Array) -> Array:
         """x in the type of the products."""
         return as_type(x, self.compute)
@@ -100,14 +109,18 @@ class Form:
         return self.images_last and not self.takes_heads and x.ndim == 4
 
 
-def convolution(stride: int, padding: int, *, form: Form) -> Op:
+def convolution(
+    stride: Numbers, padding: Numbers, dilation: Numbers = 1, groups: int = 1, *, form: Form
+) -> Op:
     def run(x: Array, weight: Array, bias: Array | None) -> Array:
         y = lax.conv_general_dilated(
             form.cast(x),
             form.cast(weight),
-            (stride, stride),
-            [(padding, padding)] * 2,
+            pair(stride),
+            sides(padding),
+            rhs_dilation=pair(dilation),
             dimension_numbers=form.images,
+            feature_group_count=groups,
         )
         return y if bias is None else y + form.of_channels(form.cast(bias))
 
@@ -123,20 +136,45 @@ def linear(*, form: Form) -> Op:
 
 
 def _pool(
-    x: Array, start: float, combine: Op, kernel: int, stride: int, padding: int, *, form: Form
+    x: Array, start: float, combine: Op, kernel: Numbers, stride: Numbers, padding: Numbers, *, form: Form
 ) -> Array:
     window, strides, padded = [1] * 4, [1] * 4, [(0, 0)] * 4
-    for axis in form.pixels:
-        window[axis], strides[axis], padded[axis] = kernel, stride, (padding, padding)
+    for axis, size, step, pads in zip(form.pixels, pair(kernel), pair(stride), sides(padding), strict=True):
+        window[axis], strides[axis], padded[axis] = size, step, pads
     return lax.reduce_window(x, np.array(start, x.dtype), combine, window, strides, padded)
 
 
-def average_pool(kernel: int, stride: int, padding: int, *, form: Form) -> Op:
-    # The divisor counts the padding.
-    return lambda x: _pool(x, 0, lax.add, kernel, stride, padding, form=form) / kernel**2
+def average_pool(
+    kernel: Numbers, stride: Numbers, padding: Numbers, count_padding: bool = True, *, form: Form
+) -> Op:
+    elements = math.prod(pair(kernel))
+
+    def run(x: Array) -> Array:
+        sums = _pool(x, 0, lax.add, kernel, stride, padding, form=form)
+        if count_padding:
+            return sums / elements
+        rows, columns = form.pixels
+        inside = elements_inside((x.shape[rows], x.shape[columns]), kernel, stride, padding)
+        return sums / form.of_pixels(inside).astype(sums.dtype)
+
+    return run
 
 
-def max_pool(kernel: int, stride: int, padding: int, *, form: Form) -> Op:
+def local_response_norm(size: int, alpha: float, beta: float, bias: float, *, form: Form) -> Op:
+    window, padded = [1] * 4, [(0, 0)] * 4
+    axis = 3 if form.images_last else 1
+    window[axis], padded[axis] = size, (size // 2, size // 2)
+
+    def run(x: Array) -> Array:
+        wide = as_type(x, jnp.float32)
+        zero = np.array(0, np.float32)
+        squares = lax.reduce_window(wide * wide, zero, lax.add, window, (1, 1, 1, 1), padded)
+        return as_type(wide * (bias + alpha / size * squares) ** -beta, x.dtype)
+
+    return run
+
+
+def max_pool(kernel: Numbers, stride: Numbers, padding: Numbers, *, form: Form) -> Op:
     return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding, form=form)
 
 
@@ -425,6 +463,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "leaky_relu": lambda slope: lambda x: jnp.where(x > 0, x, slope * x),
     "linear": linear,
     "lstm": lstm,
+    "local_response_norm": local_response_norm,
     "matmul": matmul,
     "max_pool": max_pool,
     "mean_pool": mean_pool,
@@ -462,11 +501,11 @@ FORMED_OPS = {
         "lstm",
         "matmul",
     ),
-    *("max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+    *("local_response_norm", "max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
     *BROADCASTING_OPS,
 }
 # In the layout `native` the images of these ops are (N, H, W, C).
-IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool"}
 # The weight operands of these ops, which are (in, out) in the layout `native`.
 WEIGHTS = {"convolution": slice(1, 2), "linear": slice(1, 2), "lstm": slice(1, 3)}
 # These operands are cast to the type of the products; the biases of an LSTM are added in fp32.

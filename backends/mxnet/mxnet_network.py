@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from assay_worker import Graph, Node, Program, Unsupported, Value, last_reads, required
+from assay_worker import (
+    Graph,
+    Node,
+    Numbers,
+    Program,
+    Unsupported,
+    Value,
+    even,
+    last_reads,
+    pair,
+    required,
+    sides,
+    windows,
+)
 from mxnet import gluon
 from mxnet.gluon import nn
 
@@ -18,10 +32,44 @@ Operands = list[Value | None]
 Make = Callable[..., gluon.Block]
 
 
-def convolution(operands: Operands, stride: int, padding: int) -> gluon.Block:
+def edges(padding: Numbers) -> tuple[int, ...]:
+    """Return the paddings of an image as F.pad has them."""
+    rows, columns = sides(padding)
+    return (0, 0, 0, 0, *rows, *columns)
+
+
+def pad(widths: tuple[int, ...], value: float, F: Any, x: Any) -> Any:
+    return F.pad(x, mode="constant", pad_width=widths, constant_value=value)
+
+
+class PaddedConvolution(nn.Conv2D):
+    """MXNet's own pads opposite sides alike."""
+
+    def __init__(self, padding: Numbers, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._edges = edges(padding)
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        return super().hybrid_forward(F, pad(self._edges, 0.0, F, x), weight, bias)
+
+
+def convolution(
+    operands: Operands, stride: Numbers, padding: Numbers, dilation: Numbers = 1, groups: int = 1
+) -> gluon.Block:
     _, weight, bias = operands
-    channels, in_channels, *kernel = required(weight).shape
-    return nn.Conv2D(channels, kernel, stride, padding, in_channels=in_channels, use_bias=bias is not None)
+    channels, of_group, *kernel = required(weight).shape
+    pads = even(padding)
+    make = nn.Conv2D if pads is not None else partial(PaddedConvolution, padding)
+    return make(
+        channels,
+        kernel,
+        pair(stride),
+        pads or (0, 0),
+        pair(dilation),
+        groups,
+        in_channels=of_group * groups,
+        use_bias=bias is not None,
+    )
 
 
 def linear(operands: Operands, flatten: bool = False) -> gluon.Block:
@@ -30,12 +78,44 @@ def linear(operands: Operands, flatten: bool = False) -> gluon.Block:
     return nn.Dense(units, use_bias=bias is not None, flatten=flatten, in_units=in_units)
 
 
-def average_pool(operands: Operands, kernel: int, stride: int, padding: int) -> gluon.Block:
-    return nn.AvgPool2D(kernel, stride, padding, count_include_pad=True)
+def own_padding(
+    image: Sequence[int], kernel: Numbers, stride: Numbers, padding: Numbers, ceils: Sequence[bool]
+) -> dict[str, Any] | None:
+    """Return how MXNet's own pools have these windows, with one of these ceil_modes, or None.
+
+    They pad opposite sides alike.
+    """
+    axes = list(zip(image, pair(kernel), pair(stride), sides(padding), strict=True))
+    for ceil in ceils:
+        counts = []
+        for extent, size, step, pads in axes:
+            room = extent + 2 * pads[0] - size  # below 0, MXNet refuses the window
+            counts.append(-1 if room < 0 else (-(-room // step) if ceil else room // step) + 1)
+        if counts == [windows(*axis) for axis in axes]:
+            return {"padding": tuple(pads[0] for *_, pads in axes), "ceil_mode": ceil}
+    return None
 
 
-def max_pool(operands: Operands, kernel: int, stride: int, padding: int) -> gluon.Block:
-    return nn.MaxPool2D(kernel, stride, padding)
+def average_pool(
+    operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers, count_padding: bool = True
+) -> gluon.Block:
+    # What ceil_mode adds does not count.
+    ceils = (False,) if count_padding else (False, True)
+    own = own_padding(required(operands[0]).shape[2:], kernel, stride, padding, ceils)
+    if own is not None:
+        return nn.AvgPool2D(pair(kernel), pair(stride), count_include_pad=count_padding, **own)
+    mean, padded = nn.AvgPool2D(pair(kernel), pair(stride)), partial(pad, edges(padding), 0.0)
+    if count_padding:
+        return nn.HybridLambda(lambda F, x: mean(padded(F, x)))
+    return nn.HybridLambda(lambda F, x: mean(padded(F, x)) / mean(padded(F, F.ones_like(x))))
+
+
+def max_pool(operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers) -> gluon.Block:
+    own = own_padding(required(operands[0]).shape[2:], kernel, stride, padding, (False, True))
+    if own is not None:
+        return nn.MaxPool2D(pair(kernel), pair(stride), **own)
+    largest, padded = nn.MaxPool2D(pair(kernel), pair(stride)), partial(pad, edges(padding), LEAST)
+    return nn.HybridLambda(lambda F, x: largest(padded(F, x)))
 
 
 def batch_norm(operands: Operands, epsilon: float, momentum: float, training: bool) -> gluon.Block:
@@ -304,6 +384,9 @@ OPS: dict[str, Make] = {
     "leaky_relu": lambda operands, slope: nn.LeakyReLU(slope),
     "linear": linear,
     "lstm": lstm,
+    "local_response_norm": lambda operands, size, alpha, beta, bias: nn.HybridLambda(
+        lambda F, x: F.LRN(x, nsize=size, alpha=alpha, beta=beta, knorm=bias)
+    ),
     "matmul": matmul,
     "max_pool": max_pool,
     "mean_pool": mean_pool,
@@ -333,6 +416,7 @@ OPS: dict[str, Make] = {
     ),
 }
 LOSS = "softmax_cross_entropy"
+LEAST = -3.4e38  # loses against every value
 MASKED = -1e38  # in place of -inf; less by far than any product of a query and a key
 # The operands that a block keeps as its own parameters, by Gluon's names for them.
 KEPT = {

@@ -3,6 +3,7 @@
 
 #include "backends/onednn/first_layer.hpp"
 #include "backends/onednn/masked_kernel.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -15,19 +16,37 @@ constexpr std::int64_t channel_block = 16;
 constexpr std::int64_t first_layer_channels = 3;  // read unblocked by oneDNN's kernels of a first layer
 
 struct Geometry {
-  memory::dims strides, padding;
+  memory::dims strides, dilations, before, after;
 
   explicit Geometry(const Node& node) {
-    const auto stride = node.attributes.get<std::int64_t>("stride");
-    const auto pad = node.attributes.get<std::int64_t>("padding");
-    strides = {stride, stride};
-    padding = {pad, pad};
+    const auto [rows, columns] =
+        sliding_window(node.attributes, 1, 1);  // the library reads the kernel's size
+    strides = {rows.stride, columns.stride};
+    dilations = {rows.dilation - 1, columns.dilation - 1};  // the library counts what is left out
+    before = {rows.before, columns.before};
+    after = {rows.after, columns.after};
   }
 };
 
+// A descriptor that was offered for the weight; empty if its order has no form in groups.
+Desc grouped_desc(const Node& node, const TensorType& weight, const Desc& offered) {
+  const TensorType grouped = grouped_weight(node, weight);
+  const bool as_it_is = offered.is_zero() || offered.get_ndims() == static_cast<int>(grouped.shape.size());
+  if (as_it_is) return offered;
+  const Desc seen = offered.reshape(to_dims(grouped.shape), true);
+  return seen.get(true) == nullptr ? Desc() : seen;
+}
+
+// In row-major order it is that of the tensor, which has no dimension for groups.
+Format weight_format(const Node& node, const TensorType& weight, const Desc& chosen) {
+  return chosen == row_major(grouped_weight(node, weight)) ? to_format(row_major(weight)) : to_format(chosen);
+}
+
 // The formats to try, best first. An empty offered descriptor means that nobody has chosen.
-std::vector<Trio> candidates(const Request& request, const TensorType& image, const TensorType& weight,
+std::vector<Trio> candidates(const Request& request, const TensorType& image, const TensorType& kernel,
                              const TensorType& result, const Trio& offered) {
+  const TensorType weight = grouped_weight(request.node, kernel);
+  const Desc offered_weight = grouped_desc(request.node, kernel, offered.weight);
   if (request.offer.plain) return {{row_major(image), row_major(weight), row_major(result)}};
   std::vector<std::pair<Desc, Desc>> pairs;
   const auto add = [&pairs](const Desc& a, const Desc& b) { pairs.emplace_back(a, b); };
@@ -51,7 +70,7 @@ std::vector<Trio> candidates(const Request& request, const TensorType& image, co
   add(row_major(image), row_major(result));
   std::vector<Trio> trios;
   for (const auto& [a, b] : pairs) {
-    if (!offered.weight.is_zero()) trios.push_back({a, offered.weight, b});
+    if (!offered_weight.is_zero()) trios.push_back({a, offered_weight, b});
     trios.push_back({a, any_of(weight), b});
   }
   return trios;
@@ -61,14 +80,15 @@ dnnl::convolution_forward::primitive_desc forward(Context& context, const Geomet
                                                   const Trio& trio, const Desc& bias, bool relu) {
   return ASSAY_ONEDNN(dnnl::convolution_forward::primitive_desc(
       context.engine, dnnl::prop_kind::forward_training, algorithm::convolution_direct, trio.image,
-      trio.weight, bias, trio.result, geometry.strides, geometry.padding, geometry.padding, attributes(relu),
-      true));
+      trio.weight, bias, trio.result, geometry.strides, geometry.dilations, geometry.before, geometry.after,
+      attributes(relu), true));
 }
 
 // The backward primitives need a forward one as a hint; any that exists is enough.
 dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geometry& geometry,
-                                               const TensorType& image, const TensorType& weight,
+                                               const TensorType& image, const TensorType& kernel,
                                                const TensorType& result) {
+  const TensorType weight = grouped_weight(request.node, kernel);
   return choose(request.node,
                 std::vector<Trio>{{any_of(image), any_of(weight), any_of(result)},
                                   {row_major(image), row_major(weight), row_major(result)}},
@@ -95,7 +115,8 @@ Lowered lower_convolution_input_gradient(const Request& request) {
   // Padding is cheaper than packing if the channels of dx fill no block, unless a mask decides the format.
   const bool padded = image.shape[1] % channel_block != 0 && request.inputs[0].shape[1] % channel_block == 0;
   if (!request.offer.plain && !mask && padded) {
-    trios.insert(trios.begin(), {any_of(image), any_of(request.inputs[1]), any_of(request.inputs[0])});
+    trios.insert(trios.begin(), {any_of(image), any_of(grouped_weight(request.node, request.inputs[1])),
+                                 any_of(request.inputs[0])});
   }
   Lowered lowered = convolution_input_gradient(request, trios);
   if (mask) {
@@ -119,6 +140,13 @@ Lowered lower_convolution_weight_gradient(const Request& request) {
 
 }  // namespace
 
+TensorType grouped_weight(const Node& node, const TensorType& weight) {
+  const std::int64_t groups = groups_of(node.attributes);
+  if (groups == 1) return weight;
+  const Shape& s = weight.shape;
+  return {weight.dtype, {groups, s[0] / groups, s[1], s[2], s[3]}};
+}
+
 Lowered convolution_forward(const Request& request, const std::vector<Trio>& candidates) {
   const Geometry geometry(request.node);
   const Desc bias = request.has_input(2) ? row_major(request.inputs[2]) : Desc();
@@ -127,7 +155,7 @@ Lowered convolution_forward(const Request& request, const std::vector<Trio>& can
   });
   Lowered lowered = draft(request);
   lowered.inputs[0] = to_format(chosen.src_desc());
-  lowered.inputs[1] = to_format(chosen.weights_desc());
+  lowered.inputs[1] = weight_format(request.node, request.inputs[1], chosen.weights_desc());
   if (request.has_input(2)) lowered.inputs[2] = to_format(bias);
   lowered.outputs[0] = to_format(chosen.dst_desc());
   auto kernel =
@@ -144,11 +172,12 @@ Lowered convolution_input_gradient(const Request& request, const std::vector<Tri
   const auto chosen = choose(request.node, candidates, [&](const Trio& trio) {
     return ASSAY_ONEDNN(dnnl::convolution_backward_data::primitive_desc(
         request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, trio.result,
-        geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
+        geometry.strides, geometry.dilations, geometry.before, geometry.after, forward_hint, attributes(),
+        true));
   });
   Lowered lowered = draft(request);
   lowered.inputs[0] = to_format(chosen.diff_dst_desc());
-  lowered.inputs[1] = to_format(chosen.weights_desc());
+  lowered.inputs[1] = weight_format(request.node, request.inputs[1], chosen.weights_desc());
   lowered.outputs[0] = to_format(chosen.diff_src_desc());
   auto kernel = std::make_unique<PrimitiveKernel>(request.context,
                                                   ASSAY_ONEDNN(dnnl::convolution_backward_data(chosen)));
@@ -168,9 +197,12 @@ Lowered convolution_weight_gradient(const Request& request, const std::vector<Tr
   const auto chosen = choose(request.node, candidates, [&](const Trio& trio) {
     return ASSAY_ONEDNN(dnnl::convolution_backward_weights::primitive_desc(
         request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, bias, trio.result,
-        geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
+        geometry.strides, geometry.dilations, geometry.before, geometry.after, forward_hint, attributes(),
+        true));
   });
-  return weight_gradient<dnnl::convolution_backward_weights>(request, chosen, bias);
+  Lowered lowered = weight_gradient<dnnl::convolution_backward_weights>(request, chosen, bias);
+  lowered.outputs[0] = weight_format(request.node, request.outputs[0], chosen.diff_weights_desc());
+  return lowered;
 }
 
 std::span<const OpEntry> convolution_ops() {

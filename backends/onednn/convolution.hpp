@@ -12,7 +12,10 @@ struct Trio {
   Desc image, weight, result;
 };
 
-// choose() takes one of `candidates`. Operands x, weight, bias (optional).
+// How oneDNN sees the weight of a node: in groups it is (groups, O / groups, I / groups, KH, KW).
+TensorType grouped_weight(const Node& node, const TensorType& weight);
+
+// choose() takes one of `candidates`, whose weights are grouped. Operands x, weight, bias (optional).
 Lowered convolution_forward(const Request& request, const std::vector<Trio>& candidates);
 // Operands dy, weight.
 Lowered convolution_input_gradient(const Request& request, const std::vector<Trio>& candidates);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backends/onednn/parallel.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -136,12 +137,11 @@ void FirstLayerGradient::finish() {
 
 std::optional<FirstLayer> first_layer(const Request& request, const TensorType& image, const Shape& kernel,
                                       const TensorType& result) {
-  const Attributes& attributes = request.node.attributes;
-  if (request.offer.plain || loops().first_layer_gradient == nullptr || image.dtype != result.dtype ||
-      kernel[1] != 1 || attributes.get<std::int64_t>("stride") != 1 ||
-      attributes.get<std::int64_t>("padding") != 0) {
+  const SlidingWindow window = sliding_window(request.node.attributes, kernel[2], kernel[3]);
+  const bool plain =
+      window == SlidingWindow{{.kernel = kernel[2]}, {.kernel = kernel[3]}} && image.shape[1] == 1;
+  if (request.offer.plain || loops().first_layer_gradient == nullptr || image.dtype != result.dtype || !plain)
     return {};
-  }
   FirstLayer shape{};
   shape.kernel_rows = kernel[2];
   shape.kernel_columns = kernel[3];

@@ -90,6 +90,10 @@ Desc row_major(const TensorType& type) {
 Desc with_tag(const TensorType& type, Tag tag) { return {to_dims(type.shape), to_dnnl(type.dtype), tag}; }
 Desc any_of(const TensorType& type) { return with_tag(type, Tag::any); }
 
+Desc like(const Desc& desc, const Desc& other) {
+  return desc.get_ndims() < other.get_ndims() ? ASSAY_ONEDNN(desc.reshape(other.get_dims())) : desc;
+}
+
 Tag image_tag(const Desc& desc) {
   if (desc.get_ndims() != 4) return Tag::undef;
   for (const auto& [tag, text] : named_tags) {

@@ -41,6 +41,10 @@ Desc row_major(const TensorType& type);
 Desc with_tag(const TensorType& type, Tag tag);
 Desc any_of(const TensorType& type);
 
+// In the dimensions of the other if that has more: the weight of a convolution in groups has one more than its tensor,
+// whose row-major order is the same in both.
+Desc like(const Desc& desc, const Desc& other);
+
 // nchw, nhwc, nChw16c or nChw8c if it is one of them, else undef.
 Tag image_tag(const Desc& desc);
 // The same, but undef unless the image's bytes are those of a dense matrix (N, C*H*W).

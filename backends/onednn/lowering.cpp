@@ -75,12 +75,17 @@ Format group_format(const Request& request, std::size_t parameter) {
 }
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list :
-       {convolution_ops(), linear_ops(),     pool_ops(),      pointwise_ops(), dropout_ops(),
-        norm_ops(),        loss_ops(),       embedding_ops(), lstm_ops(),      lazy_adam_ops(),
-        optimizer_ops(),   activation_ops(), move_ops(),      product_ops(),   reduce_ops(),
-        softmax_ops(),     attention_ops(),  clip_ops(),      row_norm_ops(),  sequence_ops(),
-        all_reduce_ops()}) {
+  for (const auto list : {convolution_ops(), linear_ops(),
+                          pool_ops(),        pointwise_ops(),
+                          dropout_ops(),     norm_ops(),
+                          loss_ops(),        embedding_ops(),
+                          lstm_ops(),        lazy_adam_ops(),
+                          optimizer_ops(),   activation_ops(),
+                          move_ops(),        product_ops(),
+                          reduce_ops(),      softmax_ops(),
+                          attention_ops(),   clip_ops(),
+                          row_norm_ops(),    sequence_ops(),
+                          all_reduce_ops(),  local_response_norm_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -100,6 +100,7 @@ std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> local_response_norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> lstm_ops();

@@ -136,10 +136,11 @@ Lowered lower_cast(const Request& request) {
   if (image.permuted() && from.get_ndims() != 2) image = {};
   lowered.inputs[0] = to_format(from, image);
   lowered.outputs[0] = to_format(to, image);
-  const auto chosen = ASSAY_ONEDNN(
-      dnnl::reorder::primitive_desc(request.context.engine, from, request.context.engine, to, attributes()));
+  const Desc seen_from = like(from, to), seen_to = like(to, from);
+  const auto chosen = ASSAY_ONEDNN(dnnl::reorder::primitive_desc(
+      request.context.engine, seen_from, request.context.engine, seen_to, attributes()));
   auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::reorder(chosen)));
-  kernel->input(DNNL_ARG_FROM, from, 0).output(DNNL_ARG_TO, to, 0);
+  kernel->input(DNNL_ARG_FROM, seen_from, 0).output(DNNL_ARG_TO, seen_to, 0);
   finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }

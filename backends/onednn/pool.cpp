@@ -1,6 +1,7 @@
 // Average and maximum pooling, in the format of the operand.
 #include "backends/onednn/masked_kernel.hpp"
 #include "backends/onednn/pool_gradient.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -14,18 +15,22 @@ struct Windows {
   // oneDNN requires a padding after the image with which the last window ends at the end of the padded image;
   // a negative padding cuts off a row that no window reaches. x, y: (N, C, H, W)
   Windows(const Node& node, const Shape& x, const Shape& y) {
-    const auto k = node.attributes.get<std::int64_t>("kernel");
-    const auto s = node.attributes.get<std::int64_t>("stride");
-    const auto p = node.attributes.get<std::int64_t>("padding");
-    kernel = {k, k};
-    strides = {s, s};
-    before = {p, p};
-    for (const std::size_t d : {2U, 3U}) after.push_back((y[d] - 1) * s + k - x[d] - p);
+    const SlidingWindow window = pool_window(node.attributes);
+    std::size_t d = 2;
+    for (const WindowAxis& axis : {window.rows, window.columns}) {
+      kernel.push_back(axis.kernel);
+      strides.push_back(axis.stride);
+      before.push_back(axis.before);
+      after.push_back((y[d] - 1) * axis.stride + axis.kernel - x[d] - axis.before);
+      ++d;
+    }
   }
 };
 
 algorithm kind_of(const Node& node) {
-  return node.op->name().starts_with("max") ? algorithm::pooling_max : algorithm::pooling_avg_include_padding;
+  if (node.op->name().starts_with("max")) return algorithm::pooling_max;
+  return counts_padding(node.attributes) ? algorithm::pooling_avg_include_padding
+                                         : algorithm::pooling_avg_exclude_padding;
 }
 
 // x decides the format of both.

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "backends/onednn/parallel.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -90,12 +91,11 @@ bool PoolGradient::fits(const Desc& dx, const Desc& dy) {
 }
 
 std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowered& lowered) {
-  const Attributes& attributes = request.node.attributes;
   const TensorType &dy = request.inputs[0], &dx = request.outputs[0];
-  if (request.offer.plain || attributes.get<std::int64_t>("padding") != 0 ||
-      attributes.get<std::int64_t>("kernel") != attributes.get<std::int64_t>("stride")) {
-    return nullptr;
-  }
+  const SlidingWindow window = pool_window(request.node.attributes);
+  const std::int64_t kernel = window.rows.kernel;
+  const WindowAxis side_by_side{.kernel = kernel, .stride = kernel};
+  if (request.offer.plain || window != SlidingWindow{side_by_side, side_by_side}) return nullptr;
   const bool mask = request.has_input(1);
   Desc dx_desc, dy_desc = request.input_desc(0);
   if (mask && request.settled(1)) {
@@ -114,8 +114,7 @@ std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowe
   lowered.inputs[0] = to_format(dy_desc);
   lowered.outputs[0] = to_format(dx_desc);
   if (mask) lowered.inputs[1] = lowered.outputs[0];
-  return std::make_unique<PoolGradient>(request.context.threads, dx_desc, dy_desc,
-                                        attributes.get<std::int64_t>("kernel"));
+  return std::make_unique<PoolGradient>(request.context.threads, dx_desc, dy_desc, kernel);
 }
 
 }  // namespace assay::onednn

@@ -46,7 +46,7 @@ TensorType unflattened(const TensorType& type, const Image& image) {
 
 std::unique_ptr<Kernel> make_reorder(Context& context, const TensorType& type, const Layout& from,
                                      const Layout& to) {
-  if (from.image == to.image) return pass(context, from.desc, to.desc);
+  if (from.image == to.image) return pass(context, like(from.desc, to.desc), like(to.desc, from.desc));
   const Desc matrix = row_major(type);
   auto chain = std::make_unique<ChainKernel>();
   chain->add(pass(context, from.desc, matrix), matrix, context);

@@ -74,6 +74,7 @@ std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> dropout_ops();
+std::span<const OpEntry> local_response_norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> matmul_ops();
 std::span<const OpEntry> move_ops();

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/reference/body.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::reference {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 struct Planes {
   std::int64_t count, height, width;  // of x: N * C planes
   std::int64_t out_height, out_width;
-  std::int64_t kernel, stride, padding;
+  SlidingWindow window;
+  bool counts_padding;  // in the divisor of an average
 
   std::int64_t pixels() const { return height * width; }
   std::int64_t out_pixels() const { return out_height * out_width; }
@@ -19,26 +21,24 @@ struct Planes {
   template <typename Body>
   void windows(const Body& body) const {
     for (std::int64_t i = 0; i < out_height; ++i) {
-      const std::int64_t top = i * stride - padding;
+      const std::int64_t top = i * window.rows.stride - window.rows.before;
       for (std::int64_t j = 0; j < out_width; ++j) {
-        const std::int64_t left = j * stride - padding;
-        body(i * out_width + j, std::max<std::int64_t>(top, 0), std::min(top + kernel, height),
-             std::max<std::int64_t>(left, 0), std::min(left + kernel, width));
+        const std::int64_t left = j * window.columns.stride - window.columns.before;
+        body(i * out_width + j, std::max<std::int64_t>(top, 0), std::min(top + window.rows.kernel, height),
+             std::max<std::int64_t>(left, 0), std::min(left + window.columns.kernel, width));
       }
     }
+  }
+
+  // The divisor of a window with so many elements in the image.
+  std::int64_t divisor(std::int64_t inside) const {
+    return counts_padding ? window.rows.kernel * window.columns.kernel : inside;
   }
 };
 
 Planes planes(const Context& context, const Shape& x, const Shape& y) {
   const Attributes& attributes = context.node.attributes;
-  return {x[0] * x[1],
-          x[2],
-          x[3],
-          y[2],
-          y[3],
-          attributes.get<std::int64_t>("kernel"),
-          attributes.get<std::int64_t>("stride"),
-          attributes.get<std::int64_t>("padding")};
+  return {x[0] * x[1], x[2], x[3], y[2], y[3], pool_window(attributes), counts_padding(attributes)};
 }
 
 template <typename T>
@@ -56,7 +56,7 @@ Body<T> average_pool(const Context& context) {
           for (std::int64_t h = top; h < bottom; ++h) {
             for (std::int64_t w = left; w < right; ++w) sum += x[h * p.width + w];
           }
-          y[o] = sum / static_cast<T>(p.kernel * p.kernel);
+          y[o] = sum / static_cast<T>(p.divisor((bottom - top) * (right - left)));
         });
       }
     });
@@ -77,7 +77,7 @@ Body<T> average_pool_gradient(const Context& context) {
         std::fill_n(dx, p.pixels(), T(0));
         p.windows([&](std::int64_t o, std::int64_t top, std::int64_t bottom, std::int64_t left,
                       std::int64_t right) {
-          const T share = dy[o] / static_cast<T>(p.kernel * p.kernel);
+          const T share = dy[o] / static_cast<T>(p.divisor((bottom - top) * (right - left)));
           for (std::int64_t h = top; h < bottom; ++h) {
             for (std::int64_t w = left; w < right; ++w) dx[h * p.width + w] += share;
           }

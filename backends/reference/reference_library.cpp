@@ -14,11 +14,13 @@ namespace assay::reference {
 namespace {
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list :
-       {convolution_ops(), linear_ops(),   pool_ops(),      pointwise_ops(), dropout_ops(),
-        loss_ops(),        norm_ops(),     embedding_ops(), lstm_ops(),      optimizer_ops(),
-        activation_ops(),  move_ops(),     matmul_ops(),    reduce_ops(),    softmax_ops(),
-        attention_ops(),   row_norm_ops(), sequence_ops(),  clip_ops(),      all_reduce_ops()}) {
+  for (const auto list : {convolution_ops(), linear_ops(),     pool_ops(),
+                          pointwise_ops(),   dropout_ops(),    loss_ops(),
+                          norm_ops(),        embedding_ops(),  lstm_ops(),
+                          optimizer_ops(),   activation_ops(), move_ops(),
+                          matmul_ops(),      reduce_ops(),     softmax_ops(),
+                          attention_ops(),   row_norm_ops(),   sequence_ops(),
+                          clip_ops(),        all_reduce_ops(), local_response_norm_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

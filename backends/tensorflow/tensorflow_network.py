@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -16,12 +17,17 @@ from assay_worker import (
     ChannelsLast,
     Graph,
     Node,
+    Numbers,
     Program,
+    Sides,
     Unsupported,
     Value,
+    elements_inside,
     held_operands,
     images_to_theirs,
+    pair,
     required,
+    sides,
     values_of_heads,
 )
 from keras import layers, ops
@@ -33,14 +39,24 @@ Operands = list[Value | None]
 Call = Callable[..., Any]
 
 
-def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Call:
+def _padded(layer: keras.Layer, padding: Numbers, value: float = 0.0) -> Call:
     if padding == 0:
         return layer
     if value == 0:
-        pad = layers.ZeroPadding2D(padding)
+        pad = layers.ZeroPadding2D(sides(padding))
         return lambda x: layer(pad(x))
-    edges = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+    edges = ((0, 0), *sides(padding), (0, 0))
     return lambda x: layer(ops.pad(x, edges, constant_values=value))
+
+
+def _same(image: Sequence[int], kernel: tuple[int, int], stride: tuple[int, int]) -> Sides:
+    """Return how TensorFlow pads with "same"."""
+    totals = [
+        max((-(-extent // step) - 1) * step + size - extent, 0)
+        for extent, size, step in zip(image, kernel, stride, strict=True)
+    ]
+    rows, columns = ((total // 2, total - total // 2) for total in totals)
+    return rows, columns
 
 
 class Table(keras.Layer):
@@ -58,6 +74,18 @@ class Table(keras.Layer):
 
     def compute_output_spec(self, anchor: Any) -> keras.KerasTensor:
         return keras.KerasTensor(self.table.shape, self.compute_dtype)
+
+
+class LocalResponseNorm(keras.Layer):
+    """Keras has none; it is an op of TensorFlow."""
+
+    def __init__(self, size: int, alpha: float, beta: float, bias: float) -> None:
+        super().__init__()
+        self._arguments = (size // 2, bias, alpha / size, beta)
+
+    def call(self, x: Any) -> Any:
+        wide = tf.cast(x, tf.float32)  # sums and powers in fp32
+        return tf.cast(tf.nn.local_response_normalization(wide, *self._arguments), x.dtype)
 
 
 class Dropout(keras.Layer):
@@ -161,18 +189,29 @@ class Builder:
         assert any(name == node.inputs[1] for name, _ in pairs)
         layer.activation = keras.activations.relu
 
-    def convolution(self, operands: Operands, stride: int, padding: int) -> Call:
+    def convolution(
+        self, operands: Operands, stride: Numbers, padding: Numbers, dilation: Numbers = 1, groups: int = 1
+    ) -> Call:
         _, weight, bias = operands
-        channels, _, *kernel = required(weight).shape
-        same = stride == 1 and all(size == 2 * padding + 1 for size in kernel)
-        layer = layers.Conv2D(
-            channels,
-            kernel,
-            stride,
-            "same" if same else "valid",
-            use_bias=bias is not None,
-            dtype=self._dtype,
-        )
+        channels, of_group, *kernel = required(weight).shape
+        strides, dilations = pair(stride), pair(dilation)
+        if max(strides) > 1 and max(dilations) > 1:
+            raise Unsupported("[convolution] Keras has no stride together with a dilation")
+        axes = zip(kernel, dilations, sides(padding), strict=True)
+        same = strides == (1, 1) and all(set(pads) == {d * (k - 1) / 2} for k, d, pads in axes)
+        settings = {
+            "strides": strides,
+            "padding": "same" if same else "valid",
+            "dilation_rate": dilations,
+            "use_bias": bias is not None,
+            "dtype": self._dtype,
+        }
+        # TensorFlow's kernel for one channel in each group has one stride.
+        if of_group == 1 and groups > 1 and strides[0] == strides[1]:
+            layer = layers.DepthwiseConv2D(kernel, depth_multiplier=channels // groups, **settings)
+            self.layout.groups[required(weight).name] = groups
+        else:
+            layer = layers.Conv2D(channels, kernel, groups=groups, **settings)
         self.keep(layer, operands, ("kernel", "bias"))
         return _padded(layer, 0 if same else padding)
 
@@ -188,12 +227,34 @@ class Builder:
         y = ops.matmul(x, ops.transpose(weight))
         return y if bias is None else y + ops.cast(bias, compute_type())
 
-    def average_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
-        # The divisor counts zeros that are padded before.
-        return _padded(layers.AveragePooling2D(kernel, stride), padding)
+    def average_pool(
+        self,
+        operands: Operands,
+        kernel: Numbers,
+        stride: Numbers,
+        padding: Numbers,
+        count_padding: bool = True,
+    ) -> Call:
+        # The divisor counts zeros that are padded before, and not those of "same".
+        image, window = required(operands[0]).shape[2:], (pair(kernel), pair(stride))
+        if not count_padding and _same(image, *window) == sides(padding):
+            return layers.AveragePooling2D(*window, "same")
+        mean = _padded(layers.AveragePooling2D(*window), padding)
+        if count_padding:
+            return mean
+        factors = math.prod(window[0]) / elements_inside(image, kernel, stride, padding)[..., np.newaxis]
 
-    def max_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
-        return _padded(layers.MaxPooling2D(kernel, stride), padding, -np.inf)
+        def run(x: Any) -> Any:
+            y = mean(x)
+            return y * ops.cast(factors, y.dtype)
+
+        return run
+
+    def max_pool(self, operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers) -> Call:
+        image, window = required(operands[0]).shape[2:], (pair(kernel), pair(stride))
+        if padding != 0 and _same(image, *window) == sides(padding):
+            return layers.MaxPooling2D(*window, "same")
+        return _padded(layers.MaxPooling2D(*window), padding, -np.inf)
 
     def batch_norm(self, operands: Operands, epsilon: float, momentum: float, training: bool) -> Call:
         # An argument of the model's call decides whether this is training.
@@ -415,6 +476,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "leaky_relu": Builder.leaky_relu,
     "linear": Builder.linear,
     "lstm": Builder.lstm,
+    "local_response_norm": lambda builder, operands, **attributes: LocalResponseNorm(**attributes),
     "matmul": Builder.matmul,
     "max_pool": Builder.max_pool,
     "mean_pool": Builder.mean_pool,
@@ -439,7 +501,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "transpose": Builder.transpose,
 }
 # For these ops Keras has its own layout of images, NHWC.
-IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool"}
 # Keras's layers for these ops have an activation of their own.
 ACTIVATED = ("convolution", "linear")
 LOSS = "softmax_cross_entropy"

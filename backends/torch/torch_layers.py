@@ -5,19 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assay_worker import Node, Value, required
+import torch.nn.functional as F
+from assay_worker import Node, Numbers, Value, even, pair, required, sides
 from torch import Tensor, nn
+from torch_network import PoolWindow, average_pool, max_pool
 
 # The operands of a node that are values of the program, in order; None for an absent operand.
 Operands = list[Value | None]
 Make = Callable[..., nn.Module]
 
 
-def convolution(operands: Operands, stride: int, padding: int) -> nn.Module:
+class PaddedConv2d(nn.Conv2d):
+    """PyTorch's own pads opposite sides alike."""
+
+    edges = (0, 0, 0, 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(F.pad(x, self.edges))
+
+
+def convolution(
+    operands: Operands, stride: Numbers, padding: Numbers, dilation: Numbers = 1, groups: int = 1
+) -> nn.Module:
     channels, inputs, *kernel = required(operands[1]).shape
-    return nn.Conv2d(
-        inputs, channels, tuple(kernel), stride, padding, bias=operands[2] is not None, device="meta"
+    pads = even(padding)
+    module = (nn.Conv2d if pads is not None else PaddedConv2d)(
+        inputs * groups,
+        channels,
+        tuple(kernel),
+        pair(stride),
+        pads or 0,
+        pair(dilation),
+        groups,
+        bias=operands[2] is not None,
+        device="meta",
     )
+    if isinstance(module, PaddedConv2d):
+        rows, columns = sides(padding)
+        module.edges = (*columns, *rows)
+    return module
+
+
+class Function(nn.Module):
+    """What no module of PyTorch is."""
+
+    def __init__(self, run: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self._run = run
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._run(x)
+
+
+def pool(of_network: Callable[..., Callable[[Tensor], Tensor]], module: type[nn.Module]) -> Make:
+    """The module, if it pads as the window does; else what a network has."""
+
+    def make(
+        operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers, **more: bool
+    ) -> nn.Module:
+        window = PoolWindow.of(kernel, stride, padding)
+        if more or not window.fits(required(operands[0]).shape[2:], False):
+            return Function(of_network(kernel, stride, padding, **more))
+        return module(window.kernel, window.stride, window.before)
+
+    return make
 
 
 def embedding(operands: Operands, sparse_gradient: bool = False) -> nn.Module:
@@ -39,7 +90,7 @@ def plain(make: Callable[..., nn.Module], *given: Any) -> Make:
 
 
 LAYERS: dict[str, Make] = {
-    "average_pool": lambda operands, kernel, stride, padding: nn.AvgPool2d(kernel, stride, padding),
+    "average_pool": pool(average_pool, nn.AvgPool2d),
     "clamp": lambda operands, least, most: nn.Hardtanh(least, most),
     "convolution": convolution,
     "elu": plain(nn.ELU),
@@ -50,7 +101,7 @@ LAYERS: dict[str, Make] = {
     "layer_norm": layer_norm,
     "leaky_relu": lambda operands, slope: nn.LeakyReLU(slope),
     "linear": linear,
-    "max_pool": lambda operands, kernel, stride, padding: nn.MaxPool2d(kernel, stride, padding),
+    "max_pool": pool(max_pool, nn.MaxPool2d),
     "relu": plain(nn.ReLU),
     "selu": plain(nn.SELU),
     "sigmoid": plain(nn.Sigmoid),

@@ -6,28 +6,119 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from assay_worker import CAST, Graph, Node, Program, Unsupported, names_read, with_casts
+from assay_worker import (
+    CAST,
+    Graph,
+    Node,
+    Numbers,
+    Program,
+    Sides,
+    Unsupported,
+    elements_inside,
+    even,
+    names_read,
+    pair,
+    sides,
+    windows,
+    with_casts,
+)
 from torch import Tensor, fx, nn
 from torch.utils.checkpoint import checkpoint
 
 Op = Callable[..., Tensor]
 
 
-def convolution(stride: int, padding: int) -> Op:
-    return lambda x, weight, bias: F.conv2d(x, weight, bias, stride, padding)
+def convolution(stride: Numbers, padding: Numbers, dilation: Numbers = 1, groups: int = 1) -> Op:
+    strides, dilations, pads = pair(stride), pair(dilation), even(padding)
+    if pads is not None:
+        return lambda x, weight, bias: F.conv2d(x, weight, bias, strides, pads, dilations, groups)
+    # PyTorch pads opposite sides alike.
+    rows, columns = sides(padding)
+    return lambda x, weight, bias: F.conv2d(
+        F.pad(x, (*columns, *rows)), weight, bias, strides, 0, dilations, groups
+    )
 
 
-def average_pool(kernel: int, stride: int, padding: int) -> Op:
-    # The divisor counts the padding: PyTorch's own default.
-    return lambda x: F.avg_pool2d(x, kernel, stride, padding)
+@dataclass(frozen=True)
+class PoolWindow:
+    """How PyTorch's pools are called: they pad opposite sides alike, by half of the kernel at most."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: Sides
+
+    @classmethod
+    def of(cls, kernel: Numbers, stride: Numbers, padding: Numbers) -> PoolWindow:
+        return cls(pair(kernel), pair(stride), sides(padding))
+
+    @property
+    def before(self) -> tuple[int, int]:
+        return self.padding[0][0], self.padding[1][0]
+
+    def fits(self, image: Sequence[int], ceil: bool) -> bool:
+        """Whether its own padding, with this ceil_mode, has the same windows."""
+        axes = zip(image, self.kernel, self.stride, self.padding, strict=True)
+        return all(
+            2 * pads[0] <= size
+            and self._count(extent, size, step, pads[0], ceil) == windows(extent, size, step, pads)
+            for extent, size, step, pads in axes
+        )
+
+    @staticmethod
+    def _count(extent: int, size: int, step: int, pad: int, ceil: bool) -> int:
+        room = extent + 2 * pad - size
+        if not ceil:
+            return room // step + 1
+        count = -(-room // step) + 1
+        return count - 1 if (count - 1) * step >= extent + pad else count
+
+    def padded(self, x: Tensor, value: float) -> Tensor:
+        rows, columns = self.padding
+        return F.pad(x, (*columns, *rows), value=value)
 
 
-def max_pool(kernel: int, stride: int, padding: int) -> Op:
-    return lambda x: F.max_pool2d(x, kernel, stride, padding)
+def average_pool(kernel: Numbers, stride: Numbers, padding: Numbers, count_padding: bool = True) -> Op:
+    window = PoolWindow.of(kernel, stride, padding)
+    factors: dict[tuple[object, ...], Tensor] = {}  # made once: a captured step copies nothing
+
+    def run(x: Tensor) -> Tensor:
+        image = x.shape[2:]
+        # The divisor counts the padding: PyTorch's own default, except for what ceil_mode adds.
+        ceil = not window.fits(image, False)
+        if not ceil or (window.fits(image, True) and not count_padding):
+            return F.avg_pool2d(x, window.kernel, window.stride, window.before, ceil, count_padding)
+        y = F.avg_pool2d(window.padded(x, 0), window.kernel, window.stride)
+        if count_padding:
+            return y
+        key = (tuple(image), y.dtype, y.device)
+        if key not in factors:
+            found = math.prod(window.kernel) / elements_inside(image, kernel, stride, padding)
+            factors[key] = torch.as_tensor(found, dtype=y.dtype, device=y.device)
+        return y * factors[key]
+
+    return run
+
+
+def local_response_norm(size: int, alpha: float, beta: float, bias: float) -> Op:
+    # Sums and powers in fp32.
+    return lambda x: F.local_response_norm(x.float(), size, alpha, beta, bias).to(x.dtype)
+
+
+def max_pool(kernel: Numbers, stride: Numbers, padding: Numbers) -> Op:
+    window = PoolWindow.of(kernel, stride, padding)
+
+    def run(x: Tensor) -> Tensor:
+        for ceil in (False, True):
+            if window.fits(x.shape[2:], ceil):
+                return F.max_pool2d(x, window.kernel, window.stride, window.before, ceil_mode=ceil)
+        return F.max_pool2d(window.padded(x, -math.inf), window.kernel, window.stride)
+
+    return run
 
 
 class Again(contextlib.AbstractContextManager["Again"]):
@@ -245,6 +336,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "leaky_relu": lambda slope: lambda x: F.leaky_relu(x, slope),
     "linear": lambda: F.linear,
     "lstm": lstm,
+    "local_response_norm": local_response_norm,
     "matmul": matmul,
     "max_pool": max_pool,
     "mean_pool": mean_pool,

@@ -83,10 +83,10 @@ TORCH = _of(
     ("AdamW with its own decay", "torch_optimizer.py", "return kind(groups,", "return optim.AdamW([group | {\"weight_decay\": 0.01} for group in groups],"),
     ("AMSGrad", "torch_adapter.py", "            # Copied in place once they exist", "            self._optimizer._all[0].param_groups[0][\"amsgrad\"] = True\n            state.setdefault(\"max_exp_avg_sq\", torch.zeros_like(parameter))\n            # Copied in place once they exist"),
     ("steps counted from one too many", "torch_adapter.py", 'state["step"].fill_(step - 1)', 'state["step"].fill_(step)'),
-    ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight, bias, stride, 0) if not padding else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, stride, padding - 1)", "dropout"),
+    ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, strides, pads, dilations, groups)", "F.conv2d(x, weight, bias, strides, 0, dilations, groups) if not any(pads) else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, strides, [p - 1 for p in pads], dilations, groups)", "dropout"),
     ("labels of a copy that is not made", "torch_adapter.py", "return torch.from_numpy(labels.astype(np.int64)).to(self._device)", "return torch.from_numpy(np.roll(labels, 1).astype(np.int64)).to(self._device)"),
     ("bf16 in the forward pass", "torch_adapter.py", "            loss, _ = self._forward(inputs, labels)", "            loss, _ = self._forward(inputs.bfloat16().float(), labels)"),
-    ("one layer in bf16", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight.bfloat16().float(), bias, stride, padding)", "image"),
+    ("one layer in bf16", "torch_network.py", "F.conv2d(x, weight, bias, strides, pads, dilations, groups)", "F.conv2d(x, weight.bfloat16().float(), bias, strides, pads, dilations, groups)", "image"),
     ("inference in bf16", "torch_adapter.py", "self._logits = self._infer(inputs)", "self._logits = self._infer(inputs.bfloat16().float())", "infer"),
     ("the cache is written one place late", "torch_network.py", "cache.index_copy_(1, _places(position, x.shape[1]), x.to(cache.dtype))", "cache.index_copy_(1, (_places(position, x.shape[1]) + 1) % cache.shape[1], x.to(cache.dtype))", "decode"),
     ("a token sees the place after it", "torch_network.py", "<= _places(position, queries)[:, None]", "<= _places(position, queries)[:, None] + 1", "decode"),
@@ -287,7 +287,7 @@ ENCODERS = [
 
 EDITS = [*NUMPY, *TORCH, KEPT_CACHE, *JAX, *MXNET, *TENSORFLOW, *ENCODERS]
 
-CONVOLUTION = "F.conv2d(x, weight, bias, stride, padding)"
+CONVOLUTION = "F.conv2d(x, weight, bias, strides, pads, dilations, groups)"
 # Correct layers that round differently: the function of variants.py takes the place of the adapter's.
 VARIANTS = [
     Edit("torch", f"correct: {name}", file, old, old.replace(function, variant), cell, correct=True)

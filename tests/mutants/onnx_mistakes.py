@@ -17,11 +17,15 @@ class Mistake(NamedTuple):
 
 
 MISTAKES = [Mistake(*row) for row in (
-    ("a window with height and width exchanged", "op/convolution", "", "inputs = [x, weight, bias] if bias else [x, weight]\n    w.node(\"Conv\"", "weight = w.node(\"Transpose\", weight, perm=[0, 1, 3, 2])\n    inputs = [x, weight, bias] if bias else [x, weight]\n    w.node(\"Conv\""),
+    ("a window with height and width exchanged", "op/convolution", "", "    w.node(\n        \"Conv\",", "    inputs[1] = w.node(\"Transpose\", weight, perm=[0, 1, 3, 2])\n    w.node(\n        \"Conv\","),
+    ("all padding at the end", "op/convolution", "n1", "return rows[0], columns[0], rows[1], columns[1]", "return 0, 0, sum(rows), sum(columns)"),
+    ("a kernel without its gaps", "op/convolution", "n1p2d2t32", "dilations=pair(dilation)", "dilations=[1, 1]"),
     ("a weight that is not transposed", "op/linear", "m4", "transB=1", "transB=0"),
     ("a bias that is left out", "op/linear", "m4", "inputs = [x, weight, bias] if bias else [x, weight]\n        w.node(\"Gemm\"", "inputs = [x, weight]\n        w.node(\"Gemm\""),
-    ("an average of maxima", "op/average_pool", "", 'pool("AveragePool", count_include_pad=1)', 'pool("MaxPool")'),
-    ("a maximum of averages", "op/max_pool", "", 'pool("MaxPool")', 'pool("AveragePool", count_include_pad=1)'),
+    ("an average of maxima", "op/average_pool", "", '"average_pool": average_pool', '"average_pool": max_pool'),
+    ("a maximum of averages", "op/max_pool", "", '"max_pool": max_pool', '"max_pool": average_pool'),
+    ("padding that does not count", "op/average_pool", "n1r3t1p1", "int(count_padding)", "0"),
+    ("padding that counts", "op/average_pool", "n1r3t1p1x1", "int(count_padding)", "1"),
     ("a relu that leaks", "op/relu", "256", 'plain("Relu")', 'plain("LeakyRelu")'),
     ("a sigmoid of lines", "op/sigmoid", "256", '"sigmoid": plain("Sigmoid")', '"sigmoid": plain("HardSigmoid")'),
     ("another curve for tanh", "op/tanh", "256", '"tanh": plain("Tanh")', '"tanh": plain("Softsign")'),

@@ -14,16 +14,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def convolution_by_products(x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int) -> Tensor:
+def square(
+    strides: tuple[int, int], pads: tuple[int, int], dilations: tuple[int, int], groups: int
+) -> tuple[int, int]:
+    """Return the stride and the padding of a plain window."""
+    assert strides[0] == strides[1] and pads[0] == pads[1] and dilations == (1, 1) and groups == 1
+    return strides[0], pads[0]
+
+
+def convolution_by_products(x: Tensor, weight: Tensor, bias: Tensor, *window: Any) -> Tensor:
     """Convolve by one matrix product of the windows (im2col)."""
+    stride, padding = square(*window)
     out, _, *kernel = weight.shape
     height, width = ((n + 2 * padding - k) // stride + 1 for n, k in zip(x.shape[2:], kernel, strict=True))
     windows = F.unfold(x, kernel, padding=padding, stride=stride)
     return (weight.flatten(1) @ windows + bias[:, None]).view(-1, out, height, width)
 
 
-def convolution_by_fourier(x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int) -> Tensor:
+def convolution_by_fourier(x: Tensor, weight: Tensor, bias: Tensor, *window: Any) -> Tensor:
     """Convolve by a product of Fourier transforms in fp32."""
+    stride, padding = square(*window)
     x = F.pad(x, [padding] * 4)
     size = x.shape[2:]
     spectrum = torch.einsum("nchw,ochw->nohw", torch.fft.rfft2(x), torch.fft.rfft2(weight, size).conj())
@@ -63,8 +73,9 @@ def _matrix(rows: tuple[tuple[float, ...], ...]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float32)
 
 
-def convolution_by_winograd(x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int) -> Tensor:
+def convolution_by_winograd(x: Tensor, weight: Tensor, bias: Tensor, *window: Any) -> Tensor:
     """Convolve with a kernel of 3x3 at stride 1 by Winograd's F(4x4, 3x3); others are PyTorch's."""
+    stride, padding = square(*window)
     if weight.shape[2:] != (3, 3) or stride != 1:
         return F.conv2d(x, weight, bias, stride, padding)
     height, width = (n + 2 * padding - 2 for n in x.shape[2:])
@@ -77,9 +88,9 @@ def convolution_by_winograd(x: Tensor, weight: Tensor, bias: Tensor, stride: int
     return y[..., :height, :width] + bias[:, None, None]
 
 
-def convolution_in_double(x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int) -> Tensor:
+def convolution_in_double(x: Tensor, weight: Tensor, bias: Tensor, *window: Any) -> Tensor:
     """Convolve in fp64: an adapter may be better than its precision."""
-    return F.conv2d(x.double(), weight.double(), bias.double(), stride, padding).float()
+    return F.conv2d(x.double(), weight.double(), bias.double(), *window).float()
 
 
 def linear_by_thirds(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

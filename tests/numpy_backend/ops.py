@@ -79,9 +79,15 @@ def _scatter(dwindows: Array, shape: tuple[int, ...], stride: int) -> Array:
     return dx
 
 
+def _require_square(more: dict[str, Any], *window: Any) -> None:
+    if more or not all(isinstance(each, int) for each in window):
+        raise ValueError("this example has windows that are the same in both dimensions")
+
+
 def convolution(
-    x: Array, weight: Array, bias: Array | None, stride: int, padding: int, **_: Any
+    x: Array, weight: Array, bias: Array | None, stride: int, padding: int, **more: Any
 ) -> tuple[Array, Backward]:
+    _require_square(more, stride, padding)
     padded = _padded(x, padding)
     _, _, rows, columns = weight.shape
     windows = _windows(padded, rows, columns, stride)
@@ -97,7 +103,8 @@ def convolution(
     return y, backward
 
 
-def average_pool(x: Array, kernel: int, stride: int, padding: int, **_: Any) -> tuple[Array, Backward]:
+def average_pool(x: Array, kernel: int, stride: int, padding: int, **more: Any) -> tuple[Array, Backward]:
+    _require_square(more, kernel, stride, padding)
     padded = _padded(x, padding)
     y = _windows(padded, kernel, kernel, stride).mean((4, 5))
 

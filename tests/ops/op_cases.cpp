@@ -14,8 +14,15 @@ Attributes sized(Attributes attributes, const char* name, Sizes sizes) {
   attributes.set(name, std::move(sizes));
   return attributes;
 }
+Attributes with(Attributes attributes, const char* name, Attribute value) {
+  attributes.set(name, std::move(value));
+  return attributes;
+}
 Attributes pooling(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   return {{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
+}
+Attributes unequal_pooling() {
+  return {{"kernel", Sizes{3, 2}}, {"stride", Sizes{1, 2}}, {"padding", Sizes{0, 1, 2, 1}}};
 }
 Attributes relu(Attributes attributes) {
   attributes.set("activation", std::string("relu"));
@@ -75,6 +82,44 @@ void convolutions(std::vector<OpCase>& rows) {
   rows.push_back({"convolution", "four_pixels", {four, {I, {4, 3, 7, 7}}, {I, {4}}}, window(1, 3), 0, true});
   rows.push_back(
       {"convolution", "stride_past_the_image", {tall, {I, {3, 2, 9, 9}}, absent}, window(2, 5), 0, true});
+  rows.push_back({"convolution",
+                  "grouped",
+                  {{I, {2, 8, 6, 6}}, {I, {4, 4, 3, 3}}, {I, {4}}},
+                  with(window(1, 1), "groups", std::int64_t{2}),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "grouped_blocks",
+                  {{I, {2, 64, 5, 5}}, {I, {32, 32, 3, 3}}, absent},
+                  with(window(1, 1), "groups", std::int64_t{2}),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "depthwise",
+                  {{I, {2, 32, 7, 7}}, {I, {32, 1, 3, 3}}, {I, {32}}},
+                  with(window(2, 1), "groups", std::int64_t{32}),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "depthwise_relu",
+                  {{I, {1, 3, 7, 6}}, {I, {6, 1, 3, 3}}, {I, {6}}},
+                  relu(with(window(1, 0), "groups", std::int64_t{3}))});
+  rows.push_back({"convolution",
+                  "dilated",
+                  {{I, {2, 3, 9, 8}}, {I, {4, 3, 3, 3}}, {I, {4}}},
+                  with(window(1, 2), "dilation", std::int64_t{2}),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "unequal_sides",
+                  {{I, {2, 3, 8, 9}}, {I, {4, 3, 3, 2}}, absent},
+                  {{"stride", Sizes{2, 1}}, {"padding", Sizes{1, 0, 2, 1}}, {"dilation", Sizes{1, 3}}},
+                  0,
+                  true});
+  rows.push_back({"convolution_input_gradient",
+                  "masked_depthwise",
+                  {{I, {2, 16, 6, 6}}, {I, {16, 1, 3, 3}}, {I, {2, 16, 8, 8}}},
+                  with(sized(window(1, 0), "size", {8, 8}), "groups", std::int64_t{16})});
   rows.push_back({"convolution_input_gradient",
                   "one_pixel",
                   {pixel, {I, {1, 1, 5, 5}}, absent},
@@ -117,6 +162,20 @@ void convolutions(std::vector<OpCase>& rows) {
                   sized(window(2, 1), "kernel", {3, 3})});
 }
 
+void local_response_norms(std::vector<OpCase>& rows) {
+  const auto of = [](std::int64_t size, double alpha) -> Attributes {
+    return {{"size", size}, {"alpha", alpha}, {"beta", 0.75}, {"bias", 2.0}};
+  };
+  rows.push_back({"local_response_norm", "three", {{I, {2, 7, 3, 4}}}, of(3, 0.5), 16, true});
+  rows.push_back({"local_response_norm", "more_than_there_are", {{I, {1, 2, 3, 3}}}, of(5, 0.5), 16, true});
+  rows.push_back({"local_response_norm", "blocks", {{I, {2, 32, 2, 2}}}, of(5, 1e-2), 16, true});
+  rows.push_back({"local_response_norm", "one", {{I, {2, 16, 3, 3}}}, of(1, 0.25), 16, true});
+  const char* gradient = "local_response_norm_gradient";
+  rows.push_back({gradient, "three", {{I, {2, 7, 3, 4}}, {R, {2, 7, 3, 4}}}, of(3, 0.5), 16});
+  rows.push_back({gradient, "more_than_there_are", {{I, {1, 2, 3, 3}}, {R, {1, 2, 3, 3}}}, of(5, 0.5), 16});
+  rows.push_back({gradient, "blocks", {{I, {2, 32, 2, 2}}, {R, {2, 32, 2, 2}}}, of(5, 1e-2), 16});
+}
+
 void linears(std::vector<OpCase>& rows) {
   rows.push_back({"linear", "bias", {{I, {7, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
   rows.push_back({"linear", "no_bias", {{I, {4, 32}}, {I, {16, 32}}, absent}, {}, 0, true});
@@ -142,6 +201,20 @@ void pools(std::vector<OpCase>& rows) {
   rows.push_back({"average_pool", "padding_counts", {{I, {1, 2, 6, 6}}}, pooling(4, 2, 1), 0, true});
   rows.push_back({"average_pool", "overlaps", {{R, {1, 2, 7, 7}}}, pooling(3, 2, 1), 2, true});
   rows.push_back({"average_pool", "past_the_image", {{I, {2, 3, 2, 1}}}, pooling(5, 1, 2), 2, true});
+  rows.push_back({"average_pool",
+                  "padding_does_not_count",
+                  {{R, {1, 2, 7, 7}}},
+                  with(pooling(3, 2, 1), "count_padding", false),
+                  2,
+                  true});
+  rows.push_back({"average_pool", "unequal_sides", {{I, {2, 3, 5, 6}}}, unequal_pooling(), 4, true});
+  rows.push_back({"average_pool",
+                  "unequal_sides_inside",
+                  {{I, {2, 16, 5, 6}}},
+                  with(unequal_pooling(), "count_padding", false),
+                  4,
+                  true});
+  rows.push_back({"max_pool", "unequal_sides", {{R, {2, 3, 5, 6}}}, unequal_pooling(), 0, true});
   rows.push_back({"average_pool_gradient",
                   "past_the_image",
                   {{I, {2, 3, 2, 1}}, absent},
@@ -378,6 +451,7 @@ std::span<const OpCase> all_cases() {
   static const std::vector<OpCase> rows = [] {
     std::vector<OpCase> all;
     convolutions(all);
+    local_response_norms(all);
     linears(all);
     pools(all);
     pointwise(all);

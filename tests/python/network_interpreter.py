@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,46 @@ import numpy as np
 from assay_worker.tensors import read_tensors
 
 Array = np.ndarray
+Numbers = int | list[int]
 ERF = np.vectorize(math.erf, otypes=[float])
 
 
-def patches(x: Array, kernel: tuple[int, int], stride: int, padding: int, fill: float) -> Array:
-    padded = np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)], constant_values=fill)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
-    return windows[:, :, ::stride, ::stride]
+def spread(numbers: Numbers, count: int) -> list[int]:
+    return [numbers] * count if isinstance(numbers, int) else numbers
 
 
-def convolution(x: Array, weight: Array, bias: Array | None = None, *, stride: int, padding: int) -> Array:
-    y = np.einsum(
-        "nchwpq,ocpq->nohw", patches(x, weight.shape[2:], stride, padding, 0.0), weight, optimize=True
-    )
+def patches(
+    x: Array,
+    kernel: Sequence[int],
+    stride: Numbers,
+    padding: Numbers,
+    fill: float = 0.0,
+    dilation: Numbers = 1,
+) -> Array:
+    """Return the windows as (N, C, rows, columns, kernel rows, kernel columns)."""
+    (down, across), (d, e) = spread(stride, 2), spread(dilation, 2)
+    top, left, bottom, right = spread(padding, 4)
+    padded = np.pad(x, [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=fill)
+    extents = (kernel[0] - 1) * d + 1, (kernel[1] - 1) * e + 1
+    windows = np.lib.stride_tricks.sliding_window_view(padded, extents, (2, 3))
+    return windows[:, :, ::down, ::across, ::d, ::e]
+
+
+def convolution(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> Array:
+    windows = patches(x, weight.shape[2:], stride, padding, 0.0, dilation)
+    windows = windows.reshape(len(x), groups, -1, *windows.shape[2:])
+    filters = weight.reshape(groups, -1, *weight.shape[1:])
+    y = np.einsum("ngchwpq,gocpq->ngohw", windows, filters, optimize=True)
+    y = y.reshape(len(x), -1, *y.shape[3:])
     return y if bias is None else y + bias[:, None, None]
 
 
@@ -108,11 +135,23 @@ def padding_mask(tokens: Array, *, padding: int) -> Array:
     return np.where(tokens == padding, -np.inf, 0.0)[:, None, None]
 
 
-def pool(fill: float, reduced: Callable[..., Array]) -> Callable[..., Array]:
-    def compute(x: Array, *, kernel: int, stride: int, padding: int) -> Array:
-        return reduced(patches(x, (kernel, kernel), stride, padding, fill), axis=(4, 5))
+def average_pool(
+    x: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers, count_padding: bool = True
+) -> Array:
+    means = patches(x, spread(kernel, 2), stride, padding).mean((4, 5))
+    if count_padding:
+        return means
+    return means / patches(np.ones_like(x), spread(kernel, 2), stride, padding).mean((4, 5))
 
-    return compute
+
+def local_response_norm(x: Array, *, size: int, alpha: float, beta: float, bias: float) -> Array:
+    padded = np.pad(x**2, [(0, 0), (size // 2, size // 2), (0, 0), (0, 0)])
+    squares = sum(padded[:, k : k + x.shape[1]] for k in range(size))
+    return x / (bias + alpha / size * squares) ** beta
+
+
+def max_pool(x: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers) -> Array:
+    return patches(x, spread(kernel, 2), stride, padding, -np.inf).max((4, 5))
 
 
 def normalise(x: Array, *, axes: list[int], epsilon: float) -> Array:
@@ -122,7 +161,7 @@ def normalise(x: Array, *, axes: list[int], epsilon: float) -> Array:
 OPS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "attention": attention,
-    "average_pool": pool(0.0, np.mean),
+    "average_pool": average_pool,
     "batch_norm": batch_norm,
     "clamp": lambda x, least, most: np.clip(x, least, most),
     "concat": lambda *x, axis: np.concatenate(x, axis),
@@ -138,8 +177,9 @@ OPS: dict[str, Callable[..., Array]] = {
     "leaky_relu": lambda x, slope: np.where(x > 0, x, slope * x),
     "linear": linear,
     "lstm": lstm,
+    "local_response_norm": local_response_norm,
     "matmul": matmul,
-    "max_pool": pool(-np.inf, np.max),
+    "max_pool": max_pool,
     "multiply": np.multiply,
     "normalise": normalise,
     "padding_mask": padding_mask,

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from framework import EACH, SHARED, Framework
+from network_interpreter import average_pool, convolution, local_response_norm, max_pool
 from op_lists import ops_of
 from worker_under_test import ROOT, exam_subject
 
@@ -59,25 +60,6 @@ def softmax(a: Array) -> Array:
 
 def turned(a: Array, transpose: bool) -> Array:
     return a.swapaxes(-1, -2) if transpose else a
-
-
-def windows(a: Array, kernel: int, stride: int, padding: int, fill: float = 0) -> Array:
-    padded = np.pad(a, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2), constant_values=fill)
-    view = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
-    return view[:, :, ::stride, ::stride]
-
-
-def convolution(a: Array, weight: Array, bias: Array | None = None, *, stride: int, padding: int) -> Array:
-    y = np.einsum("nchwij,ocij->nohw", windows(a, weight.shape[2], stride, padding), weight)
-    return y if bias is None else y + bias[:, None, None]
-
-
-def mean_of(a: Array, *, kernel: int, stride: int, padding: int) -> Array:
-    return windows(a, kernel, stride, padding).mean((4, 5))
-
-
-def max_of(a: Array, *, kernel: int, stride: int, padding: int) -> Array:
-    return windows(a, kernel, stride, padding, -np.inf).max((4, 5))
 
 
 def lstm(a: Array, weight: Array, recurrent_weight: Array, bias: Array, *, last: bool) -> Array:
@@ -236,13 +218,31 @@ CASES = [
         "average_pool",
         {"x": IMAGE},
         {"kernel": 3, "stride": 2, "padding": 1},
-        mean_of,
+        average_pool,
     ),
     Case(
         "average_pool",
         {"x": x(1, 2, 2, 1)},
         {"kernel": 5, "stride": 1, "padding": 2},
-        mean_of,
+        average_pool,
+    ),
+    *(
+        Case("average_pool", {"x": x(2, 2, 5, 6)}, window, average_pool)
+        for window in (
+            {"kernel": [3, 2], "stride": [1, 2], "padding": [0, 1, 2, 1]},
+            {"kernel": 3, "stride": 1, "padding": 1, "count_padding": False},
+            {"kernel": 3, "stride": 2, "padding": [0, 0, 0, 1], "count_padding": False},
+            {"kernel": [2, 3], "stride": 2, "padding": [1, 2, 0, 1], "count_padding": False},
+        )
+    ),
+    *(
+        Case("max_pool", {"x": x(2, 2, 5, 6) - 3}, window, max_pool)
+        for window in (
+            {"kernel": [3, 2], "stride": [1, 2], "padding": [0, 1, 2, 1]},
+            {"kernel": 3, "stride": 1, "padding": 1},
+            {"kernel": 3, "stride": 2, "padding": [0, 0, 0, 1]},
+            {"kernel": 2, "stride": 2, "padding": [0, 0, 1, 0]},
+        )
     ),
     Case("clamp", {"x": C * 5}, {"least": 0.0, "most": 6.0}, lambda a, least, most: a.clip(least, most)),
     Case("clamp", {"x": C}, {"least": -0.7, "most": 1.3}, lambda a, least, most: a.clip(least, most)),
@@ -258,6 +258,40 @@ CASES = [
     Case("convolution", {"x": x(1, 1, 1, 1), "w": x(1, 1, 5, 5)}, {"stride": 1, "padding": 2}, convolution),
     Case("convolution", {"x": x(2, 3, 2, 2), "w": x(4, 3, 7, 7)}, {"stride": 1, "padding": 3}, convolution),
     Case("convolution", {"x": x(1, 2, 3, 1), "w": x(3, 2, 9, 9)}, {"stride": 2, "padding": 5}, convolution),
+    # In groups; with one channel in each, and one or two filters for it.
+    *(
+        Case(
+            "convolution",
+            {"x": x(2, 4, 5, 6), "w": x(filters, 4 // groups, 3, 2), "b": x(filters)},
+            {"stride": stride, "padding": 1, "groups": groups},
+            convolution,
+        )
+        for groups, filters, stride in [(2, 6, 1), (4, 4, 1), (4, 8, 2), (4, 4, [2, 1])]
+    ),
+    *(
+        Case("convolution", {"x": x(2, 2, 6, 7), "w": x(3, 2, 3, 2)}, window, convolution)
+        for window in (
+            {"stride": [1, 2], "padding": [2, 0, 1, 1]},
+            {"stride": 2, "padding": [1, 0, 1, 0]},
+            {"stride": 1, "padding": [0, 1, 0, 1], "dilation": 2},
+            {"stride": 1, "padding": [3, 0, 2, 1], "dilation": [2, 3]},
+        )
+    ),
+    Case(
+        "convolution",
+        {"x": x(2, 4, 6, 7), "w": x(4, 1, 3, 3), "b": x(4)},
+        {"stride": 1, "padding": 2, "dilation": 2, "groups": 4},
+        convolution,
+    ),
+    *(
+        Case(
+            "local_response_norm",
+            {"x": x(2, 7, 2, 3)},
+            {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0},
+            local_response_norm,
+        )
+        for size in (1, 3, 5)
+    ),
     Case("dot", {"a": x(9), "b": x(9)[::-1]}, {}, lambda a, b: a @ b),
     Case(
         "dropout",
@@ -297,13 +331,13 @@ CASES = [
         "max_pool",
         {"x": x(1, 2, 6, 5) - 3},
         {"kernel": 3, "stride": 2, "padding": 1},
-        max_of,
+        max_pool,
     ),
     Case(
         "max_pool",
         {"x": x(1, 2, 2, 1) - 3},
         {"kernel": 5, "stride": 1, "padding": 2},
-        max_of,
+        max_pool,
     ),
     Case("mean_pool", {"x": A}, {}, mean_pool),
     Case("mean_pool", {"x": A}, {}, mean_pool, {"mask": PADDED}),
@@ -370,23 +404,36 @@ CASES = [
 
 
 def drawn_windows(seed: int, count: int) -> list[Case]:
-    """Convolutions and pools of small extents, paddings and strides; windows may reach past the image."""
+    """Convolutions and pools of small extents; windows may reach past the image."""
     random = np.random.default_rng(seed)
-    cases = []
-    while len(cases) < count:
-        n, c, o = (int(one) for one in random.integers(1, 3, 3))
-        h, w, kernel, stride = (int(one) for one in random.integers(1, 6, 4))
-        padding = int(random.integers(0, kernel))
-        if min(h, w) + 2 * padding < kernel:
+
+    def between(least: int, most: int) -> int:
+        return int(random.integers(least, most + 1))
+
+    def spelled(*numbers: int) -> int | list[int]:
+        return numbers[0] if len(set(numbers)) == 1 else list(numbers)
+
+    cases: list[Case] = []
+    while len(cases) < 3 * count:
+        extents = h, w = between(1, 5), between(1, 5)
+        alike = between(0, 1) == 0
+        kernel = [between(1, 4)] * 2 if alike else [between(1, 4), between(1, 4)]
+        stride = [between(1, 4)] * 2 if alike else [between(1, 3), between(1, 3)]
+        before = [between(0, size - 1) for size in kernel]
+        after = before if alike else [between(0, size - 1) for size in kernel]
+        if any(e + b + a < k for e, b, a, k in zip(extents, before, after, kernel, strict=True)):
             continue
+        n, groups, of_group, filters = between(1, 2), between(1, 2), between(1, 2), between(1, 2)
+        c = groups * of_group
         image = random.permutation(n * c * h * w).reshape(n, c, h, w).astype("f4") / 16 - 1  # no ties
-        sizes = {"stride": stride, "padding": padding}
-        weight = random.normal(size=(o, c, kernel, kernel)).astype("f4")
-        cases.append(Case("convolution", {"x": image, "w": weight}, sizes, convolution))
-        if 2 * padding <= kernel:  # more is refused by PyTorch
-            pool = {"kernel": kernel} | sizes
-            cases.append(Case("average_pool", {"x": image}, pool, mean_of))
-            cases.append(Case("max_pool", {"x": image}, pool, max_of))
+        sizes: dict[str, Any] = {"stride": spelled(*stride), "padding": spelled(*before, *after)}
+        weight = random.normal(size=(groups * filters, of_group, *kernel)).astype("f4")
+        in_groups = {"groups": groups} if groups > 1 else {}
+        cases.append(Case("convolution", {"x": image, "w": weight}, sizes | in_groups, convolution))
+        pool = {"kernel": spelled(*kernel)} | sizes
+        counts = {} if between(0, 1) else {"count_padding": False}
+        cases.append(Case("average_pool", {"x": image}, pool | counts, average_pool))
+        cases.append(Case("max_pool", {"x": image}, pool, max_pool))
     return cases
 
 

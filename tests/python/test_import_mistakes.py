@@ -172,6 +172,23 @@ def padded() -> Any:
     return model([pool, node("Flatten", "p", "y")], ("N", 2, 4, 4))
 
 
+def windows() -> Any:
+    """Groups, gaps and four paddings that differ, and a convolution over one axis."""
+    nodes = [
+        node("Conv", "x w1 b1", "a", group=2, pads=[0, 1, 2, 1], dilations=[1, 2]),
+        node("Conv", "a w2", "c", group=4, strides=[2, 1], auto_pad="SAME_LOWER"),
+        node("Reshape", "c rows", "r"),
+        node("Conv", "r w3 b3", "d", pads=[2, 0], dilations=[2], strides=[3]),
+        node("BatchNormalization", "d g b m v", "n"),
+        node("Flatten", "n", "y"),
+    ]
+    return model(
+        nodes, ("N", 4, 7, 6), w1=random(4, 2, 3, 2), b1=random(4), w2=random(8, 1, 2, 2),
+        rows=np.array([0, 8, -1]), w3=random(3, 8, 2), b3=random(3), g=random(3), b=random(3, seed=1),
+        m=random(3, seed=2), v=np.abs(random(3, seed=3)) + 0.5,
+    )  # fmt: skip
+
+
 def swish() -> Any:
     nodes = [
         node("Add", "x three", "a"),
@@ -212,10 +229,10 @@ def square() -> Any:
 NETWORKS: dict[str, Callable[[], Any]] = {
     "branch": branch, "cnn": cnn, "elementwise": elementwise, "gelu": gelu, "gemm": gemm, "lstm": lstm,
     "padded": padded, "silu": silu, "softmax": softmax, "square": square, "swish": swish,
-    "transformer": transformer, "turned": turned, "where": by_where,
+    "transformer": transformer, "turned": turned, "where": by_where, "windows": windows,
 }  # fmt: skip
 # The importer itself refuses these: a mistake takes their form for another.
-REFUSED = ("gelu", "gemm", "padded")
+REFUSED = ("gelu", "gemm")
 
 
 def package(folder: Path, name: str, mistake: Mistake | None) -> ModuleType:

@@ -16,6 +16,7 @@ from assay_import.importing import import_file
 from assay_import.options import Options, read_shape
 from assay_worker.tensors import read_tensors
 from imported import (
+    ROUNDINGS,
     agrees,
     difference,
     imported,
@@ -400,18 +401,103 @@ def test_missing_batch_norms_and_dropouts_are_mentioned(tmp_path: Path) -> None:
     assert found.network and found.network.document["nodes"][3]["attributes"] == {"rate": 0.25}
 
 
+CONVOLUTIONS: dict[str, tuple[list[int], dict[str, Any], dict[str, Any]]] = {
+    "depthwise": ([6, 1, 3, 3], {"group": 3}, {"stride": 1, "padding": 0, "groups": 3}),
+    "gaps": ([4, 3, 2, 2], {"dilations": [2, 2], "strides": [1, 2]},
+             {"stride": [1, 2], "padding": 0, "dilation": 2}),
+    "four paddings": ([4, 3, 3, 3], {"pads": [0, 1, 2, 1]}, {"stride": 1, "padding": [0, 1, 2, 1]}),
+    "more below": ([4, 3, 2, 2], {"auto_pad": "SAME_UPPER"}, {"stride": 1, "padding": [0, 0, 1, 1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_convolution_keeps_its_groups_gaps_and_sides(name: str, tmp_path: Path) -> None:
+    weight, given, wanted = CONVOLUTIONS[name]
+    nodes = [node("Conv", "x w", "c", **given), node("Flatten", "c", "y")]
+    found = agrees(tmp_path, model(nodes, ("N", 3, 6, 7), w=random(*weight)))
+    assert found.network and found.network.document["nodes"][0]["attributes"] == wanted
+
+
+POOLS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "ceil mode": (
+        node("MaxPool", "x", "p", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+        {"kernel": 3, "stride": 2, "padding": [0, 0, 1, 0]},
+    ),
+    "oblong": (
+        node("MaxPool", "x", "p", kernel_shape=[3, 2], strides=[1, 2], pads=[0, 1, 2, 0]),
+        {"kernel": [3, 2], "stride": [1, 2], "padding": [0, 1, 2, 0]},
+    ),
+    "padding that does not count": (
+        node("AveragePool", "x", "p", kernel_shape=[3, 3], pads=[1] * 4),
+        {"kernel": 3, "stride": 1, "padding": 1, "count_padding": False},
+    ),
+    "padding that counts": (
+        node("AveragePool", "x", "p", kernel_shape=[3, 3], pads=[1, 0, 1, 0], count_include_pad=1),
+        {"kernel": 3, "stride": 1, "padding": [1, 0, 1, 0]},
+    ),
+    "a last window that is not full": (
+        node("AveragePool", "x", "p", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1, count_include_pad=1),
+        {"kernel": 2, "stride": 2, "padding": [0, 0, 0, 1], "count_padding": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_keeps_its_sides_and_its_divisor(name: str, tmp_path: Path) -> None:
+    given, wanted = POOLS[name]
+    found = agrees(tmp_path, model([given, node("Flatten", "p", "y")], ("N", 3, 6, 7)))
+    assert found.network and found.network.document["nodes"][0]["attributes"] == wanted
+
+
+def test_a_local_response_norm_has_its_size_and_numbers(tmp_path: Path) -> None:
+    nodes = [node("LRN", "x", "n", size=3, alpha=0.5, beta=0.6, bias=2.0), node("Flatten", "n", "y")]
+    found = imported(tmp_path, model(nodes, ("N", 5, 3, 2)))
+    assert ops_of(found) == ["local_response_norm", "reshape"]
+    # onnx.reference goes over as many channels as there are samples.
+    assert difference(found, tmp_path / "model.onnx", batch=5) < ROUNDINGS
+
+
+def test_a_pool_over_sequences_is_one_over_images_of_one_row(tmp_path: Path) -> None:
+    nodes = [
+        node("MaxPool", "x", "m", kernel_shape=[3], strides=[2], pads=[1, 0]),
+        node("AveragePool", "m", "a", kernel_shape=[2]),
+        node("Flatten", "a", "y"),
+    ]
+    found = agrees(tmp_path, model(nodes, ("N", 3, 9)))
+    assert [each for each in ops_of(found) if each != "reshape"] == ["max_pool", "average_pool"]
+
+
+def test_a_convolution_over_sequences_is_one_over_images_of_one_row(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", "x w b", "c", strides=[2], pads=[1, 2]),
+        node("BatchNormalization", "c g h m v", "n"),
+        node("Relu", "n", "r"),
+        node("Conv", "r u", "d", group=4, dilations=[2]),
+        node("Flatten", "d", "y"),
+    ]
+    weights = {"w": random(4, 3, 3), "b": random(4), "u": random(4, 1, 2), "g": random(4), "h": random(4)}
+    norm = {"m": random(4, seed=1), "v": np.abs(random(4, seed=2)) + 0.5}
+    found = agrees(tmp_path, model(nodes, ("N", 3, 9), **weights, **norm))
+    assert [each for each in ops_of(found) if each != "reshape"] == [
+        "convolution", "batch_norm", "relu", "convolution"
+    ]  # fmt: skip
+    assert found.network
+    shapes = {each["name"]: each["shape"] for each in found.network.document["tensors"]}
+    assert shapes["w.row"] == [4, 3, 1, 3]
+
+
 # What is missing.
 
 GAPS = [
-    (node("Conv", "x w", "y", group=3), {"w": random(3, 1, 3, 3)}, "convolution: depthwise"),
-    (node("Conv", "x w", "y", dilations=[2, 2], strides=[1, 2]), {"w": random(4, 3, 2, 2)},
-     "convolution: unequal strides, dilated"),
-    (node("Conv", "x w", "y", pads=[0, 0, 1, 1]), {"w": random(4, 3, 3, 3)}, "convolution: unequal pads"),
-    (node("MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1), {}, "max_pool: ceil mode"),
-    (node("AveragePool", "x", "y", kernel_shape=[3, 3], pads=[1] * 4), {},
-     "average_pool: padding that does not count"),
-    (node("MaxPool", "x", "y", kernel_shape=[3, 2]), {}, "max_pool: a kernel that is not square"),
-    (node("LRN", "x", "y", size=3), {}, "LRN"),
+    (node("Conv", "x w", "y", pads=[3, 0, 0, 0]), {"w": random(4, 3, 3, 3)},
+     "convolution: pads as large as the kernel"),
+    (node("Conv", "x w", "y"), {"w": random(4, 3, 3, 3, 3)}, "convolution: 3-d"),
+    (node("AveragePool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, ceil_mode=1,
+          count_include_pad=1), {}, "average_pool: ceil mode with padding that counts"),
+    (node("MaxPool", "x", "y", kernel_shape=[2, 2], pads=[0, 0, 2, 0]), {},
+     "max_pool: pads as large as the kernel"),
+    (node("MaxPool", "x", "y", kernel_shape=[2, 2], dilations=[2, 2]), {}, "max_pool: dilated"),
+    (node("LRN", "x", "y", size=4), {}, "LRN: 4 dimensions, a size of 4"),
     (node("PRelu", "x w", "y"), {"w": random(3, 1, 1)}, "PRelu"),
     (node("Relu", "x", "y", domain="com.acme"), {}, "com.acme.Relu"),
 ]  # fmt: skip
@@ -433,9 +519,9 @@ def test_all_gaps_are_printed_at_once_with_their_share_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nodes = [
-        node("LRN", "x", "a", size=3),
-        node("Conv", "a w", "b", group=3, pads=[1] * 4),
-        node("LRN", "b", "c", size=3),
+        node("Mod", "x x", "a", fmod=1),
+        node("Conv", "a w", "b", group=3, pads=[3] * 4),
+        node("Mod", "b b", "c", fmod=1),
         node("GlobalAveragePool", "c", "g"),
         node("Flatten", "g", "y"),
     ]
@@ -445,9 +531,10 @@ def test_all_gaps_are_printed_at_once_with_their_share_and_nothing_is_written(
     printed = capsys.readouterr()
     lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0] == ["missing", "nodes", "FLOPs", "first", "node"]
-    assert lines[1] == ["convolution:", "depthwise", "1", "89.9%", "Conv_b"]
-    assert lines[2][:2] == ["LRN", "2"]
-    assert lines[2][3] == "LRN_a"
+    assert " ".join(lines[1][:7]) == "convolution: pads as large as the kernel"
+    assert lines[1][7:] == ["1", "92.9%", "Conv_b"]
+    assert lines[2][:2] == ["Mod", "2"]
+    assert lines[2][3] == "Mod_a"
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     assert list((tmp_path / "out").iterdir()) == []
@@ -461,10 +548,10 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_json_has_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = saved(tmp_path, model([node("LRN", "x", "y", size=3)], ("N", 3, 4, 4)))
+    path = saved(tmp_path, model([node("Mod", "x x", "y", fmod=1)], ("N", 3, 4, 4)))
     assert main([str(path), "--dry-run", "--json"]) == 2
     printed = json.loads(capsys.readouterr().out)
-    assert printed["missing"][0]["feature"] == "LRN"
+    assert printed["missing"][0]["feature"] == "Mod"
     assert printed["digest"] is None
 
 

@@ -18,7 +18,7 @@ from assay_import.importing import Import, import_file
 from assay_import.options import Options
 from framework import ENVIRONMENTS
 from imported import missing_of, ops_of, random, rules_of
-from network_interpreter import compute, compute_folder
+from network_interpreter import compute, compute_folder, convolution
 from pt2_archive import archive, argument, call
 from worker_under_test import ROOT
 
@@ -333,22 +333,45 @@ def test_gaps_name_the_module(tmp_path: Path) -> None:
     ]
 
 
-GAPS = {
-    "convolution: depthwise": {"groups": 3},
-    "convolution: dilated": {"dilation": [2, 2]},
-    "convolution: unequal pads": {"padding": [1, 0]},
-    "convolution: unequal strides": {"stride": [1, 2]},
+CONVOLUTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "conv2d.default": (
+        {"groups": 3, "stride": [1, 2], "padding": [1, 0], "dilation": [2, 1]},
+        {"groups": 3, "stride": [1, 2], "padding": [1, 0, 1, 0], "dilation": [2, 1]},
+    ),
+    "conv2d.padding": (
+        {"groups": 3, "padding": "same", "dilation": [1, 3]},
+        {"groups": 3, "stride": 1, "padding": [0, 1, 1, 2], "dilation": [1, 3]},
+    ),
+    "conv2d.padding valid": ({"groups": 3, "padding": "valid"}, {"groups": 3, "stride": 1, "padding": 0}),
 }
 
 
-@pytest.mark.parametrize("feature", GAPS)
-def test_a_convolution_that_assay_has_not_is_missing(feature: str, tmp_path: Path) -> None:
-    weight = random(3, 1 if "groups" in GAPS[feature] else 3, 3, 3)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_convolution_keeps_its_groups_gaps_and_sides(name: str, tmp_path: Path) -> None:
+    given, wanted = CONVOLUTIONS[name]
+    weight, x = random(6, 1, 2, 2), random(2, 3, 8, 8)
     nodes = [
-        call("conv2d.default", "c", input="%x", weight="%p_w", bias=None, **GAPS[feature]),
-        call("mean.dim", "y", self="%c", dim=[2, 3]),
+        call(name.split()[0], "c", input="%x", weight="%p_w", bias=None, **given),
+        call("flatten.using_ints", "y", self="%c", start_dim=1),
     ]
-    assert missing_of(imported(tmp_path, nodes, {"w": weight}, x=(None, 3, 8, 8))) == [feature]
+    found = imported(tmp_path, nodes, {"w": weight}, x=(None, 3, 8, 8))
+    assert found.network and found.network.document["nodes"][0]["attributes"] == wanted
+    y = convolution(x.astype(np.float64), weight.astype(np.float64), **wanted)
+    assert close(result(found, x), y.reshape(2, -1))
+
+
+def test_a_convolution_over_sequences_is_one_over_images_of_one_row(tmp_path: Path) -> None:
+    weight, x = random(4, 3, 3), random(2, 3, 9)
+    nodes = [
+        call("conv1d.default", "c", input="%x", weight="%p_w", bias=None, stride=[2], padding=[1]),
+        call("flatten.using_ints", "y", self="%c", start_dim=1),
+    ]
+    found = imported(tmp_path, nodes, {"w": weight}, x=(None, 3, 9))
+    y = convolution(
+        x[:, :, None].astype(np.float64), weight[:, :, None].astype(np.float64), stride=2,
+        padding=[0, 1, 0, 1],
+    )  # fmt: skip
+    assert close(result(found, x), y.reshape(2, -1))
 
 
 def two_inputs(path: Path, nodes: list[Any], weights: dict[str, Array], **more: Any) -> Path:

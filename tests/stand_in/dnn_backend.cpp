@@ -125,14 +125,12 @@ cudnnStatus_t add_convolution(const Description& d, const ConvolutionNames& name
   step.has_b = true;
   step.padding = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
   step.stride = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  const auto dilation = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  step.dilation = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
   const bool plain =
-      std::ranges::all_of(dilation, [](std::int64_t step_of) { return step_of == 1; }) &&
-      how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) == step.padding &&
       how->one(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) == CUDNN_CROSS_CORRELATION &&
       how->one(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_DOUBLE) == CUDNN_DATA_FLOAT &&
       d.one(names.alpha, 0.0F) == 1 && d.one(names.beta, 1.0F) == 0;
-  if (!plain || step.padding.size() != 2 || step.a.shaped.dims.size() != 4)
+  if (!plain || step.padding.size() != 2 || step.dilation.size() != 2 || step.a.shaped.dims.size() != 4)
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a convolution that the stand-in does not have");
   graph.steps.push_back(std::move(step));
   return CUDNN_STATUS_SUCCESS;

@@ -76,21 +76,23 @@ void for_rows(const GraphStep& step, const std::vector<std::int64_t>& x,
               const std::vector<std::int64_t>& weight, const std::vector<std::int64_t>& y, const Body& body) {
   const std::int64_t channels = x[1], height = x[2], width = x[3], filters = y[1], rows = y[2],
                      columns = y[3];
+  const std::int64_t of_group = weight[1], filters_of_group = filters / (channels / of_group);
   for (std::int64_t n = 0; n < x[0]; ++n) {
     for (std::int64_t k = 0; k < filters; ++k) {
-      for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t c = 0; c < of_group; ++c) {
+        const std::int64_t channel = k / filters_of_group * of_group + c;
         for (std::int64_t r = 0; r < weight[2]; ++r) {
-          const std::int64_t top = r - step.padding[0];
+          const std::int64_t top = r * step.dilation[0] - step.padding[0];
           const auto [first_row, last_row] = range_of(top, step.stride[0], height, rows);
           for (std::int64_t s = 0; s < weight[3]; ++s) {
-            const std::int64_t left = s - step.padding[1];
+            const std::int64_t left = s * step.dilation[1] - step.padding[1];
             const auto [first, last] = range_of(left, step.stride[1], width, columns);
             if (last < first) continue;
             for (std::int64_t p = first_row; p <= last_row; ++p) {
               const std::int64_t h = top + p * step.stride[0], w = left + first * step.stride[1];
-              body(Row{.x = at(((n * channels + c) * height + h) * width + w),
+              body(Row{.x = at(((n * channels + channel) * height + h) * width + w),
                        .step = at(step.stride[1]),
-                       .weight = at(((k * channels + c) * weight[2] + r) * weight[3] + s),
+                       .weight = at(((k * of_group + c) * weight[2] + r) * weight[3] + s),
                        .y = at(((n * filters + k) * rows + p) * columns + first),
                        .count = at(last - first + 1)});
             }

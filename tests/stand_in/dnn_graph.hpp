@@ -24,7 +24,7 @@ struct GraphStep {
   // operands, of a gradient dy and x.
   GraphTensor a, b, result;
   bool has_b = false;
-  std::vector<std::int64_t> padding, stride;  // of a convolution
+  std::vector<std::int64_t> padding, stride, dilation;  // of a convolution; the padding before the image
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   double upper_clip = 0, softplus_beta = 1;
 };

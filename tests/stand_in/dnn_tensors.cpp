@@ -21,7 +21,8 @@ struct cudnnPoolingStruct {
   cudnnPoolingMode_t mode = CUDNN_POOLING_MAX;
   std::int64_t height = 1, width = 1, top = 0, left = 0, down = 1, right = 1;
 
-  bool is_average() const { return mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING; }
+  bool counts_padding() const { return mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING; }
+  bool is_average() const { return counts_padding() || mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING; }
   double elements() const { return static_cast<double>(height * width); }
 };
 
@@ -252,8 +253,6 @@ cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t how) { retu
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t how, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t, int height, int width, int top, int left,
                                           int down, int right) {
-  if (mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING)
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a pool that the stand-in does not have");
   *how = {mode, height, width, top, left, down, right};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -272,6 +271,14 @@ void for_window(const cudnnPoolingStruct& pool, const Shaped& x, const Shaped& y
     for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + pool.width, width); ++w)
       body(plane + h * width + w);
   }
+}
+
+// Of an average.
+double divisor(const cudnnPoolingStruct& pool, const Shaped& x, const Shaped& y, std::int64_t window) {
+  if (pool.counts_padding()) return pool.elements();
+  double inside = 0;
+  for_window(pool, x, y, window, [&](std::int64_t) { ++inside; });
+  return inside;
 }
 
 // Of equal ones the first; a NaN wins and stays.
@@ -300,7 +307,8 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
       double sum = 0;
       if (pool.is_average())
         for_window(pool, from.shaped, to.shaped, i, [&](std::int64_t at) { sum += from.get(at); });
-      to.set(i, pool.is_average() ? sum / pool.elements() : from.get(winner(pool, from, to.shaped, i)));
+      to.set(i, pool.is_average() ? sum / divisor(pool, from.shaped, to.shaped, i)
+                                  : from.get(winner(pool, from, to.shaped, i)));
     }
   });
 }
@@ -323,7 +331,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
         sums[static_cast<std::size_t>(winner(pool, image, from.shaped, i))] += from.get(i);
         continue;
       }
-      const double each = from.get(i) / pool.elements();
+      const double each = from.get(i) / divisor(pool, to.shaped, from.shaped, i);
       for_window(pool, to.shaped, from.shaped, i,
                  [&](std::int64_t at) { sums[static_cast<std::size_t>(at)] += each; });
     }

@@ -47,7 +47,7 @@ inline ConvolutionSpec small_convolution() {
   spec.n = spec.c = spec.k = 2;
   spec.h = spec.w = spec.p = spec.q = 4;
   spec.r = spec.s = 3;
-  spec.padding = 1;
+  spec.rows = spec.columns = {.before = 1, .after = 1};
   spec.channels_last = true;
   return spec;
 }

@@ -83,7 +83,7 @@ std::string drawn_size(const OpWorkload& op, std::mt19937& draw) {
 }
 
 TEST_P(CheckedOp, AgreesWithTheOracleAtSmallSizesOrIsRefused) {
-  constexpr int wanted = 4, max_draws = 60;
+  constexpr int wanted = 4, max_draws = 2000;
   const std::unique_ptr<Backend> backend = make_backend(GetParam());
   std::mt19937 draw(7);
   for (const OpWorkload& op : all_op_workloads()) {
@@ -130,7 +130,7 @@ double weighted_results(Executable& reference, const Program& program, const std
 
 // The reference's kernels in fp64: every gradient against central differences, at drawn sizes.
 TEST(ReferenceOps, HaveTheGradientsOfTheirResultsAtSmallSizes) {
-  constexpr int wanted = 5, max_draws = 60;
+  constexpr int wanted = 5, max_draws = 2000;
   constexpr double h = 0x1p-10;
   for (const OpWorkload& op : all_op_workloads()) {
     if (!op.differentiable || op.name == "op/dropout") continue;  // a dropout draws in each step

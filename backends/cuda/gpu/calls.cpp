@@ -224,13 +224,15 @@ class CudnnCalls final : public Calls {
  private:
   std::shared_ptr<PoolDescriptor> window_of(const PoolSpec& spec) const {
     auto descriptor = std::make_shared<PoolDescriptor>();
-    const cudnnPoolingMode_t mode = !spec.maximum    ? CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
-                                    : deterministic_ ? CUDNN_POOLING_MAX_DETERMINISTIC
-                                                     : CUDNN_POOLING_MAX;
-    const auto kernel = static_cast<int>(spec.kernel), padding = static_cast<int>(spec.padding);
-    const auto stride = static_cast<int>(spec.stride);
-    ASSAY_CUDNN(cudnnSetPooling2dDescriptor(descriptor->get(), mode, CUDNN_PROPAGATE_NAN, kernel, kernel,
-                                            padding, padding, stride, stride));
+    const cudnnPoolingMode_t mean = spec.counts_padding ? CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
+                                                        : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+    const cudnnPoolingMode_t largest = deterministic_ ? CUDNN_POOLING_MAX_DETERMINISTIC : CUDNN_POOLING_MAX;
+    const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+    const PoolAxis &rows = spec.rows, &columns = spec.columns;
+    ASSAY_CUDNN(cudnnSetPooling2dDescriptor(descriptor->get(), spec.maximum ? largest : mean,
+                                            CUDNN_PROPAGATE_NAN, number(rows.kernel), number(columns.kernel),
+                                            number(rows.padding), number(columns.padding),
+                                            number(rows.stride), number(columns.stride)));
     return descriptor;
   }
 

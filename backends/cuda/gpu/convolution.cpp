@@ -216,7 +216,7 @@ class CudnnConvolution final : public Convolution, private Engines {
   }
 
   Shape shape_of_x() const { return {spec_.n, spec_.c, spec_.h, spec_.w}; }
-  Shape shape_of_weight() const { return {spec_.k, spec_.c, spec_.r, spec_.s}; }
+  Shape shape_of_weight() const { return {spec_.k, spec_.c / spec_.groups, spec_.r, spec_.s}; }
   Shape shape_of_y() const { return {spec_.n, spec_.k, spec_.p, spec_.q}; }
   Shape shape_of_result() const {
     return spec_.kind == Kind::forward          ? shape_of_y()
@@ -235,9 +235,11 @@ class CudnnConvolution final : public Convolution, private Engines {
   template <typename Attributes>
   Attributes window() const {
     Attributes attributes;
-    attributes.set_padding({spec_.padding, spec_.padding})
-        .set_stride({spec_.stride, spec_.stride})
-        .set_dilation({1, 1});
+    const ConvolutionAxis &rows = spec_.rows, &columns = spec_.columns;
+    attributes.set_pre_padding({rows.before, columns.before})
+        .set_post_padding({rows.after, columns.after})
+        .set_stride({rows.stride, columns.stride})
+        .set_dilation({rows.dilation, columns.dilation});
     return attributes;
   }
 
@@ -286,7 +288,7 @@ class CudnnConvolution final : public Convolution, private Engines {
 
 std::string describe(const ConvolutionSpec& spec) {
   return fmt::format("x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}{}", spec.n, spec.c, spec.h, spec.w,
-                     spec.k, spec.c, spec.r, spec.s, to_string(spec.operands),
+                     spec.k, spec.c / spec.groups, spec.r, spec.s, to_string(spec.operands),
                      spec.bias ? ", with a bias" : "");
 }
 

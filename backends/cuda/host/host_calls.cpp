@@ -49,10 +49,11 @@ double slope_of(Activation kind, double at) {
 template <typename Body>
 void for_window(const PoolSpec& s, std::int64_t number, const Body& body) {
   const std::int64_t height = s.x.shape[2], width = s.x.shape[3], q = s.y.shape[3], p = s.y.shape[2];
-  const std::int64_t top = number / q % p * s.stride - s.padding, left = number % q * s.stride - s.padding;
+  const std::int64_t top = number / q % p * s.rows.stride - s.rows.padding;
+  const std::int64_t left = number % q * s.columns.stride - s.columns.padding;
   const std::int64_t plane = number / (p * q) * height * width;
-  for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + s.kernel, height); ++h) {
-    for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + s.kernel, width); ++w)
+  for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + s.rows.kernel, height); ++h) {
+    for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + s.columns.kernel, width); ++w)
       body(plane + h * width + w);
   }
 }
@@ -65,6 +66,13 @@ std::int64_t winner_of(const PoolSpec& s, const In& x, std::int64_t window) {
     if (best < 0 || value > largest || (std::isnan(value) && !std::isnan(largest))) best = i;
   });
   return best;
+}
+
+double divisor_of(const PoolSpec& s, std::int64_t window) {
+  if (s.counts_padding) return static_cast<double>(s.rows.kernel * s.columns.kernel);
+  double inside = 0;
+  for_window(s, window, [&](std::int64_t) { ++inside; });
+  return inside;
 }
 
 class HostCalls final : public Calls {
@@ -163,8 +171,7 @@ class HostCalls final : public Calls {
               for (std::int64_t i = 0; i < y.count(); ++i) {
                 double sum = 0;
                 if (!s.maximum) for_window(s, i, [&](std::int64_t at) { sum += x.get(at); });
-                y.set(i,
-                      s.maximum ? x.get(winner_of(s, x, i)) : sum / static_cast<double>(s.kernel * s.kernel));
+                y.set(i, s.maximum ? x.get(winner_of(s, x, i)) : sum / divisor_of(s, i));
               }
             }};
   }
@@ -175,7 +182,7 @@ class HostCalls final : public Calls {
               const Out dx(s.x, to[0]);
               std::vector<double> sums(static_cast<std::size_t>(dx.count()), 0.0);
               for (std::int64_t i = 0; i < dy.count(); ++i) {
-                const double each = dy.get(i) / static_cast<double>(s.kernel * s.kernel);
+                const double each = dy.get(i) / divisor_of(s, i);
                 if (s.maximum) sums[static_cast<std::size_t>(winner_of(s, x, i))] += dy.get(i);
                 if (!s.maximum)
                   for_window(s, i, [&](std::int64_t at) { sums[static_cast<std::size_t>(at)] += each; });

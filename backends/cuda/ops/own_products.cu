@@ -53,9 +53,12 @@ struct Geometry {
   explicit Geometry(const ConvolutionSpec& spec) : s(spec) {
     const Layout layout = s.channels_last ? Layout::channels_last : Layout::plain;
     x = strides_of({s.n, s.c, s.h, s.w}, layout);
-    weight = strides_of({s.k, s.c, s.r, s.s}, layout);
+    weight = strides_of({s.k, s.c / s.groups, s.r, s.s}, layout);
     y = strides_of({s.n, s.k, s.p, s.q}, layout);
   }
+  // Of one group.
+  ASSAY_HD std::int64_t channels() const { return s.c / s.groups; }
+  ASSAY_HD std::int64_t filters() const { return s.k / s.groups; }
 };
 
 template <typename T>
@@ -67,15 +70,16 @@ struct Forward {
   ASSAY_HD void operator()(std::int64_t i) const {
     const ConvolutionSpec& s = g.s;
     const std::int64_t q = i % s.q, p = i / s.q % s.p, k = i / (s.q * s.p) % s.k, n = i / (s.q * s.p * s.k);
+    const std::int64_t first = k / g.filters() * g.channels();
     float sum = 0;
-    for (std::int64_t c = 0; c < s.c; ++c) {
+    for (std::int64_t c = 0; c < g.channels(); ++c) {
       for (std::int64_t r = 0; r < s.r; ++r) {
-        const std::int64_t h = p * s.stride + r - s.padding;
+        const std::int64_t h = p * s.rows.stride + r * s.rows.dilation - s.rows.before;
         if (h < 0 || h >= s.h) continue;
         for (std::int64_t t = 0; t < s.s; ++t) {
-          const std::int64_t w = q * s.stride + t - s.padding;
+          const std::int64_t w = q * s.columns.stride + t * s.columns.dilation - s.columns.before;
           if (w < 0 || w >= s.w) continue;
-          sum += widen(x[n * g.x.n + c * g.x.c + h * g.x.h + w * g.x.w]) *
+          sum += widen(x[n * g.x.n + (first + c) * g.x.c + h * g.x.h + w * g.x.w]) *
                  widen(weight[k * g.weight.n + c * g.weight.c + r * g.weight.h + t * g.weight.w]);
         }
       }
@@ -93,16 +97,18 @@ struct ConvolutionInputGradient {
   ASSAY_HD void operator()(std::int64_t i) const {
     const ConvolutionSpec& s = g.s;
     const std::int64_t w = i % s.w, h = i / s.w % s.h, c = i / (s.w * s.h) % s.c, n = i / (s.w * s.h * s.c);
+    const std::int64_t first = c / g.channels() * g.filters();
     float sum = 0;
     for (std::int64_t r = 0; r < s.r; ++r) {
-      const std::int64_t down = h + s.padding - r;
-      if (down < 0 || down % s.stride != 0 || down / s.stride >= s.p) continue;
+      const std::int64_t down = h + s.rows.before - r * s.rows.dilation;
+      if (down < 0 || down % s.rows.stride != 0 || down / s.rows.stride >= s.p) continue;
       for (std::int64_t t = 0; t < s.s; ++t) {
-        const std::int64_t across = w + s.padding - t;
-        if (across < 0 || across % s.stride != 0 || across / s.stride >= s.q) continue;
-        const T* above = dy + n * g.y.n + down / s.stride * g.y.h + across / s.stride * g.y.w;
-        const T* filter = weight + c * g.weight.c + r * g.weight.h + t * g.weight.w;
-        for (std::int64_t k = 0; k < s.k; ++k) sum += widen(above[k * g.y.c]) * widen(filter[k * g.weight.n]);
+        const std::int64_t across = w + s.columns.before - t * s.columns.dilation;
+        if (across < 0 || across % s.columns.stride != 0 || across / s.columns.stride >= s.q) continue;
+        const T* above = dy + n * g.y.n + down / s.rows.stride * g.y.h + across / s.columns.stride * g.y.w;
+        const T* filter = weight + c % g.channels() * g.weight.c + r * g.weight.h + t * g.weight.w;
+        for (std::int64_t k = first; k < first + g.filters(); ++k)
+          sum += widen(above[k * g.y.c]) * widen(filter[k * g.weight.n]);
       }
     }
     dx[n * g.x.n + c * g.x.c + h * g.x.h + w * g.x.w] = narrow<T>(sum);
@@ -116,13 +122,16 @@ struct WeightGradient {
   Result* dweight;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t i) const {
     const ConvolutionSpec& s = g.s;
-    const std::int64_t t = i % s.s, r = i / s.s % s.r, c = i / (s.s * s.r) % s.c, k = i / (s.s * s.r * s.c);
+    const std::int64_t t = i % s.s, r = i / s.s % s.r, c = i / (s.s * s.r) % g.channels(),
+                       k = i / (s.s * s.r * g.channels());
+    const std::int64_t of_x = k / g.filters() * g.channels() + c;
     float sum = 0;
     for (std::int64_t j = team.rank(); j < s.n * s.p * s.q; j += team.size()) {
       const std::int64_t q = j % s.q, p = j / s.q % s.p, n = j / (s.q * s.p);
-      const std::int64_t h = p * s.stride + r - s.padding, w = q * s.stride + t - s.padding;
+      const std::int64_t h = p * s.rows.stride + r * s.rows.dilation - s.rows.before;
+      const std::int64_t w = q * s.columns.stride + t * s.columns.dilation - s.columns.before;
       if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
-      sum += widen(x[n * g.x.n + c * g.x.c + h * g.x.h + w * g.x.w]) *
+      sum += widen(x[n * g.x.n + of_x * g.x.c + h * g.x.h + w * g.x.w]) *
              widen(dy[n * g.y.n + k * g.y.c + p * g.y.h + q * g.y.w]);
     }
     sum = team.sum(sum);
@@ -151,7 +160,7 @@ class OwnConvolution final : public Convolution {
           break;
         case ConvolutionSpec::Kind::weight_gradient:
           with_type(s.result, [&]<typename Result>(Result) {
-            for_each_row(stream_, s.k * s.c * s.r * s.s, s.n * s.p * s.q,
+            for_each_row(stream_, s.k * geometry_.channels() * s.r * s.s, s.n * s.p * s.q,
                          WeightGradient<T, Result>{geometry_, first, second, static_cast<Result*>(result)});
           });
           break;

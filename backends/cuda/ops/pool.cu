@@ -2,16 +2,37 @@
 // from the windows that contain its element, so that the order of its sum is fixed.
 #include "backends/cuda/kernels/divisor.hpp"
 #include "backends/cuda/lowering.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::cuda {
 namespace {
 
+// Along one dimension.
+struct WindowSide {
+  std::int64_t kernel, stride, before;
+  explicit WindowSide(const WindowAxis& axis)
+      : kernel(axis.kernel), stride(axis.stride), before(axis.before) {}
+  // The elements of the image that a window has.
+  ASSAY_HD std::int64_t begin(std::int64_t window) const { return larger(window * stride - before, 0); }
+  ASSAY_HD std::int64_t end(std::int64_t window, std::int64_t size) const {
+    return smaller(window * stride - before + kernel, size);
+  }
+};
+
 struct Pool {
   std::int64_t channels, height, width, out_height, out_width;
-  std::int64_t kernel, stride, padding;
+  WindowSide rows, columns;
+  bool counts_padding;  // in the divisor of an average
   Strides x, y;
   std::int64_t elements_x, elements_y;
   bool channels_last;
+
+  ASSAY_HD float divisor(std::int64_t row, std::int64_t column) const {
+    const std::int64_t all = rows.kernel * columns.kernel;
+    if (counts_padding) return static_cast<float>(all);
+    return static_cast<float>((rows.end(row, height) - rows.begin(row)) *
+                              (columns.end(column, width) - columns.begin(column)));
+  }
 };
 
 // The coordinates of an element of an image.
@@ -60,9 +81,10 @@ class WindowPlaces {
 struct Windows {
   std::int64_t first, end;
 };
-ASSAY_HD Windows windows_over(std::int64_t at, const Pool& p, std::int64_t count) {
-  const auto padded = static_cast<std::uint32_t>(at + p.padding);
-  const auto kernel = static_cast<std::uint32_t>(p.kernel), stride = static_cast<std::uint32_t>(p.stride);
+ASSAY_HD Windows windows_over(std::int64_t at, const WindowSide& axis, std::int64_t count) {
+  const auto padded = static_cast<std::uint32_t>(at + axis.before);
+  const auto kernel = static_cast<std::uint32_t>(axis.kernel),
+             stride = static_cast<std::uint32_t>(axis.stride);
   const std::int64_t first = padded < kernel ? 0 : (padded - kernel) / stride + 1;
   return {first, smaller(padded / stride + 1, count)};
 }
@@ -76,13 +98,12 @@ struct Average {
   ASSAY_HD void operator()(std::int64_t i) const {
     const WindowPlace at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
-    const std::int64_t top = at.h * p.stride - p.padding, left = at.w * p.stride - p.padding;
     float sum = 0;
-    for (std::int64_t h = larger(top, 0); h < smaller(top + p.kernel, p.height); ++h) {
-      for (std::int64_t w = larger(left, 0); w < smaller(left + p.kernel, p.width); ++w)
+    for (std::int64_t h = p.rows.begin(at.h); h < p.rows.end(at.h, p.height); ++h) {
+      for (std::int64_t w = p.columns.begin(at.w); w < p.columns.end(at.w, p.width); ++w)
         sum += widen(image[h * p.x.h + w * p.x.w]);
     }
-    y[i] = narrow<T>(sum / static_cast<float>(p.kernel * p.kernel));
+    y[i] = narrow<T>(sum / p.divisor(at.h, at.w));
   }
 };
 
@@ -95,13 +116,17 @@ struct AverageGradient {
   ASSAY_HD void operator()(std::int64_t i) const {
     const WindowPlace at = places.of(i);
     const T* plane = dy + at.n * p.y.n + at.c * p.y.c;
-    const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
+    const Windows rows = windows_over(at.h, p.rows, p.out_height),
+                  columns = windows_over(at.w, p.columns, p.out_width);
     float sum = 0;
     for (std::int64_t h = rows.first; h < rows.end; ++h) {
-      for (std::int64_t w = columns.first; w < columns.end; ++w) sum += widen(plane[h * p.y.h + w * p.y.w]);
+      for (std::int64_t w = columns.first; w < columns.end; ++w) {
+        const float each = widen(plane[h * p.y.h + w * p.y.w]);
+        sum += p.counts_padding ? each : each / p.divisor(h, w);
+      }
     }
     const bool cut = mask != nullptr && widen(mask[i]) <= 0;
-    dx[i] = narrow<T>(cut ? 0.0F : sum / static_cast<float>(p.kernel * p.kernel));
+    dx[i] = narrow<T>(cut ? 0.0F : p.counts_padding ? sum / p.divisor(0, 0) : sum);
   }
 };
 
@@ -116,10 +141,8 @@ struct Maximum {
   ASSAY_HD void operator()(std::int64_t i) const {
     const WindowPlace at = places.of(i);
     const T* image = x + at.n * p.x.n + at.c * p.x.c;
-    const std::int64_t top = larger(at.h * p.stride - p.padding, 0);
-    const std::int64_t left = larger(at.w * p.stride - p.padding, 0);
-    const std::int64_t bottom = smaller(at.h * p.stride - p.padding + p.kernel, p.height);
-    const std::int64_t right = smaller(at.w * p.stride - p.padding + p.kernel, p.width);
+    const std::int64_t top = p.rows.begin(at.h), left = p.columns.begin(at.w);
+    const std::int64_t bottom = p.rows.end(at.h, p.height), right = p.columns.end(at.w, p.width);
     std::int64_t best = top * p.width + left;
     float largest = widen(image[top * p.x.h + left * p.x.w]);
     for (std::int64_t h = top; h < bottom; ++h) {
@@ -147,7 +170,8 @@ struct MaximumGradient {
     const WindowPlace at = places.of(i);
     const std::int64_t plane = at.n * p.y.n + at.c * p.y.c;
     const std::int64_t here = at.h * p.width + at.w;
-    const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
+    const Windows rows = windows_over(at.h, p.rows, p.out_height),
+                  columns = windows_over(at.w, p.columns, p.out_width);
     float sum = 0;
     for (std::int64_t h = rows.first; h < rows.end; ++h) {
       for (std::int64_t w = columns.first; w < columns.end; ++w) {
@@ -160,14 +184,15 @@ struct MaximumGradient {
 };
 
 Pool pool_of(const Request& request, const Shape& x, const Shape& y, Layout layout) {
+  const SlidingWindow window = pool_window(request.node.attributes);
   return {x[1],
           x[2],
           x[3],
           y[2],
           y[3],
-          request.integer("kernel"),
-          request.integer("stride"),
-          request.integer("padding"),
+          WindowSide(window.rows),
+          WindowSide(window.columns),
+          counts_padding(request.node.attributes),
           strides_of(x, layout),
           strides_of(y, layout),
           element_count(x),

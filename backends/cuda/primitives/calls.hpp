@@ -40,10 +40,15 @@ enum class Activation : std::uint8_t { relu, sigmoid, tanh, softplus, softsign }
 enum class Binary : std::uint8_t { add, multiply, maximum };
 enum class Reduction : std::uint8_t { sum, mean, maximum };
 
-// An average divides by all elements of the window, padding included.
+// A pool along one dimension: opposite sides have the same padding.
+struct PoolAxis {
+  std::int64_t kernel = 1, stride = 1, padding = 0;
+};
+
 struct PoolSpec {
   bool maximum = false;
-  std::int64_t kernel = 1, stride = 1, padding = 0;
+  bool counts_padding = true;  // in the divisor of an average
+  PoolAxis rows, columns;
   TensorSpec x, y;  // images
 };
 

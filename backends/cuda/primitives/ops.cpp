@@ -41,6 +41,8 @@ constexpr std::array outside{"adam",
                              "layer_norm",
                              "layer_norm_gradient",
                              "lazy_adam",
+                             "local_response_norm",
+                             "local_response_norm_gradient",
                              "mean_pool",
                              "mean_pool_gradient",
                              "normalise",
@@ -103,6 +105,9 @@ std::string reason_against(const Graph& graph, const Node& node) {
     const auto shape_of = [&](std::size_t i) { return graph.value(node.inputs[i]).type.shape; };
     if (broadcast(shape_of(0), shape_of(1)).sizes.size() > most)
       return fmt::format("[{}] {}: cuDNN repeats a tensor along at most {} dimensions", op, node.name, most);
+  }
+  if (op.starts_with("max_pool") || op.starts_with("average_pool")) {
+    if (std::string reason = reason_against_pool(graph, node); !reason.empty()) return reason;
   }
   return cuda::reason_against(graph, node, find_entry(op));
 }

@@ -27,6 +27,8 @@ bool is_outside_of_library(const Node& node);
 Graph rewritten(const Graph& graph);
 // Why a node cannot be lowered; decided without a device.
 std::string reason_against(const Graph& graph, const Node& node);
+// The part of that about pools.
+std::string reason_against_pool(const Graph& graph, const Node& node);
 
 // Moves between the layouts of an image or a filter.
 std::unique_ptr<Kernel> make_reorder(Context& context, const TensorType& type, Layout from, Layout to);

@@ -1,14 +1,25 @@
 // Pooling by cuDNN, in the layout of the image.
+#include <fmt/format.h>
+
 #include "backends/cuda/primitives/composition.hpp"
 #include "backends/cuda/primitives/ops.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay::cuda::primitives {
 namespace {
 
+PoolAxis axis_of(const WindowAxis& axis) { return {axis.kernel, axis.stride, axis.before}; }
+
 PoolSpec spec_of(const Request& request, bool maximum, const TensorType& x, const TensorType& y,
                  Layout layout) {
-  return {maximum,          request.integer("kernel"), request.integer("stride"), request.integer("padding"),
-          image(x, layout), image(y, layout)};
+  const Attributes& attributes = request.node.attributes;
+  const SlidingWindow window = pool_window(attributes);
+  return {maximum,
+          maximum || counts_padding(attributes),
+          axis_of(window.rows),
+          axis_of(window.columns),
+          image(x, layout),
+          image(y, layout)};
 }
 
 template <bool maximum>
@@ -49,7 +60,22 @@ Lowered lower_maximum_gradient(const Request& request) {
   return lowered;
 }
 
+// Whether `in` elements have the same windows if they are padded alike at both ends.
+bool is_alike(WindowAxis axis, std::int64_t in) {
+  const std::int64_t windows = axis.windows(in);
+  axis.after = axis.before;
+  return in + 2 * axis.before >= axis.kernel && axis.windows(in) == windows;
+}
+
 }  // namespace
+
+std::string reason_against_pool(const Graph& graph, const Node& node) {
+  const bool gradient = node.op->name().ends_with("_gradient");
+  const Shape& x = graph.value(gradient ? node.outputs[0] : node.inputs[0]).type.shape;
+  const SlidingWindow window = pool_window(node.attributes);
+  if (is_alike(window.rows, x[2]) && is_alike(window.columns, x[3])) return {};
+  return fmt::format("[{}] {}: cuDNN pads opposite sides alike", node.op->name(), node.name);
+}
 
 std::span<const OpEntry> pool_ops() {
   static constexpr std::array entries{

@@ -7,22 +7,24 @@
 namespace assay::onednn::primitives {
 namespace {
 
-std::vector<Trio> any_format(const TensorType& image, const TensorType& weight, const TensorType& result) {
-  return {{any_of(image), any_of(weight), any_of(result)}};
+std::vector<Trio> any_format(const Request& request, const TensorType& image, const TensorType& weight,
+                             const TensorType& result) {
+  return {{any_of(image), any_of(grouped_weight(request.node, weight)), any_of(result)}};
 }
 
 Lowered lower_convolution(const Request& request) {
-  return convolution_forward(request, any_format(request.inputs[0], request.inputs[1], request.outputs[0]));
+  return convolution_forward(request,
+                             any_format(request, request.inputs[0], request.inputs[1], request.outputs[0]));
 }
 
 Lowered lower_input_gradient(const Request& request) {
-  return convolution_input_gradient(request,
-                                    any_format(request.outputs[0], request.inputs[1], request.inputs[0]));
+  return convolution_input_gradient(
+      request, any_format(request, request.outputs[0], request.inputs[1], request.inputs[0]));
 }
 
 Lowered lower_weight_gradient(const Request& request) {
-  return convolution_weight_gradient(request,
-                                     any_format(request.inputs[0], request.outputs[0], request.inputs[1]));
+  return convolution_weight_gradient(
+      request, any_format(request, request.inputs[0], request.outputs[0], request.inputs[1]));
 }
 
 // In blocks of channels, as for convolutions. This primitive does not choose a format, and its operand comes

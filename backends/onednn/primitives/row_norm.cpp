@@ -10,12 +10,12 @@ namespace {
 using dnnl::algorithm;
 using dnnl::normalization_flags;
 
-const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
+const auto scale_and_shift = normalization_flags::use_scale | normalization_flags::use_shift;
 
 dnnl::layer_normalization_forward::primitive_desc forward(const Request& request, const Desc& x,
                                                           float epsilon) {
   return ASSAY_ONEDNN(dnnl::layer_normalization_forward::primitive_desc(
-      request.context.engine, dnnl::prop_kind::forward_training, x, x, epsilon, affine, attributes()));
+      request.context.engine, dnnl::prop_kind::forward_training, x, x, epsilon, scale_and_shift, attributes()));
 }
 
 // Once for each row.
@@ -57,7 +57,7 @@ Lowered lower_layer_norm_gradient(const Request& request) {
   steps.eltwise(algorithm::eltwise_pow, steps.input(4, rows), variance, 1, -2);
   const auto chosen = ASSAY_ONEDNN(
       dnnl::layer_normalization_backward::primitive_desc(steps.engine(), dnnl::prop_kind::backward, x, x, x,
-                                                         0.0F, affine, forward(request, x, 0), attributes()));
+                                                         0.0F, scale_and_shift, forward(request, x, 0), attributes()));
   const auto result = [&](std::size_t o) {
     return request.has_output(o) ? steps.output(o, row) : steps.temporary(row);
   };

@@ -8,4 +8,4 @@ class Refused(Exception):
 
 
 class Missing(Exception):
-    """No op of Assay computes a node. The text names the op and its feature: "convolution: grouped"."""
+    """No op of Assay computes a node. The text names the op and its feature: "convolution: 3-d"."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .calls import add_batch_norm
 from .errors import Missing
 from .onnx_attention import attention
 from .onnx_call import Call
@@ -138,7 +139,7 @@ def matmul(c: Call) -> None:
 def batch_norm(c: Call) -> None:
     c.floats()
     rank = len(c.shape())
-    if rank != 4:
+    if rank not in (3, 4):
         raise Missing(f"batch_norm: {rank} dimensions")
     if not c.attributes.get("spatial", 1):
         raise Missing("batch_norm: over each position")
@@ -146,11 +147,26 @@ def batch_norm(c: Call) -> None:
         raise Missing("batch_norm: in training mode (export the model in eval mode)")
     for i in range(1, 5):
         c.constant(i)
-    c.result(
-        "batch_norm",
-        *(c.input(i) for i in range(5)),
+    add_batch_norm(
+        c,
+        [c.input(i) for i in range(5)],
         epsilon=c.number("epsilon", 1e-5),
         momentum=c.number("momentum", 0.9),
+    )
+
+
+def local_response_norm(c: Call) -> None:
+    c.floats()
+    size = c.attributes.get("size")
+    if len(c.shape()) != 4 or not isinstance(size, int) or size < 1 or size % 2 == 0:
+        raise Missing(f"LRN: {len(c.shape())} dimensions, a size of {size}")
+    c.result(
+        "local_response_norm",
+        c.input(0),
+        size=size,
+        alpha=c.number("alpha", 1e-4),
+        beta=c.number("beta", 0.75),
+        bias=c.number("bias", 1.0),
     )
 
 
@@ -280,6 +296,7 @@ OPS: dict[str, Op] = {
     "GreaterOrEqual": binary("greater_or_equal", "bool"),
     "HardSigmoid": plain("hard_sigmoid", alpha=0.2, beta=0.5),
     "HardSwish": plain("hard_swish"),
+    "LRN": local_response_norm,
     "LSTM": lstm,
     "LayerNormalization": layer_norm,
     "LeakyRelu": plain("leaky_relu", slope=0.01),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .calls import add_batch_norm
 from .errors import Missing
 from .graph import Constant
 from .pt2_attention import attention
@@ -34,13 +35,7 @@ from .pt2_shapes import (
     unflatten,
     unsqueeze,
 )
-from .pt2_windows import (
-    adaptive_average_pool,
-    adaptive_max_pool,
-    average_pool,
-    convolution,
-    max_pool,
-)
+from .pt2_windows import adaptive, average_pool, convolution, max_pool
 from .shapes import broadcast
 
 Op = Callable[[Call], None]
@@ -115,7 +110,7 @@ def matmul(second: str) -> Op:
 
 def batch_norm(c: Call) -> None:
     rank = len(c.shape("input"))
-    if rank != 4:
+    if rank not in (3, 4):
         raise Missing(f"batch_norm: {rank} dimensions")
     if not c.optional("running_mean") or not c.optional("running_var"):
         raise Missing("batch_norm: without running statistics")
@@ -128,12 +123,9 @@ def batch_norm(c: Call) -> None:
             )
     if not c.get("training", False):
         c.state.modes["eval"] += 1
-    c.result(
-        "batch_norm",
-        c.tensor("input"),
-        *names,
-        c.tensor("running_mean"),
-        c.tensor("running_var"),
+    add_batch_norm(
+        c,
+        [c.tensor("input"), *names, c.tensor("running_mean"), c.tensor("running_var")],
         epsilon=c.number("eps", 1e-5),
         momentum=round(1 - c.number("momentum", 0.1), 12),
     )
@@ -255,13 +247,16 @@ OPS: dict[str, Op] = {
     "_to_copy": to_type,
     "_unsafe_view": reshape,
     "abs": plain("absolute"),
-    "adaptive_avg_pool2d": adaptive_average_pool,
-    "adaptive_max_pool2d": adaptive_max_pool,
+    "adaptive_avg_pool1d": adaptive("average_pool", "mean", 1),
+    "adaptive_avg_pool2d": adaptive("average_pool", "mean", 2),
+    "adaptive_max_pool1d": adaptive("max_pool", "max", 1),
+    "adaptive_max_pool2d": adaptive("max_pool", "max", 2),
     "add": binary("add"),
     "addmm": addmm,
     "alias": unchanged,
     "amax": reduce("max"),
-    "avg_pool2d": average_pool,
+    "avg_pool1d": average_pool(1),
+    "avg_pool2d": average_pool(2),
     "batch_norm": batch_norm,
     "bmm": matmul("mat2"),
     "cat": concat,
@@ -269,6 +264,7 @@ OPS: dict[str, Op] = {
     "clamp": clamp(),
     "clone": unchanged,
     "contiguous": unchanged,
+    "conv1d": convolution,
     "conv2d": convolution,
     "detach": unchanged,
     "div": binary("divide"),
@@ -296,7 +292,8 @@ OPS: dict[str, Op] = {
     "lt": binary("less", dtype="bool"),
     "masked_fill": masked_fill,
     "matmul": matmul("other"),
-    "max_pool2d": max_pool,
+    "max_pool1d": max_pool(1),
+    "max_pool2d": max_pool(2),
     "mean": reduce("mean"),
     "mm": matmul("mat2"),
     "mul": binary("multiply"),

@@ -17,8 +17,8 @@ def words(text: str) -> frozenset[str]:
 
 
 SAME = words(
-    "batch_norm clamp dropout elu gelu hard_sigmoid hard_swish layer_norm leaky_relu normalise relu "
-    "rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast erf exp "
+    "batch_norm clamp dropout elu gelu hard_sigmoid hard_swish layer_norm leaky_relu local_response_norm "
+    "normalise relu rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast erf exp "
     "log log_softmax negate not not_equal reciprocal sqrt"
 )
 BROADCAST = words(
@@ -48,22 +48,31 @@ def text(shape: Shape) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def windows(extent: int, kernel: int, stride: int, padding: int) -> int:
-    return (extent + 2 * padding - kernel) // stride + 1
+def spread(numbers: int | list[int], count: int) -> list[int]:
+    """Return the numbers of an attribute, in which equal ones are written as one."""
+    return [numbers] * count if isinstance(numbers, int) else numbers
 
 
 def convolution(shapes: Shapes, a: dict[str, Any]) -> Shape:
     x, weight = shapes[0], shapes[1]
-    if len(x) != 4 or x[1] != weight[1]:
-        raise Missing(f"convolution of {text(x)} with a weight of {text(weight)}")
-    rows, columns = (windows(x[i], weight[i], a["stride"], a["padding"]) for i in (2, 3))
-    return positive((x[0], weight[0], rows, columns))
+    groups = a.get("groups", 1)
+    if len(x) != 4 or len(weight) != 4 or x[1] != weight[1] * groups or weight[0] % groups:
+        in_groups = f" in {groups} groups" if groups > 1 else ""
+        raise Missing(f"convolution of {text(x)} with a weight of {text(weight)}{in_groups}")
+    strides, dilations = spread(a["stride"], 2), spread(a.get("dilation", 1), 2)
+    pads = spread(a["padding"], 4)
+    extents = [
+        (x[2 + i] + pads[i] + pads[2 + i] - dilations[i] * (weight[2 + i] - 1) - 1) // strides[i] + 1
+        for i in (0, 1)
+    ]
+    return positive((x[0], weight[0], *extents))
 
 
 def pool(shapes: Shapes, a: dict[str, Any]) -> Shape:
     x = shapes[0]
-    rows, columns = (windows(x[i], a["kernel"], a["stride"], a["padding"]) for i in (2, 3))
-    return positive((x[0], x[1], rows, columns))
+    kernel, strides, pads = spread(a["kernel"], 2), spread(a["stride"], 2), spread(a["padding"], 4)
+    extents = [(x[2 + i] + pads[i] + pads[2 + i] - kernel[i]) // strides[i] + 1 for i in (0, 1)]
+    return positive((x[0], x[1], *extents))
 
 
 def positive(shape: Shape) -> Shape:

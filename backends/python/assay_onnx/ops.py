@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from assay_worker import Graph, Node, Unsupported
+from assay_worker import Graph, Node, Numbers, Unsupported, pair, sides
 from onnx import TensorProto, helper
 
 MASKED = -1e38  # in place of -inf, whose softmax is NaN where it hides every key
@@ -77,10 +77,27 @@ def plain(kind: str, **renamed: str) -> Callable[..., None]:
 
 
 def convolution(
-    w: Writer, x: str, weight: str, bias: str | None = None, *, out: str, stride: int, padding: int
+    w: Writer,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    *,
+    out: str,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers = 1,
+    groups: int = 1,
 ) -> None:
     inputs = [x, weight, bias] if bias else [x, weight]
-    w.node("Conv", *inputs, out=out, strides=[stride] * 2, pads=[padding] * 4)
+    w.node(
+        "Conv",
+        *inputs,
+        out=out,
+        strides=pair(stride),
+        pads=pads_of(padding),
+        dilations=pair(dilation),
+        group=groups,
+    )
 
 
 def linear(w: Writer, x: str, weight: str, bias: str | None = None, *, out: str) -> None:
@@ -96,11 +113,35 @@ def linear(w: Writer, x: str, weight: str, bias: str | None = None, *, out: str)
         w.node("MatMul", x, turned, out=out)
 
 
-def pool(kind: str, **more: int) -> Callable[..., None]:
-    def write(w: Writer, x: str, *, out: str, kernel: int, stride: int, padding: int) -> None:
-        w.node(kind, x, out=out, kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[padding] * 4, **more)
+def pads_of(padding: Numbers) -> tuple[int, ...]:
+    """Return the paddings before both axes, then those after them."""
+    rows, columns = sides(padding)
+    return rows[0], columns[0], rows[1], columns[1]
 
-    return write
+
+def max_pool(w: Writer, x: str, *, out: str, kernel: Numbers, stride: Numbers, padding: Numbers) -> None:
+    w.node("MaxPool", x, out=out, kernel_shape=pair(kernel), strides=pair(stride), pads=pads_of(padding))
+
+
+def average_pool(
+    w: Writer,
+    x: str,
+    *,
+    out: str,
+    kernel: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    count_padding: bool = True,
+) -> None:
+    w.node(
+        "AveragePool",
+        x,
+        out=out,
+        kernel_shape=pair(kernel),
+        strides=pair(stride),
+        pads=pads_of(padding),
+        count_include_pad=int(count_padding),
+    )
 
 
 def silu(w: Writer, x: str, *, out: str) -> None:
@@ -293,7 +334,7 @@ def dropout(w: Writer, x: str, mask: str | None = None, *, out: str, rate: float
 OPS: dict[str, Callable[..., None]] = {
     "add": plain("Add"),
     "attention": attention,
-    "average_pool": pool("AveragePool", count_include_pad=1),
+    "average_pool": average_pool,
     "batch_norm": batch_norm,
     "clamp": clamp,
     "concat": plain("Concat"),
@@ -311,8 +352,9 @@ OPS: dict[str, Callable[..., None]] = {
     "leaky_relu": plain("LeakyRelu", slope="alpha"),
     "linear": linear,
     "lstm": lstm,
+    "local_response_norm": plain("LRN"),
     "matmul": matmul,
-    "max_pool": pool("MaxPool"),
+    "max_pool": max_pool,
     "mean_pool": mean_pool,
     "multiply": plain("Mul"),
     "normalise": normalise,

@@ -37,6 +37,7 @@ from .program import (
 from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
+from .windows import Numbers, Sides, elements_inside, even, pair, sides, windows
 
 __all__ = [
     "BROADCASTING_OPS",
@@ -53,14 +54,18 @@ __all__ = [
     "Library",
     "Loop",
     "Node",
+    "Numbers",
     "OpAdapter",
     "Optimizer",
     "Program",
     "Samples",
+    "Sides",
     "TrainingAdapter",
     "Unavailable",
     "Unsupported",
     "Value",
+    "elements_inside",
+    "even",
     "held_operands",
     "images_to_ours",
     "images_to_theirs",
@@ -68,11 +73,14 @@ __all__ = [
     "loaded_libraries",
     "memory_share",
     "names_read",
+    "pair",
     "refuse",
     "required",
+    "sides",
     "total_gpu_memory",
     "values_of_heads",
     "variables",
+    "windows",
     "with_casts",
     "worker_main",
 ]

@@ -64,6 +64,8 @@ class ChannelsLast:
     as_it_is: set[str] = field(default_factory=set)  # parameters with the same layout in both
     # For weights that multiply an image flattened as (H, W, C): the image's (C, H, W).
     rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    # For kernels (H, W, I, M) of M filters for each of I channels: the number of channels.
+    groups: dict[str, int] = field(default_factory=dict)
 
     def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
         """OIHW to HWIO, (out, in) to (in, out)."""
@@ -72,6 +74,8 @@ class ChannelsLast:
         if name in self.rows:
             images = array.reshape(-1, *self.rows[name])
             return images.transpose(2, 3, 1, 0).reshape(array.shape[::-1])
+        if name in self.groups:
+            return np.transpose(array, (2, 3, 1, 0)).reshape(*array.shape[2:], self.groups[name], -1)
         return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
 
     def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
@@ -82,4 +86,6 @@ class ChannelsLast:
             channels, height, width = self.rows[name]
             images = array.reshape(height, width, channels, -1)
             return np.ascontiguousarray(images.transpose(3, 2, 0, 1)).reshape(array.shape[::-1])
+        if name in self.groups:
+            array = array.reshape(*array.shape[:2], 1, -1)
         return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)

@@ -9,16 +9,21 @@ class AveragePool final : public Op {
  public:
   std::string_view name() const override { return "average_pool"; }
   std::string_view contract() const override {
-    return "The mean over each kernel x kernel window of x (N, C, H, W). The divisor is always kernel * "
-           "kernel: padding counts as zeros (PyTorch's count_include_pad=True). The output has floor((H + 2 "
-           "padding - kernel) / stride) + 1 rows: a last window that does not fit is dropped. The padding "
-           "is less than the kernel. y has the type of x; sums are f32 for bf16 data.";
+    return "The mean over each window of x (N, C, H, W). The divisor is always the number of elements of the "
+           "kernel: padding counts as zeros (PyTorch's count_include_pad=True); with count_padding false it is "
+           "the number of those that are in the image. The output has floor((H + paddings - kernel) / stride) "
+           "+ 1 rows: a last window that does not fit is dropped. kernel and stride are one number or [rows, "
+           "columns], the padding is one or [top, left, bottom, right], less than the kernel. y has the type "
+           "of x; sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
-  std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding"}; }
+  std::vector<std::string> attributes() const override {
+    return {"kernel", "stride", "padding", "count_padding"};
+  }
   std::vector<Result> results() const override { return {{"y"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
+    counts_padding(attributes);  // throws
     return {infer_pool(Operands(*this, inputs, present), attributes)};
   }
   double flops(const Attributes& attributes, std::span<const TensorType>,
@@ -36,18 +41,21 @@ class AveragePoolGradient final : public Op {
  public:
   std::string_view name() const override { return "average_pool_gradient"; }
   std::string_view contract() const override {
-    return "dx[n,c,h,w] = the sum of dy over the windows that contain (h, w), divided by kernel * kernel. "
-           "Attribute size [H, W] is that of x. dx has the type of dy. The optional operand mask (written "
-           "by fusion, of the shape and type of dx) is the output of the ReLU before it: dx is 0 where mask "
-           "<= 0.";
+    return "dx[n,c,h,w] = the sum over the windows that contain (h, w) of dy, divided by the divisor of the "
+           "window in average_pool. Attribute size [H, W] is that of x; the others are those of average_pool. "
+           "dx has the type of dy. The optional operand mask (written by fusion, of the shape and type of dx) "
+           "is the output of the ReLU before it: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override {
     return {{"dy", false, Kind::any}, {"mask", true, Kind::any}};
   }
-  std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding", "size"}; }
+  std::vector<std::string> attributes() const override {
+    return {"kernel", "stride", "padding", "count_padding", "size"};
+  }
   std::vector<Result> results() const override { return {{"dx"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
+    counts_padding(attributes);  // throws
     return {infer_pool_gradient(Operands(*this, inputs, present), attributes, 1)};
   }
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,

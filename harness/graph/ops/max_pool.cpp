@@ -11,11 +11,11 @@ class MaxPool final : public Op {
  public:
   std::string_view name() const override { return "max_pool"; }
   std::string_view contract() const override {
-    return "The maximum over each kernel x kernel window of x (N, C, H, W); padding never wins. If elements "
-           "are equal, the first in row-major order within the window wins and gets the gradient. The "
-           "output has floor((H + 2 padding - kernel) / stride) + 1 rows. The padding is less than the "
-           "kernel. y has the type of x. The saved result argmax is the index of the maximum; the backend "
-           "chooses its form.";
+    return "The maximum over each window of x (N, C, H, W); padding never wins. If elements are equal, the "
+           "first in row-major order within the window wins and gets the gradient. The output has floor((H + "
+           "paddings - kernel) / stride) + 1 rows. kernel and stride are one number or [rows, columns], the "
+           "padding is one or [top, left, bottom, right], less than the kernel. y has the type of x. The "
+           "saved result argmax is the index of the maximum; the backend chooses its form.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding"}; }
@@ -32,21 +32,20 @@ class MaxPool final : public Op {
   // For each window the index of its first maximum within the plane of x (N, C, H, W).
   std::vector<std::int32_t> choices(const Attributes& attributes, const Shape& x,
                                     std::span<const double> values) const override {
-    const auto kernel = attributes.get<std::int64_t>("kernel"),
-               stride = attributes.get<std::int64_t>("stride"),
-               padding = attributes.get<std::int64_t>("padding");
-    const SlidingWindow window{kernel, kernel, stride, padding};
-    const std::int64_t height = x[2], width = x[3], rows = window.rows(height),
-                       columns = window.columns(width);
+    const auto [down, across] = pool_window(attributes);
+    const std::int64_t height = x[2], width = x[3], rows = down.windows(height),
+                       columns = across.windows(width);
     std::vector<std::int32_t> first;
     first.reserve(static_cast<std::size_t>(x[0] * x[1] * rows * columns));
     for (std::int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
       const double* at = values.data() + plane * height * width;
       for (std::int64_t o = 0; o < rows * columns; ++o) {
-        const std::int64_t top = o / columns * stride - padding, left = o % columns * stride - padding;
+        const std::int64_t top = o / columns * down.stride - down.before;
+        const std::int64_t left = o % columns * across.stride - across.before;
         std::int64_t best = std::max<std::int64_t>(top, 0) * width + std::max<std::int64_t>(left, 0);
-        for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + kernel, height); ++h) {
-          for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + kernel, width); ++w)
+        for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + down.kernel, height); ++h) {
+          for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + across.kernel, width);
+               ++w)
             if (at[h * width + w] > at[best]) best = h * width + w;
         }
         first.push_back(static_cast<std::int32_t>(best));

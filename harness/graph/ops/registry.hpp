@@ -41,6 +41,8 @@
   X(mean_pool_gradient)             \
   X(batch_norm)                     \
   X(batch_norm_gradient)            \
+  X(local_response_norm)            \
+  X(local_response_norm_gradient)   \
   X(layer_norm)                     \
   X(layer_norm_gradient)            \
   X(rms_norm)                       \

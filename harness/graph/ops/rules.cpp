@@ -13,20 +13,28 @@ namespace {
 // Far larger than any real window, and small enough that sums cannot overflow.
 constexpr std::int64_t max_window = std::int64_t{1} << 24;
 
-void check_window(const Operands& operands, const SlidingWindow& window, std::int64_t h, std::int64_t w) {
+// `name`: "rows" or "columns"; in: their number.
+void check_axis(const Operands& operands, const WindowAxis& axis, std::string_view name, std::int64_t in) {
   const auto check = [&](bool holds, std::string_view what) {
     if (holds) return;
-    operands.reject(fmt::format("window ({}, {}), stride {}, padding {}: {}", window.height, window.width,
-                                window.stride, window.padding, what));
+    operands.reject(fmt::format("{}: kernel {}, stride {}, padding {} and {}, dilation {}: {}", name,
+                                axis.kernel, axis.stride, axis.before, axis.after, axis.dilation, what));
   };
-  check(window.height >= 1 && window.width >= 1, "the kernel must be at least 1");
-  check(window.height <= max_window && window.width <= max_window, "the kernel is too large");
-  check(window.stride >= 1 && window.stride <= max_window, "the stride must be at least 1");
-  check(window.padding >= 0, "the padding must not be negative");
-  check(window.padding < window.height && window.padding < window.width,
-        "the padding must be less than the kernel");
-  check(h + 2 * window.padding >= window.height && w + 2 * window.padding >= window.width,
-        "the kernel is larger than the padded image");
+  check(axis.kernel >= 1, "the kernel must be at least 1");
+  check(axis.kernel <= max_window, "the kernel is too large");
+  check(axis.stride >= 1 && axis.stride <= max_window, "the stride must be at least 1");
+  check(axis.dilation >= 1 && axis.dilation <= max_window, "the dilation must be at least 1");
+  check(axis.before >= 0 && axis.after >= 0, "the padding must not be negative");
+  check(axis.before < axis.extent() && axis.after < axis.extent(),
+        axis.dilation == 1 ? "the padding must be less than the kernel"
+                           : "the padding must be less than the extent of the kernel");
+  check(in + axis.before + axis.after >= axis.extent(), "the kernel is larger than the padded image");
+}
+
+SlidingWindow checked(const Operands& operands, const SlidingWindow& window, std::int64_t h, std::int64_t w) {
+  check_axis(operands, window.rows, "rows", h);
+  check_axis(operands, window.columns, "columns", w);
+  return window;
 }
 
 }  // namespace
@@ -91,18 +99,14 @@ void Operands::mask(std::size_t i, const Shape& dx) const {
   same_dtype(i, 0);
 }
 
-SlidingWindow square_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
-                            std::int64_t w) {
-  const std::int64_t kernel = attributes.get<std::int64_t>("kernel");
-  return weight_window(operands, attributes, kernel, kernel, h, w);
+SlidingWindow checked_pool_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
+                                  std::int64_t w) {
+  return checked(operands, pool_window(attributes), h, w);
 }
 
 SlidingWindow weight_window(const Operands& operands, const Attributes& attributes, std::int64_t kernel_h,
                             std::int64_t kernel_w, std::int64_t h, std::int64_t w) {
-  const SlidingWindow window{kernel_h, kernel_w, attributes.get<std::int64_t>("stride"),
-                             attributes.get<std::int64_t>("padding")};
-  check_window(operands, window, h, w);
-  return window;
+  return checked(operands, sliding_window(attributes, kernel_h, kernel_w), h, w);
 }
 
 std::vector<std::int64_t> size_attribute(const Operands& operands, const Attributes& attributes,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/graph/op.hpp"
+#include "harness/graph/sliding_window.hpp"
 
 namespace assay {
 
@@ -44,21 +45,10 @@ class Operands {
   const std::vector<bool>& present_;
 };
 
-// A sliding window over the last two dimensions, from the attributes kernel, stride and padding.
-struct SlidingWindow {
-  std::int64_t height = 1;
-  std::int64_t width = 1;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-
-  // floor((in + 2 padding - kernel) / stride) + 1
-  std::int64_t rows(std::int64_t in) const { return (in + 2 * padding - height) / stride + 1; }
-  std::int64_t columns(std::int64_t in) const { return (in + 2 * padding - width) / stride + 1; }
-};
-// Throw through `operands` unless 1 <= kernel, 1 <= stride, 0 <= padding < kernel and the window fits into
-// (h, w).
-SlidingWindow square_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
-                            std::int64_t w);
+// Throw through `operands` unless in both dimensions 1 <= kernel, stride and dilation, 0 <= padding < extent of the
+// kernel, and the window fits into (h, w).
+SlidingWindow checked_pool_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
+                                  std::int64_t w);
 SlidingWindow weight_window(const Operands& operands, const Attributes& attributes, std::int64_t kernel_h,
                             std::int64_t kernel_w, std::int64_t h, std::int64_t w);
 

@@ -71,7 +71,7 @@ std::string describe(const ConvolutionSpec& s) {
                                                                        : "weight gradient";
   return fmt::format("{}{}{} x ({}, {}, {}, {}) weight ({}, {}, {}) stride {} {}", kind,
                      s.bias ? " bias" : "", s.relu ? " relu" : "", s.n, s.c, s.h, s.w, s.k, s.r, s.s,
-                     s.stride, to_string(s.operands));
+                     s.rows.stride, to_string(s.operands));
 }
 
 // What a version of cuDNN chose for a GPU when it was recorded, so that a change of cuDNN, or of what we ask of it, shows.

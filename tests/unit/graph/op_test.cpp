@@ -79,6 +79,49 @@ TEST(Convolution, refuses_windows_that_make_no_sense) {
       ThrowsMessage<GraphError>(HasSubstr("larger than the padded image")));
 }
 
+TEST(Convolution, has_two_strides_four_paddings_two_dilations_and_groups) {
+  Bench b;
+  using Numbers = std::vector<std::int64_t>;
+  const ValueId x = b.value({2, 6, 8, 10});
+  const ValueId w = b.value({4, 3, 3, 2});
+  const Attributes window{{"stride", Numbers{2, 1}},
+                          {"padding", Numbers{1, 0, 2, 1}},
+                          {"dilation", Numbers{1, 3}},
+                          {"groups", i(2)}};
+  const ValueId y = b.builder.apply("convolution", {x, w, none}, window, "c")[0];
+  EXPECT_EQ(b.type(y).shape, (Shape{2, 4, 5, 8}));
+  const Node node = b.graph.node(b.graph.find_node("c"));
+  EXPECT_EQ(cost(b.graph, node).flops, 2.0 * 2 * 4 * 5 * 8 * 3 * 3 * 2);
+  const std::vector<ValueId> gradients = node.op->gradient(b.builder, node, std::array{y});
+  EXPECT_EQ(b.type(gradients[0]).shape, (Shape{2, 6, 8, 10}));
+  EXPECT_EQ(b.type(gradients[1]).shape, (Shape{4, 3, 3, 2}));
+}
+
+TEST(Convolution, has_one_spelling_for_each_window) {
+  Bench b;
+  using Numbers = std::vector<std::int64_t>;
+  const ValueId x = b.value({2, 6, 8, 8});
+  const ValueId w = b.value({4, 6, 3, 3});
+  const auto with = [&](const char* name, Attribute value) {
+    Attributes window{{"stride", i(1)}, {"padding", i(0)}};
+    window.set(name, std::move(value));
+    return [=, &b] { b.builder.apply("convolution", {x, w, none}, window); };
+  };
+  const auto says = [](const char* text) { return ThrowsMessage<GraphError>(HasSubstr(text)); };
+  EXPECT_THAT(with("stride", Numbers{2, 2}), says("attribute 'stride' is [2, 2]: write equal numbers as 2"));
+  EXPECT_THAT(with("padding", Numbers{1, 1, 1, 1}), says("write equal numbers as 1"));
+  EXPECT_THAT(with("padding", Numbers{1, 0}), says("is [1, 0]; it must have 4 numbers, or be one"));
+  EXPECT_THAT(with("stride", Numbers(1000, 1)), says("has 1000 numbers; it must have 2, or be one"));
+  EXPECT_THAT(with("dilation", i(1)), says("attribute 'dilation' is 1, which is the same as none"));
+  EXPECT_THAT(with("groups", i(1)), says("attribute 'groups' is 1, which is the same as none"));
+  EXPECT_THAT(with("groups", i(3)), says("attribute 'groups' is 3, which does not divide 4 filters"));
+  EXPECT_THAT(with("groups", i(0)), says("attribute 'groups' is 0"));
+  EXPECT_THAT(with("groups", i(2)), says("x must have 12 channels"));
+  EXPECT_THAT(with("dilation", i(0)), says("the dilation must be at least 1"));
+  EXPECT_THAT(with("dilation", i(INT64_MAX)), says("the dilation must be at least 1"));
+  EXPECT_THAT(with("dilation", i(4)), says("larger than the padded image"));
+}
+
 TEST(Convolution, refuses_missing_misspelt_or_mistyped_attributes) {
   Bench b;
   const ValueId x = b.value({2, 3, 8, 8});
