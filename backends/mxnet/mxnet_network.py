@@ -79,12 +79,18 @@ def linear(operands: Operands, flatten: bool = False) -> gluon.Block:
 
 
 def own_padding(
-    image: Sequence[int], kernel: Numbers, stride: Numbers, padding: Numbers, ceils: Sequence[bool]
+    operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers, ceils: Sequence[bool]
 ) -> dict[str, Any] | None:
     """Return how MXNet's own pools have these windows, with one of these ceil_modes, or None.
 
-    They pad opposite sides alike.
+    They pad opposite sides alike. Whether ceil_mode does it depends on the size of the image, which is not
+    known of all operands.
     """
+    if (pads := even(padding)) is not None:
+        return {"padding": pads, "ceil_mode": False}
+    if operands[0] is None:
+        return None
+    image = operands[0].shape[2:]
     axes = list(zip(image, pair(kernel), pair(stride), sides(padding), strict=True))
     for ceil in ceils:
         counts = []
@@ -101,7 +107,7 @@ def average_pool(
 ) -> gluon.Block:
     # What ceil_mode adds does not count.
     ceils = (False,) if count_padding else (False, True)
-    own = own_padding(required(operands[0]).shape[2:], kernel, stride, padding, ceils)
+    own = own_padding(operands, kernel, stride, padding, ceils)
     if own is not None:
         return nn.AvgPool2D(pair(kernel), pair(stride), count_include_pad=count_padding, **own)
     mean, padded = nn.AvgPool2D(pair(kernel), pair(stride)), partial(pad, edges(padding), 0.0)
@@ -111,7 +117,7 @@ def average_pool(
 
 
 def max_pool(operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers) -> gluon.Block:
-    own = own_padding(required(operands[0]).shape[2:], kernel, stride, padding, (False, True))
+    own = own_padding(operands, kernel, stride, padding, (False, True))
     if own is not None:
         return nn.MaxPool2D(pair(kernel), pair(stride), **own)
     largest, padded = nn.MaxPool2D(pair(kernel), pair(stride)), partial(pad, edges(padding), LEAST)

@@ -59,6 +59,18 @@ def _same(image: Sequence[int], kernel: tuple[int, int], stride: tuple[int, int]
     return rows, columns
 
 
+def _of_image(make: Callable[[tuple[int, int]], Call]) -> Call:
+    """Make a call of images (N, H, W, C) when it meets the first, whose size it needs."""
+    made: list[Call] = []
+
+    def run(x: Any) -> Any:
+        if not made:
+            made.append(make((x.shape[1], x.shape[2])))
+        return made[0](x)
+
+    return run
+
+
 class Table(keras.Layer):
     """A parameter that no layer of Keras keeps, such as learned positions, or a constant: its result is that.
 
@@ -235,26 +247,36 @@ class Builder:
         padding: Numbers,
         count_padding: bool = True,
     ) -> Call:
-        # The divisor counts zeros that are padded before, and not those of "same".
-        image, window = required(operands[0]).shape[2:], (pair(kernel), pair(stride))
-        if not count_padding and _same(image, *window) == sides(padding):
-            return layers.AveragePooling2D(*window, "same")
-        mean = _padded(layers.AveragePooling2D(*window), padding)
+        window = pair(kernel), pair(stride)
         if count_padding:
-            return mean
-        factors = math.prod(window[0]) / elements_inside(image, kernel, stride, padding)[..., np.newaxis]
+            # The divisor counts zeros that are padded before, and not those of "same".
+            return _padded(layers.AveragePooling2D(*window), padding)
 
-        def run(x: Any) -> Any:
-            y = mean(x)
-            return y * ops.cast(factors, y.dtype)
+        def make(image: tuple[int, int]) -> Call:
+            if _same(image, *window) == sides(padding):
+                return layers.AveragePooling2D(*window, "same")
+            mean = _padded(layers.AveragePooling2D(*window), padding)
+            inside = elements_inside(image, kernel, stride, padding)[..., np.newaxis]
 
-        return run
+            def run(x: Any) -> Any:
+                y = mean(x)
+                return y * ops.cast(math.prod(window[0]) / inside, y.dtype)
+
+            return run
+
+        return _of_image(make)
 
     def max_pool(self, operands: Operands, kernel: Numbers, stride: Numbers, padding: Numbers) -> Call:
-        image, window = required(operands[0]).shape[2:], (pair(kernel), pair(stride))
-        if padding != 0 and _same(image, *window) == sides(padding):
-            return layers.MaxPooling2D(*window, "same")
-        return _padded(layers.MaxPooling2D(*window), padding, -np.inf)
+        window = pair(kernel), pair(stride)
+        if padding == 0:
+            return layers.MaxPooling2D(*window)
+
+        def make(image: tuple[int, int]) -> Call:
+            if _same(image, *window) == sides(padding):
+                return layers.MaxPooling2D(*window, "same")
+            return _padded(layers.MaxPooling2D(*window), padding, -np.inf)
+
+        return _of_image(make)
 
     def batch_norm(self, operands: Operands, epsilon: float, momentum: float, training: bool) -> Call:
         # An argument of the model's call decides whether this is training.

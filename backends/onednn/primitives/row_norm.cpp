@@ -15,7 +15,8 @@ const auto scale_and_shift = normalization_flags::use_scale | normalization_flag
 dnnl::layer_normalization_forward::primitive_desc forward(const Request& request, const Desc& x,
                                                           float epsilon) {
   return ASSAY_ONEDNN(dnnl::layer_normalization_forward::primitive_desc(
-      request.context.engine, dnnl::prop_kind::forward_training, x, x, epsilon, scale_and_shift, attributes()));
+      request.context.engine, dnnl::prop_kind::forward_training, x, x, epsilon, scale_and_shift,
+      attributes()));
 }
 
 // Once for each row.
@@ -55,9 +56,9 @@ Lowered lower_layer_norm_gradient(const Request& request) {
   // The variance plus epsilon: the primitive is made with an epsilon of 0.
   const Term variance = steps.temporary(rows);
   steps.eltwise(algorithm::eltwise_pow, steps.input(4, rows), variance, 1, -2);
-  const auto chosen = ASSAY_ONEDNN(
-      dnnl::layer_normalization_backward::primitive_desc(steps.engine(), dnnl::prop_kind::backward, x, x, x,
-                                                         0.0F, scale_and_shift, forward(request, x, 0), attributes()));
+  const auto chosen = ASSAY_ONEDNN(dnnl::layer_normalization_backward::primitive_desc(
+      steps.engine(), dnnl::prop_kind::backward, x, x, x, 0.0F, scale_and_shift, forward(request, x, 0),
+      attributes()));
   const auto result = [&](std::size_t o) {
     return request.has_output(o) ? steps.output(o, row) : steps.temporary(row);
   };
