@@ -708,6 +708,22 @@ def test_what_a_study_gives_is_next_to_what_was_measured(tmp_path: Path) -> None
 
 
 @BUILT
+def test_a_pair_that_failed_in_one_sample_counts_from_another_that_has_it() -> None:
+    (study_of,) = [study for study in SHIPPED if study.name == "paltenghi-b"]
+    samples = [ROOT / sample for sample in study_of.samples]
+    once = {path.name.split(".")[0]: path for path in samples}
+
+    def verdict(*paths: Path) -> str:
+        _, lines, _ = read_for(study_of, list(paths), PROGRAM)
+        (line,) = [one for one in lines if "generator" in one.claim.claim and "epochs 15" in one.cells]
+        assert line.verdict
+        return line.verdict.word
+
+    assert verdict(once["partners"]) == "undecided"
+    assert verdict(once["fifteen"]) == verdict(*samples) == "reversed"
+
+
+@BUILT
 @pytest.mark.parametrize("study", [s for s in SHIPPED if s.samples], ids=lambda study: study.name)
 def test_a_sample_is_of_its_study(study: Any) -> None:
     lines = json.loads(claims(*(ROOT / s for s in study.samples), "--format", "json").stdout)["lines"]

@@ -157,6 +157,13 @@ def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Place
     return Pair(cell, other, Asked(claim.metric, "", places[id(cell)], places[id(other)]), None)
 
 
+def _is_repeated(pair: Pair, every: Sequence[Pair]) -> bool:
+    """Whether a pair without a number, such as of a cell that failed, has one in another report."""
+    return pair.asked is None and any(
+        other.asked is not None and other.cell.id == pair.cell.id for other in every
+    )
+
+
 def _behind(claim: Claim) -> Behind:
     return entries_of(claim, read_config(claim.config)) if claim.published else [(None, None)]
 
@@ -169,8 +176,9 @@ def _open_lines(claim: Claim, behind: Behind, study: Study) -> Iterator[_Open]:
         found = [cell for cell in study.cells if of_cells.has(cell, wanted)]
         found = [cell for cell in found if to is None or not of_cells.has(cell, to)]
         for line in _lines_of(claim, wanted, found):
-            cells = [cell for cell in found if of_cells.has(cell, line)]
-            pairs = tuple(_pair(claim, to, cell, study, places) for cell in cells)
+            every = [_pair(claim, to, cell, study, places) for cell in found if of_cells.has(cell, line)]
+            pairs = tuple(pair for pair in every if not _is_repeated(pair, every))
+            cells = [pair.cell for pair in pairs]
             also = tuple(
                 tuple(_pair(claim, one, cell, study, places) for one in claim.also) for cell in cells
             )
