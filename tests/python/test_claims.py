@@ -715,7 +715,11 @@ def test_a_pair_that_failed_in_one_sample_counts_from_another_that_has_it() -> N
 
     def verdict(*paths: Path) -> str:
         _, lines, _ = read_for(study_of, list(paths), PROGRAM)
-        (line,) = [one for one in lines if "generator" in one.claim.claim and "epochs 15" in one.cells]
+        (line,) = [
+            one
+            for one in lines
+            if one.claim.id == "time-generator" and "two-contexts cpu, epochs 15" in one.cells
+        ]
         assert line.verdict
         return line.verdict.word
 
