@@ -47,6 +47,8 @@ MISTAKES = [Mistake(*row) for row in (
     ("GELU always by tanh", "transformer", "lifts/activations.py", '("erf", "none", is_root_of_half)', '("erf", "tanh", is_root_of_half)'),
     ("GELU whatever its factor", "gelu", "lifts/activations.py", "if not close(number, 0.5) or len(operands) != 2:", "if len(operands) != 2:"),
     ("SiLU of any sigmoid", "silu", "lifts/activations.py", "inner is not None and inner.inputs == [x] and", "inner is not None and"),
+    ("softsign of any sum", "softsign", "lifts/activations.py", "if absolute is None or absolute.inputs != [x]:", "if absolute is None:"),
+    ("a slope on the positive side", "prelu", "calls.py", 'c.step("subtract", x, positive)', 'c.step("subtract", positive, x)'),
     ("hard-swish of any clip", "swish", "lifts/activations.py", '(node.attributes["least"], node.attributes["most"]) != (0, 6)', "False"),
     ("positions that begin one row too early", "transformer", "lifts/tables.py", "axis=0, begin=begin, end=end", "axis=0, begin=begin - 1, end=end - 1"),
     ("parts of a split in the wrong order", "transformer", "onnx_shapes.py", "zip(c.outs, parts_of(c, sizes), strict=True)", "zip(c.outs, parts_of(c, sizes)[::-1], strict=True)"),

@@ -129,6 +129,19 @@ def test_hard_swish_of_a_clip_is_found_in_every_order(text: str, tmp_path: Path)
     assert ops_of(agrees(tmp_path, network(text))) == ["hard_swish"]
 
 
+@pytest.mark.parametrize("text", ["Abs x a; Add a i b; Div x b y", "Abs x a; Add i a b; Div x b y"])
+def test_softsign_of_its_parts_is_found(text: str, tmp_path: Path) -> None:
+    assert ops_of(agrees(tmp_path, network(text, i=1.0))) == ["softsign"]
+
+
+def test_softsign_of_two_values_or_with_another_number_stays_in_parts(tmp_path: Path) -> None:
+    for text, one in (
+        ("Abs x a; Add a i b; Relu x r; Div r b y", 1.0),
+        ("Abs x a; Add a i b; Div x b y", 1.5),
+    ):
+        assert missing_of(imported(tmp_path, network(text, i=one))) == ["Abs"]
+
+
 def test_hard_swish_of_hard_sigmoid_is_found_only_with_its_slope(tmp_path: Path) -> None:
     for alpha, ops in ((1 / 6, ["hard_swish"]), (0.2, ["hard_sigmoid", "multiply"])):
         nodes = [node("HardSigmoid", "x", "a", alpha=alpha, beta=0.5), node("Mul", "a x", "y")]

@@ -207,6 +207,20 @@ def softmax() -> Any:
     return model([node("Softmax", "x", "s", axis=1), node("Relu", "s", "y")], ("N", 4, 8))
 
 
+def softsign() -> Any:
+    nodes = [
+        node("Tanh", "x", "t"),
+        node("Abs", "x", "a"),
+        node("Add", "a one", "b"),
+        node("Div", "t b", "y"),
+    ]
+    return model(nodes, one=1.0)
+
+
+def prelu() -> Any:
+    return model([node("PRelu", "x slope", "p"), node("Flatten", "p", "y")], ("N", 3, 4), slope=random(3, 1))
+
+
 def turned() -> Any:
     nodes = [
         node("Relu", "x", "r"),
@@ -228,11 +242,12 @@ def square() -> Any:
 
 NETWORKS: dict[str, Callable[[], Any]] = {
     "branch": branch, "cnn": cnn, "elementwise": elementwise, "gelu": gelu, "gemm": gemm, "lstm": lstm,
-    "padded": padded, "silu": silu, "softmax": softmax, "square": square, "swish": swish,
+    "padded": padded, "prelu": prelu, "silu": silu, "softmax": softmax, "softsign": softsign,
+    "square": square, "swish": swish,
     "transformer": transformer, "turned": turned, "where": by_where, "windows": windows,
 }  # fmt: skip
 # The importer itself refuses these: a mistake takes their form for another.
-REFUSED = ("gelu", "gemm")
+REFUSED = ("gelu", "gemm", "softsign")
 
 
 def package(folder: Path, name: str, mistake: Mistake | None) -> ModuleType:

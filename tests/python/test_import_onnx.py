@@ -449,6 +449,15 @@ def test_a_pool_keeps_its_sides_and_its_divisor(name: str, tmp_path: Path) -> No
     assert found.network and found.network.document["nodes"][0]["attributes"] == wanted
 
 
+def test_a_prelu_is_made_of_relus_and_trains_its_slope(tmp_path: Path) -> None:
+    nodes = [node("PRelu", "x w", "p"), node("Flatten", "p", "y")]
+    found = agrees(tmp_path, model(nodes, ("N", 3, 4, 5), w=random(3, 1, 1)))
+    assert ops_of(found) == ["relu", "subtract", "multiply", "add", "reshape"]
+    assert found.network
+    (slope,) = found.network.document["tensors"]
+    assert (slope["name"], slope["shape"], slope["role"]) == ("w.slope", [3, 1, 1], "parameter")
+
+
 def test_a_local_response_norm_has_its_size_and_numbers(tmp_path: Path) -> None:
     nodes = [node("LRN", "x", "n", size=3, alpha=0.5, beta=0.6, bias=2.0), node("Flatten", "n", "y")]
     found = imported(tmp_path, model(nodes, ("N", 5, 3, 2)))
@@ -498,7 +507,6 @@ GAPS = [
      "max_pool: pads as large as the kernel"),
     (node("MaxPool", "x", "y", kernel_shape=[2, 2], dilations=[2, 2]), {}, "max_pool: dilated"),
     (node("LRN", "x", "y", size=4), {}, "LRN: 4 dimensions, a size of 4"),
-    (node("PRelu", "x w", "y"), {"w": random(3, 1, 1)}, "PRelu"),
     (node("Relu", "x", "y", domain="com.acme"), {}, "com.acme.Relu"),
 ]  # fmt: skip
 

@@ -333,6 +333,18 @@ def test_gaps_name_the_module(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("slopes", [1, 4])
+def test_a_prelu_has_one_slope_or_one_for_each_channel(slopes: int, tmp_path: Path) -> None:
+    nodes = [
+        call("prelu.default", "p", self="%x", weight="%p_w"),
+        call("flatten.using_ints", "y", self="%p", start_dim=1),
+    ]
+    weight, x = random(slopes), random(3, 4, 6)
+    found = imported(tmp_path, nodes, {"w": weight}, x=(None, 4, 6))
+    wanted = np.where(x > 0, x, x * weight[:, None])
+    assert close(result(found, x), wanted.reshape(3, -1))
+
+
 CONVOLUTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "conv2d.default": (
         {"groups": 3, "stride": [1, 2], "padding": [1, 0], "dilation": [2, 1]},

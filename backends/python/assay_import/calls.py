@@ -195,3 +195,10 @@ def crosses(extents: Shape, kernel: list[int], strides: list[int], pads: list[in
         if pads[i] > 0 or last + kernel[i] > extent:
             return True
     return False
+
+
+def add_prelu(c: FileCall, x: str, slope: str) -> None:
+    """Add relu(x) + slope * (x - relu(x)): where x is positive the second term is 0, elsewhere the first."""
+    positive = c.step("relu", x)
+    negative = c.step("subtract", x, positive)
+    c.result("add", positive, c.step("multiply", negative, slope))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .calls import add_batch_norm
+from .calls import add_batch_norm, add_prelu
 from .errors import Missing
 from .onnx_attention import attention
 from .onnx_call import Call
@@ -170,6 +170,16 @@ def local_response_norm(c: Call) -> None:
     )
 
 
+def prelu(c: Call) -> None:
+    c.floats()
+    c.constant(1)
+    held = c.graph.constants[c.input(1)]
+    # Before opset 7 one for each channel, since then NumPy's broadcasting.
+    array = held.array.reshape(-1, *[1] * (len(c.shape()) - 2)) if c.opset < 7 else held.array
+    slope = c.graph.derive(c.input(1), ".slope", array, original=held.original, role="parameter")
+    add_prelu(c, c.input(0), slope)
+
+
 def layer_norm(c: Call) -> None:
     c.floats()
     if c.axis(int(c.attributes.get("axis", -1))) != len(c.shape()) - 1:
@@ -313,6 +323,7 @@ OPS: dict[str, Op] = {
     "Neg": plain("negate"),
     "Not": lambda c: c.result("not", c.input(0), dtype="bool"),
     "Or": binary("or", "bool"),
+    "PRelu": prelu,
     "Pow": binary("power"),
     "RMSNormalization": rms_norm,
     "Reciprocal": plain("reciprocal"),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .calls import add_batch_norm
+from .calls import add_batch_norm, add_prelu
 from .errors import Missing
 from .graph import Constant
 from .pt2_attention import attention
@@ -180,6 +180,18 @@ def clamp(least: float | None = None, most: float | None = None) -> Op:
     return read
 
 
+def prelu(c: Call) -> None:
+    """One slope, or one for each channel."""
+    c.floats("self", "weight")
+    weight, rank = c.tensor("weight"), len(c.shape())
+    held = c.graph.constants.get(weight)
+    if held is None:
+        raise Missing("prelu: by a computed slope")
+    array = held.array.reshape(-1, *[1] * (rank - 2)) if rank > 1 else held.array
+    slope = c.graph.derive(weight, ".slope", array, original=held.original, role="parameter")
+    add_prelu(c, c.tensor("self"), slope)
+
+
 def leaky_relu(c: Call) -> None:
     c.result("leaky_relu", c.tensor("self"), slope=c.number("negative_slope", 0.01))
 
@@ -301,6 +313,7 @@ OPS: dict[str, Op] = {
     "permute": permute,
     "pow": power,
     "reciprocal": plain("reciprocal"),
+    "prelu": prelu,
     "relu": plain("relu"),
     "relu6": clamp(0.0, 6.0),
     "reshape": reshape,

@@ -1,4 +1,4 @@
-"""GELU, SiLU, hard-swish and hard-sigmoid of their parts."""
+"""GELU, SiLU, hard-swish, hard-sigmoid and softsign of their parts."""
 
 from __future__ import annotations
 
@@ -69,6 +69,19 @@ def silu(graph: Graph, name: str) -> list[str] | None:
         if inner is not None and inner.inputs == [x] and graph.only_reader(str(curve)):
             return graph.replace(name, "silu", [x])
     return None
+
+
+def softsign(graph: Graph, name: str) -> list[str] | None:
+    """x / (1 + |x|)."""
+    node = graph.node(name, "divide")
+    if node is None:
+        return None
+    x, below = node.inputs
+    size = plus(graph, str(below), 1.0)
+    absolute = graph.node(size, "absolute") if size is not None and graph.only_reader(size) else None
+    if absolute is None or absolute.inputs != [x]:
+        return None
+    return graph.replace(name, "softsign", [x])
 
 
 def hard_swish(graph: Graph, name: str) -> list[str] | None:

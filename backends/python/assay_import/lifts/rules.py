@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..graph import Graph
-from .activations import gelu, hard_sigmoid, hard_swish, silu
+from .activations import gelu, hard_sigmoid, hard_swish, silu, softsign
 from .attention import attention, causal, hidden
 from .layers import batch_norm_scale, convolution_bias, linear, linear_bias
 from .masks import padding_mask
@@ -28,6 +28,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "hard_swish": (hard_swish,),
     "hard_sigmoid": (hard_sigmoid,),
     "silu": (silu,),
+    "softsign": (softsign,),
     "position_table": (position_table,),
     "embedding_bounds": (embedding_bounds,),
     "padding_mask": (padding_mask,),
