@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from assay_worker import Numbers, pair, sides
 
 Array = np.ndarray
 Backward = Callable[[Array], tuple[Array | None, ...]]
@@ -55,64 +56,76 @@ def dropout(x: Array, mask: Array, rate: float, **_: Any) -> tuple[Array, Backwa
     return x * scale, lambda dy: (dy * scale, None)
 
 
-def _windows(x: Array, rows: int, columns: int, stride: int) -> Array:
-    """Return a view (N, C, OH, OW, KH, KW) of x."""
-    view = np.lib.stride_tricks.sliding_window_view(x, (rows, columns), (2, 3), writeable=True)
-    return view[:, :, ::stride, ::stride]
+class _Windows:
+    """Windows over images, of equal kernels: a number or [rows, columns]; the padding may have four sides."""
 
+    def __init__(self, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers = 1) -> None:
+        self.kernel, self.stride, self.dilation = pair(kernel), pair(stride), pair(dilation)
+        self.sides = sides(padding)
 
-def _padded(x: Array, padding: int) -> Array:
-    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    def of(self, x: Array) -> Array:
+        """Return (N, C, OH, OW, KH, KW)."""
+        padded = np.pad(x, ((0, 0), (0, 0), *self.sides))
+        extents = [(size - 1) * gap + 1 for size, gap in zip(self.kernel, self.dilation, strict=True)]
+        view = np.lib.stride_tricks.sliding_window_view(padded, extents, (2, 3))
+        (down, across), (gap, wide) = self.stride, self.dilation
+        return view[:, :, ::down, ::across, ::gap, ::wide]
 
-
-def _cropped(x: Array, padding: int) -> Array:
-    return x[:, :, padding : x.shape[2] - padding, padding : x.shape[3] - padding]
-
-
-def _scatter(dwindows: Array, shape: tuple[int, ...], stride: int) -> Array:
-    """Add (N, C, OH, OW, KH, KW) up where the windows of an array of this shape lie; they overlap."""
-    dx = np.zeros(shape, dwindows.dtype)
-    _, _, height, width, rows, columns = dwindows.shape
-    for i in range(rows):
-        for j in range(columns):
-            dx[:, :, i : i + height * stride : stride, j : j + width * stride : stride] += dwindows[..., i, j]
-    return dx
-
-
-def _require_square(more: dict[str, Any], *window: Any) -> None:
-    if more or not all(isinstance(each, int) for each in window):
-        raise ValueError("this example has windows that are the same in both dimensions")
+    def back(self, dwindows: Array, shape: tuple[int, ...]) -> Array:
+        """Add up where the windows of images of this shape lie; they overlap."""
+        (top, bottom), (left, right) = self.sides
+        n, c, h, w = shape
+        dx = np.zeros((n, c, top + h + bottom, left + w + right), dwindows.dtype)
+        height, width = dwindows.shape[2:4]
+        for i in range(self.kernel[0]):
+            for j in range(self.kernel[1]):
+                rows = i * self.dilation[0] + np.arange(height) * self.stride[0]
+                columns = j * self.dilation[1] + np.arange(width) * self.stride[1]
+                dx[:, :, rows[:, None], columns] += dwindows[..., i, j]
+        return dx[:, :, top : top + h, left : left + w]
 
 
 def convolution(
-    x: Array, weight: Array, bias: Array | None, stride: int, padding: int, **more: Any
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    **_: Any,
 ) -> tuple[Array, Backward]:
-    _require_square(more, stride, padding)
-    padded = _padded(x, padding)
-    _, _, rows, columns = weight.shape
-    windows = _windows(padded, rows, columns, stride)
-    y = np.moveaxis(np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))), 3, 1)
+    window = _Windows(weight.shape[2:], stride, padding, dilation)
+    windows = window.of(x)
+    shape = windows.shape
+    grouped = windows.reshape(len(x), groups, -1, *shape[2:])
+    filters = weight.reshape(groups, -1, *weight.shape[1:])
+    y = np.einsum("ngcijpq,gocpq->ngoij", grouped, filters, optimize=True)
+    y = y.reshape(len(x), -1, *y.shape[3:])
     if bias is not None:
         y = y + bias[:, None, None]
 
     def backward(dy: Array) -> tuple[Array | None, ...]:
-        dwindows = np.moveaxis(np.tensordot(dy, weight, (1, 0)), 3, 1)
-        dweight = np.tensordot(dy, windows, ((0, 2, 3), (0, 2, 3)))
-        return _cropped(_scatter(dwindows, padded.shape, stride), padding), dweight, dy.sum((0, 2, 3))
+        parts = dy.reshape(len(x), groups, -1, *dy.shape[2:])
+        dwindows = np.einsum("ngoij,gocpq->ngcijpq", parts, filters, optimize=True).reshape(shape)
+        dweight = np.einsum("ngoij,ngcijpq->gocpq", parts, grouped, optimize=True).reshape(weight.shape)
+        return window.back(dwindows, x.shape), dweight, dy.sum((0, 2, 3))
 
     return y, backward
 
 
-def average_pool(x: Array, kernel: int, stride: int, padding: int, **more: Any) -> tuple[Array, Backward]:
-    _require_square(more, kernel, stride, padding)
-    padded = _padded(x, padding)
-    y = _windows(padded, kernel, kernel, stride).mean((4, 5))
+def average_pool(
+    x: Array, kernel: Numbers, stride: Numbers, padding: Numbers, count_padding: bool = True, **_: Any
+) -> tuple[Array, Backward]:
+    window = _Windows(kernel, stride, padding)
+    windows = window.of(x)
+    divisor = (np.ones_like(windows) if count_padding else window.of(np.ones_like(x))).sum((4, 5))
 
     def backward(dy: Array) -> tuple[Array | None, ...]:
-        share = np.broadcast_to((dy / kernel**2)[..., None, None], (*dy.shape, kernel, kernel))
-        return (_cropped(_scatter(share, padded.shape, stride), padding),)
+        shares = np.broadcast_to((dy / divisor)[..., None, None], windows.shape)
+        return (window.back(shares, x.shape),)
 
-    return y, backward
+    return windows.sum((4, 5)) / divisor, backward
 
 
 def softmax_cross_entropy(
