@@ -172,4 +172,10 @@ std::vector<HostTensor> Kinks::counts() const {
   return tensors;
 }
 
+NearTies near_ties(std::int64_t elements, bool tipped, bool chooses) {
+  constexpr std::int64_t many_elements = 10'000'000;
+  const bool affordable = elements <= many_elements || tipped;
+  return {affordable, affordable || chooses};
+}
+
 }  // namespace assay

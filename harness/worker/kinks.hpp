@@ -67,4 +67,12 @@ class Kinks {
   std::map<std::string, Watched> kinks_{};  // by the name of the output
 };
 
+// Where the oracle looks for ties that are near, by runs of its own.
+struct NearTies {
+  bool in_all_steps = false, in_the_first = false;
+};
+// elements: that have a kink, in all steps of an exam. With many of them runs are long, and the perturbed ones show whether
+// any is near a tie (`tipped`), but not of two neighbours in an op that `chooses`: those runs move both alike.
+NearTies near_ties(std::int64_t elements, bool tipped, bool chooses);
+
 }  // namespace assay

@@ -47,10 +47,6 @@ constexpr int more_near_pairs = 3;
 // times what perturbed runs show.
 constexpr double far_tipping_roundings = 80;
 constexpr int far_pairs = 2;
-// With more elements of ReLUs and max-pools than this in all steps of an exam, runs are long, and the perturbed ones
-// show whether any is near a tie.
-constexpr std::int64_t many_elements = 10'000'000;
-
 bool is_square_moment(std::string_view name) {
   return name.find("/moment/") != name.npos && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
 }
@@ -327,10 +323,11 @@ std::vector<Runs::Job> pairs_of(Runs& runs, const Kinks& kinks, const ExamFeeds&
     jobs.push_back([&runs, pair](Executable& emulation) {
       runs.add_flips(emulation, pair, far_tipping_roundings, ExamPart::compared, "last/");
     });
-  if (kinks.elements() * feeds.schedule.type.shape.front() > many_elements && !kinks.any_tipped())
-    return jobs;
-  jobs.push_back([&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); });
-  for (int more = 1; more <= more_near_pairs; ++more)
+  const NearTies near = near_ties(kinks.elements() * feeds.schedule.type.shape.front(), kinks.any_tipped(),
+                                  !kinks.nudges().empty());
+  if (near.in_all_steps)
+    jobs.push_back([&runs](Executable& emulation) { runs.add_flips(emulation, 0, tipping_roundings); });
+  for (int more = 1; near.in_the_first && more <= more_near_pairs; ++more)
     jobs.push_back([&runs, more](Executable& emulation) {
       runs.add_flips(emulation, far_pairs + more, tipping_roundings, ExamPart::first_step);
     });

@@ -162,5 +162,18 @@ TEST(Kinks, EnterByTheContractOfTheOp) {
   EXPECT_EQ(count(kinks, "reduce"), (std::vector<double>{1, 2}));
 }
 
+// PP-OCR's classifier, whose hard-swish has 1.8 million elements, had a tie of its max-pool that no perturbed run crossed.
+TEST(NearTies, are_looked_for_in_the_first_step_of_a_large_network_that_chooses) {
+  for (const bool chooses : {false, true}) {
+    for (const bool tipped : {false, true}) {
+      const NearTies few = near_ties(1'000'000, tipped, chooses),
+                     many = near_ties(20'000'000, tipped, chooses);
+      EXPECT_TRUE(few.in_all_steps && few.in_the_first);
+      EXPECT_EQ(many.in_all_steps, tipped);
+      EXPECT_EQ(many.in_the_first, tipped || chooses);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay
