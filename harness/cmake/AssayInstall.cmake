@@ -13,7 +13,7 @@ foreach(name build core graph protocol exam batch worker)
   endif()
 endforeach()
 # What a worker includes, and what these headers include; tests/install/consumer.sh holds that no other is installed.
-foreach(header batch/c_api.h core/domain.hpp core/error.hpp core/json/fields.hpp core/json/type.hpp core/tensor.hpp core/words.hpp
+foreach(header batch/c_api.h core/domain.hpp core/error.hpp core/json/fields.hpp core/json/reported.hpp core/json/type.hpp core/tensor.hpp core/words.hpp
     graph/attributes.hpp graph/graph.hpp graph/op.hpp graph/passes/all_reduce.hpp graph/passes/precision.hpp graph/program.hpp
     protocol/message.hpp worker/backend.hpp)
   cmake_path(GET header PARENT_PATH folder)
