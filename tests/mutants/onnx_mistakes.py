@@ -18,7 +18,7 @@ class Mistake(NamedTuple):
 
 MISTAKES = [Mistake(*row) for row in (
     ("a window with height and width exchanged", "op/convolution", "", "    w.node(\n        \"Conv\",", "    inputs[1] = w.node(\"Transpose\", weight, perm=[0, 1, 3, 2])\n    w.node(\n        \"Conv\","),
-    ("all padding at the end", "op/convolution", "n1", "return rows[0], columns[0], rows[1], columns[1]", "return 0, 0, sum(rows), sum(columns)"),
+    ("all padding at the end", "op/convolution", "n1", "(top, left, bottom, right)}", "(0, 0, top + bottom, left + right)}"),
     ("a kernel without its gaps", "op/convolution", "n1p2d2t32", "dilations=pair(dilation)", "dilations=[1, 1]"),
     ("a weight that is not transposed", "op/linear", "m4", "transB=1", "transB=0"),
     ("a bias that is left out", "op/linear", "m4", "inputs = [x, weight, bias] if bias else [x, weight]\n        w.node(\"Gemm\"", "inputs = [x, weight]\n        w.node(\"Gemm\""),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .calls import add_batch_norm, add_prelu
+from .calls import add_prelu, over_images
 from .errors import Missing
 from .onnx_attention import attention
 from .onnx_call import Call
@@ -147,9 +147,10 @@ def batch_norm(c: Call) -> None:
         raise Missing("batch_norm: in training mode (export the model in eval mode)")
     for i in range(1, 5):
         c.constant(i)
-    add_batch_norm(
+    over_images(
         c,
-        [c.input(i) for i in range(5)],
+        "batch_norm",
+        *[c.input(i) for i in range(5)],
         epsilon=c.number("epsilon", 1e-5),
         momentum=c.number("momentum", 0.9),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .calls import Window, add_convolution, add_pool
 from .errors import Missing
 from .onnx_call import Call
+from .windows import Window, add_convolution, add_pool
 
 
 def pads_of(c: Call, kernel: list[int], strides: list[int], dilations: list[int]) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .calls import add_batch_norm, add_prelu
+from .calls import add_prelu, over_images
 from .errors import Missing
 from .graph import Constant
 from .pt2_attention import attention
@@ -123,9 +123,13 @@ def batch_norm(c: Call) -> None:
             )
     if not c.get("training", False):
         c.state.modes["eval"] += 1
-    add_batch_norm(
+    over_images(
         c,
-        [c.tensor("input"), *names, c.tensor("running_mean"), c.tensor("running_var")],
+        "batch_norm",
+        c.tensor("input"),
+        *names,
+        c.tensor("running_mean"),
+        c.tensor("running_var"),
         epsilon=c.number("eps", 1e-5),
         momentum=round(1 - c.number("momentum", 0.1), 12),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .calls import Window, add_convolution, add_pool
 from .errors import Missing
 from .pt2_call import Call
 from .shapes import Shape
+from .windows import Window, add_convolution, add_pool
 
 
 def two(c: Call, name: str, default: list[int], axes: int = 2) -> list[int]:

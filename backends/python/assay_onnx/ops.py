@@ -76,6 +76,12 @@ def plain(kind: str, **renamed: str) -> Callable[..., None]:
     return write
 
 
+def moves(stride: Numbers, padding: Numbers) -> dict[str, tuple[int, ...]]:
+    """Return how a window moves. ONNX has the paddings before both axes, then those after them."""
+    (top, bottom), (left, right) = sides(padding)
+    return {"strides": pair(stride), "pads": (top, left, bottom, right)}
+
+
 def convolution(
     w: Writer,
     x: str,
@@ -93,8 +99,7 @@ def convolution(
         "Conv",
         *inputs,
         out=out,
-        strides=pair(stride),
-        pads=pads_of(padding),
+        **moves(stride, padding),
         dilations=pair(dilation),
         group=groups,
     )
@@ -113,14 +118,8 @@ def linear(w: Writer, x: str, weight: str, bias: str | None = None, *, out: str)
         w.node("MatMul", x, turned, out=out)
 
 
-def pads_of(padding: Numbers) -> tuple[int, ...]:
-    """Return the paddings before both axes, then those after them."""
-    rows, columns = sides(padding)
-    return rows[0], columns[0], rows[1], columns[1]
-
-
 def max_pool(w: Writer, x: str, *, out: str, kernel: Numbers, stride: Numbers, padding: Numbers) -> None:
-    w.node("MaxPool", x, out=out, kernel_shape=pair(kernel), strides=pair(stride), pads=pads_of(padding))
+    w.node("MaxPool", x, out=out, kernel_shape=pair(kernel), **moves(stride, padding))
 
 
 def average_pool(
@@ -138,8 +137,7 @@ def average_pool(
         x,
         out=out,
         kernel_shape=pair(kernel),
-        strides=pair(stride),
-        pads=pads_of(padding),
+        **moves(stride, padding),
         count_include_pad=int(count_padding),
     )
 
