@@ -30,7 +30,7 @@ struct Planes {
     }
   }
 
-  // The divisor of a window with so many elements in the image.
+  // The divisor of a window that has `inside` elements in the image.
   std::int64_t divisor(std::int64_t inside) const {
     return counts_padding ? window.rows.kernel * window.columns.kernel : inside;
   }

@@ -47,7 +47,7 @@ def convolution(
 
 
 class Function(nn.Module):
-    """What no module of PyTorch is."""
+    """A function where PyTorch has no module."""
 
     def __init__(self, run: Callable[[Tensor], Tensor]) -> None:
         super().__init__()

@@ -273,7 +273,7 @@ void for_window(const cudnnPoolingStruct& pool, const Shaped& x, const Shaped& y
   }
 }
 
-// Of an average.
+// The divisor of an average.
 double divisor(const cudnnPoolingStruct& pool, const Shaped& x, const Shaped& y, std::int64_t window) {
   if (pool.counts_padding()) return pool.elements();
   double inside = 0;

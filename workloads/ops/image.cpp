@@ -16,7 +16,7 @@ std::vector<Dimension> image(std::int64_t channels) {
 
 Shape shape_of(const Dimensions& d) { return {d.at("n"), d.at("c"), d.at("h"), d.at("w")}; }
 
-// One number if both are equal, else both, so many times.
+// One number if both are equal, else both, as often as `times` says.
 Attribute one_or_both(std::int64_t rows, std::int64_t columns, int times = 1) {
   if (rows == columns) return rows;
   std::vector<std::int64_t> both;

@@ -6,7 +6,7 @@ namespace assay::cuda {
 namespace {
 
 struct NeighbourChannels {
-  std::int64_t count, height, width, elements;
+  std::int64_t count, elements;
   Strides strides;
   std::int64_t reach;       // channels on each side
   float alpha, beta, bias;  // alpha is divided by the size
@@ -60,8 +60,6 @@ NeighbourChannels neighbours_of(const Request& request, Layout layout) {
   const Shape& x = request.in(0);
   const std::int64_t size = request.integer("size");
   return {x[1],
-          x[2],
-          x[3],
           element_count(x),
           strides_of(x, layout),
           size / 2,

@@ -5,8 +5,8 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t most_channels = 1 << 16;  // of a window
-constexpr double power_flops = 4;                // the scale, its power, a product
+constexpr std::int64_t max_size = 1 << 16;  // of a window
+constexpr double power_flops = 4;           // the scale, its power, a product
 
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all{"size", "alpha", "beta", "bias"};
@@ -17,7 +17,7 @@ void check(const Operands& in, const Attributes& attributes) {
   in.rank(0, 4);
   in.floating(0);
   const auto size = attributes.get<std::int64_t>("size");
-  in.require(size >= 1 && size <= most_channels && size % 2 == 1,
+  in.require(size >= 1 && size <= max_size && size % 2 == 1,
              "attribute 'size' must be an odd number from 1 to 65535");
   bounded_attribute(in, attributes, "alpha", 0, 1e6);
   bounded_attribute(in, attributes, "beta", 0, 64);
