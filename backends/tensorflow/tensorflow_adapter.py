@@ -214,7 +214,7 @@ class TensorflowAdapter(TrainingAdapter):
             data, self._fed_by = Arrays.of(samples, batch), "arrays"
         elif samples:
             data, self._fed_by = self._pipeline(samples).repeat(), "tf.data"
-        elif count := loop.session.layout.resident_batches:
+        elif count := loop.supply.layout.resident_batches:
             data = resident([self._slots[slot] for slot in range(count)])
         else:
             data, fetch = loaded(loop)

@@ -171,7 +171,7 @@ def fit_all(
 
 def rate_is_constant(loop: Loop, steps: int) -> bool:
     """Whether the learning rate changes only between epochs of so many steps."""
-    rates = [rate for rate, _ in loop.session.schedule]
+    rates = [rate for rate, _ in loop.supply.schedule]
     return all(rate == rates[i - i % steps] for i, rate in enumerate(rates))
 
 
@@ -197,14 +197,14 @@ def loaded(loop: Loop) -> tuple[tf.data.Dataset, Fetch]:
 
     tf.data would call a Python generator (`from_generator`) for each batch in one of its threads.
     """
-    session = loop.session
-    inputs = tf.Variable(images_to_theirs(session.inputs), trainable=False)
-    labels = tf.Variable(session.labels, trainable=False)
+    supply = loop.supply
+    inputs = tf.Variable(images_to_theirs(supply.inputs), trainable=False)
+    labels = tf.Variable(supply.labels, trainable=False)
 
     def fetch() -> None:
-        session.next_batch()
-        inputs.assign(np.ascontiguousarray(images_to_theirs(session.inputs)))
-        labels.assign(session.labels)
+        supply.next_batch()
+        inputs.assign(np.ascontiguousarray(images_to_theirs(supply.inputs)))
+        labels.assign(supply.labels)
 
     # No batch is made ahead of time: each step reads the batch that was fetched for it.
     options = tf.data.Options()

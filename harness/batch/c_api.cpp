@@ -3,23 +3,23 @@
 #include <memory>
 
 #include "harness/batch/c_boundary.hpp"
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 
-struct assay_session {
-  explicit assay_session(const char* cell_folder) : session(cell_folder) {}
-  assay::BatchSession session;
+struct assay_supply {
+  explicit assay_supply(const char* cell_folder) : supply(cell_folder) {}
+  assay::BatchSupply supply;
 };
 
 namespace {
 
 using assay::boundary::guarded;
 
-assay::boundary::OpenObjects<assay_session> sessions;
+assay::boundary::OpenObjects<assay_supply> supplies;
 
 template <typename Action>
-std::int64_t with(const char* call, assay_session* session, bool arguments, Action action) noexcept {
-  return assay::boundary::with(sessions, "session", call, session, arguments,
-                               [&](assay_session& open) { return action(open.session); });
+std::int64_t with(const char* call, assay_supply* supply, bool arguments, Action action) noexcept {
+  return assay::boundary::with(supplies, "supply", call, supply, arguments,
+                               [&](assay_supply& open) { return action(open.supply); });
 }
 
 }  // namespace
@@ -28,124 +28,124 @@ int32_t assay_api_version(void) { return ASSAY_BATCH_API; }
 
 const char* assay_last_error(void) { return assay::boundary::remembered(); }
 
-assay_session* assay_open(const char* cell_folder) {
-  assay_session* session = nullptr;
+assay_supply* assay_open(const char* cell_folder) {
+  assay_supply* supply = nullptr;
   guarded([&]() -> std::int64_t {
     if (cell_folder == nullptr) throw assay::CallError("[assay_open] got a null cell folder");
-    auto opened = std::make_unique<assay_session>(cell_folder);
-    if (!sessions.add(opened.get()))
-      throw assay::CallError("[assay_open] too many sessions are open: close one");
-    session = opened.release();
+    auto opened = std::make_unique<assay_supply>(cell_folder);
+    if (!supplies.add(opened.get()))
+      throw assay::CallError("[assay_open] too many supplies are open: close one");
+    supply = opened.release();
     return 0;
   });
-  return session;
+  return supply;
 }
 
-int assay_close(assay_session* session) {
-  if (session == nullptr) return 0;
-  if (!sessions.remove(session)) {
-    assay::boundary::remember("[assay_close] got a session that is not open");
+int assay_close(assay_supply* supply) {
+  if (supply == nullptr) return 0;
+  if (!supplies.remove(supply)) {
+    assay::boundary::remember("[assay_close] got a supply that is not open");
     return -1;
   }
   const std::int64_t status = guarded([&]() -> std::int64_t {
-    session->session.save();
+    supply->supply.save();
     return 0;
   });
-  delete session;
+  delete supply;
   return static_cast<int>(status);
 }
 
-int assay_get_layout(assay_session* session, assay_layout* layout) {
-  return static_cast<int>(with("assay_get_layout", session, layout != nullptr, [&](assay::BatchSession& s) {
+int assay_get_layout(assay_supply* supply, assay_layout* layout) {
+  return static_cast<int>(with("assay_get_layout", supply, layout != nullptr, [&](assay::BatchSupply& s) {
     *layout = s.layout();
     return 0;
   }));
 }
 
-const double* assay_schedule(assay_session* session) {
+const double* assay_schedule(assay_supply* supply) {
   const double* schedule = nullptr;
-  with("assay_schedule", session, true, [&](assay::BatchSession& s) {
+  with("assay_schedule", supply, true, [&](assay::BatchSupply& s) {
     schedule = s.schedule();
     return 0;
   });
   return schedule;
 }
 
-int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels) {
-  return static_cast<int>(with("assay_read_resident", session, inputs != nullptr && labels != nullptr,
-                               [&](assay::BatchSession& s) {
-                                 s.read_resident(slot, inputs, labels);
-                                 return 0;
-                               }));
+int assay_read_resident(assay_supply* supply, int64_t slot, void* inputs, int32_t* labels) {
+  return static_cast<int>(
+      with("assay_read_resident", supply, inputs != nullptr && labels != nullptr, [&](assay::BatchSupply& s) {
+        s.read_resident(slot, inputs, labels);
+        return 0;
+      }));
 }
 
-int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels) {
-  return with("assay_next_batch", session, inputs != nullptr && labels != nullptr,
-              [&](assay::BatchSession& s) { return s.next_batch(inputs, labels); });
+int64_t assay_next_batch(assay_supply* supply, void* inputs, int32_t* labels) {
+  return with("assay_next_batch", supply, inputs != nullptr && labels != nullptr,
+              [&](assay::BatchSupply& s) { return s.next_batch(inputs, labels); });
 }
 
-int assay_next_block(assay_session* session, assay_block* block) {
-  return static_cast<int>(with("assay_next_block", session, block != nullptr, [&](assay::BatchSession& s) {
+int assay_next_block(assay_supply* supply, assay_block* block) {
+  return static_cast<int>(with("assay_next_block", supply, block != nullptr, [&](assay::BatchSupply& s) {
     *block = s.next_block();
     return 0;
   }));
 }
 
-int assay_end_block(assay_session* session, double loss) {
-  return static_cast<int>(with("assay_end_block", session, true,
-                               [&](assay::BatchSession& s) { return s.end_block(loss) ? 1 : 0; }));
+int assay_end_block(assay_supply* supply, double loss) {
+  return static_cast<int>(with("assay_end_block", supply, true,
+                               [&](assay::BatchSupply& s) { return s.end_block(loss) ? 1 : 0; }));
 }
 
-int assay_running_accuracy(assay_session* session, double accuracy) {
-  return static_cast<int>(with("assay_running_accuracy", session, true, [&](assay::BatchSession& s) {
+int assay_running_accuracy(assay_supply* supply, double accuracy) {
+  return static_cast<int>(with("assay_running_accuracy", supply, true, [&](assay::BatchSupply& s) {
     s.running_accuracy(accuracy);
     return 0;
   }));
 }
 
-int assay_enqueued(assay_session* session) {
-  return static_cast<int>(with("assay_enqueued", session, true, [&](assay::BatchSession& s) {
+int assay_enqueued(assay_supply* supply) {
+  return static_cast<int>(with("assay_enqueued", supply, true, [&](assay::BatchSupply& s) {
     s.enqueued();
     return 0;
   }));
 }
 
-int assay_lap(assay_session* session) {
+int assay_lap(assay_supply* supply) {
   return static_cast<int>(
-      with("assay_lap", session, true, [&](assay::BatchSession& s) { return s.lap() ? 1 : 0; }));
+      with("assay_lap", supply, true, [&](assay::BatchSupply& s) { return s.lap() ? 1 : 0; }));
 }
 
-int assay_results_read(assay_session* session) {
-  return static_cast<int>(with("assay_results_read", session, true, [&](assay::BatchSession& s) {
+int assay_results_read(assay_supply* supply) {
+  return static_cast<int>(with("assay_results_read", supply, true, [&](assay::BatchSupply& s) {
     s.results_read();
     return 0;
   }));
 }
 
-int assay_lap_prefill(assay_session* session) {
-  return static_cast<int>(with("assay_lap_prefill", session, true, [&](assay::BatchSession& s) {
+int assay_lap_prefill(assay_supply* supply) {
+  return static_cast<int>(with("assay_lap_prefill", supply, true, [&](assay::BatchSupply& s) {
     s.lap_prefill();
     return 0;
   }));
 }
 
-int assay_set_agree(assay_session* session, assay_agree agree, void* context) {
-  return static_cast<int>(with("assay_set_agree", session, agree != nullptr, [&](assay::BatchSession& s) {
+int assay_set_agree(assay_supply* supply, assay_agree agree, void* context) {
+  return static_cast<int>(with("assay_set_agree", supply, agree != nullptr, [&](assay::BatchSupply& s) {
     s.set_agree([agree, context](std::int64_t value) { return agree(context, value); });
     return 0;
   }));
 }
 
-int assay_add_logits(assay_session* session, const float* logits) {
-  return static_cast<int>(with("assay_add_logits", session, logits != nullptr, [&](assay::BatchSession& s) {
+int assay_add_logits(assay_supply* supply, const float* logits) {
+  return static_cast<int>(with("assay_add_logits", supply, logits != nullptr, [&](assay::BatchSupply& s) {
     s.add_logits(logits);
     return 0;
   }));
 }
 
-int assay_progress(assay_session* session, int64_t* done, int64_t* planned) {
+int assay_progress(assay_supply* supply, int64_t* done, int64_t* planned) {
   return static_cast<int>(
-      with("assay_progress", session, done != nullptr && planned != nullptr, [&](assay::BatchSession& s) {
+      with("assay_progress", supply, done != nullptr && planned != nullptr, [&](assay::BatchSupply& s) {
         *done = s.done();
         *planned = s.planned();
         return 0;

@@ -8,7 +8,7 @@
  * Errors: a function that returns int gives 0 or more when it succeeds and -1 when it fails; one that returns
  * a pointer gives NULL. assay_last_error() then returns the error, its place and the remedy (per thread, valid
  * until the next call).
- * Threads: one session belongs to one thread; the loader's own threads are inside. No function allocates in a
+ * Threads: one supply belongs to one thread; the loader's own threads are inside. No function allocates in a
  * timed block. */
 #ifndef ASSAY_BATCH_C_API_H
 #define ASSAY_BATCH_C_API_H
@@ -21,17 +21,17 @@ extern "C" {
 
 #define ASSAY_BATCH_API 8 /* assay_api_version() must equal it */
 
-typedef struct assay_session assay_session;
+typedef struct assay_supply assay_supply;
 
 int32_t assay_api_version(void);
 const char* assay_last_error(void);
 
 /* Reads request.json, schedule.npy and the data manifest of the cell folder, maps the arrays and starts the
  * loader's threads. */
-assay_session* assay_open(const char* cell_folder);
-/* Stops the threads, writes results/clock.json if a step was timed, and frees the session. NULL is
+assay_supply* assay_open(const char* cell_folder);
+/* Stops the threads, writes results/clock.json if a step was timed, and frees the supply. NULL is
  * allowed. */
-int assay_close(assay_session* session);
+int assay_close(assay_supply* supply);
 
 /* ---- the shape of a batch ---- */
 
@@ -51,18 +51,18 @@ typedef struct {
   int64_t positions;
 } assay_layout;
 
-int assay_get_layout(assay_session* session, assay_layout* layout);
-/* float64 (schedule_rows, 2), row-major: learning rate, step count from 1. Owned by the session. Row i is for
+int assay_get_layout(assay_supply* supply, assay_layout* layout);
+/* float64 (schedule_rows, 2), row-major: learning rate, step count from 1. Owned by the supply. Row i is for
  * step i. */
-const double* assay_schedule(assay_session* session);
+const double* assay_schedule(assay_supply* supply);
 
 /* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B) or (B, T). At a position, the label -1 does
  * not count. */
-int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels);
+int assay_read_resident(assay_supply* supply, int64_t slot, void* inputs, int32_t* labels);
 /* The next batch of the current block. Returns its number of true samples: fewer than B only in an
  * evaluation, where the rest of inputs is zero and the rest of labels is -1. The time spent waiting here counts
  * as the block's loader wait. */
-int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels);
+int64_t assay_next_batch(assay_supply* supply, void* inputs, int32_t* labels);
 
 /* ---- the block clock ---- */
 
@@ -77,27 +77,27 @@ typedef struct {
 } assay_block;
 
 /* Returns the next block; its clock starts when this function returns. */
-int assay_next_block(assay_session* session, assay_block* block);
+int assay_next_block(assay_supply* supply, assay_block* block);
 /* Optional, not within an evaluation: call when every step of the block was handed over, before the device is
  * drained. */
-int assay_enqueued(assay_session* session);
+int assay_enqueued(assay_supply* supply);
 /* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
  * step; NaN if there is none. 1: without training, the results of the last step are asked for now
  * (assay_results_read). */
-int assay_end_block(assay_session* session, double loss);
+int assay_end_block(assay_supply* supply, double loss);
 /* Optional, between the end of a training block and the begin of the next: the share of the block's samples whose
  * largest logit was the label's, as the loop counted it while it trained (request.json has "running_accuracy"). */
-int assay_running_accuracy(assay_session* session, double accuracy);
+int assay_running_accuracy(assay_supply* supply, double accuracy);
 /* Task infer: call after each step, when its result is complete; records one latency. Task decode: the same
  * after each token. 1: the result is asked for now (assay_results_read). */
-int assay_lap(assay_session* session);
+int assay_lap(assay_supply* supply);
 /* Task decode: call when the logits of a prompt are complete, before its first token; records one prefill. */
-int assay_lap_prefill(assay_session* session);
+int assay_lap_prefill(assay_supply* supply);
 
 /* When results are asked for, read them into host memory, call this, and do both once more. The second reading only
  * copies; so whatever the first one needs beyond it was not complete when the lap or the block ended. This is asked of a
  * few steps, drawn at random, in at most 0.25 % of the time of the timed blocks, and of the last step of the run. */
-int assay_results_read(assay_session* session);
+int assay_results_read(assay_supply* supply);
 
 /* ---- ranks ---- */
 
@@ -107,15 +107,15 @@ int assay_results_read(assay_session* session);
 typedef int64_t (*assay_agree)(void* context, int64_t value);
 /* Then required before the first block. The function is called by assay_next_block before the clock starts, so that all
  * ranks begin a block together, and by assay_end_block after the clock has stopped; never within a block. */
-int assay_set_agree(assay_session* session, assay_agree agree, void* context);
+int assay_set_agree(assay_supply* supply, assay_agree agree, void* context);
 
 /* Within an evaluation block: logits f32 (B, classes) or (B, T, classes) of the current batch; rows after the
  * true samples are ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in
  * double, over all labels that count. */
-int assay_add_logits(assay_session* session, const float* logits);
+int assay_add_logits(assay_supply* supply, const float* logits);
 
 /* Steps done and steps planned, warm-up included: for a progress message between blocks. */
-int assay_progress(assay_session* session, int64_t* done, int64_t* planned);
+int assay_progress(assay_supply* supply, int64_t* done, int64_t* planned);
 
 /* ---- the exam ---- */
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 
 namespace assay::boundary {
 
@@ -63,7 +63,7 @@ class OpenObjects {
   std::array<std::atomic<Object*>, 64> entries_ = {};
 };
 
-// As guarded(), for a call with an object that must be open. noun: "session".
+// As guarded(), for a call with an object that must be open. noun: "supply".
 template <typename Object, typename Action>
 std::int64_t with(const OpenObjects<Object>& open, const char* noun, const char* call, Object* object,
                   bool arguments, Action action) noexcept {

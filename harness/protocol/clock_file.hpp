@@ -277,7 +277,7 @@ inline Description describe(Of<ClockFile>) {
 // Atomic. Throws IoError.
 void write_clock_file(const std::filesystem::path& path, const ClockFile& file);
 // Throws JsonError naming the file and the field, also if it is not a regular file or is larger than 32 MiB:
-// a worker wrote it. A worker that did not close its session leaves no file.
+// a worker wrote it. A worker that did not close its supply leaves no file.
 ClockFile read_clock_file(const std::filesystem::path& path);
 
 }  // namespace assay

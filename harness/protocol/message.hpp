@@ -72,7 +72,7 @@ inline Description describe(Of<Library>) {
       field(
           "under_test", &Library::under_test,
           "Set by the harness for its own files: the worker's program and what is in its backend's folder, and the "
-          "harness's libraries. `assay compare` judges these, so it does not hold a change of them against the "
+          "harness's libraries. `assay compare` is about these, so it does not hold a change of them against the "
           "comparison.")
           .left_out_by_default());
 }

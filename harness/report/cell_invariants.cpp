@@ -23,14 +23,14 @@ bool has_value(const CellReport& cell) {
 // --forks and --spare-rounds allow fewer. Comparing takes memory and time by the square.
 constexpr std::size_t max_forks = 12'000;
 
-void judge_forks(Violations& violations, const CellReport& cell) {
+void validate_forks(Violations& violations, const CellReport& cell) {
   if (cell.forks.size() > max_forks)
     violations.add(fmt::format("has {} forks, and {} are the maximum", cell.forks.size(), max_forks));
   std::set<int> rounds;
   for (const Fork& fork : cell.forks) {
     Violations inner = violations.within(fmt::format("fork of round {}", fork.round));
     if (!rounds.insert(fork.round).second) inner.add("a second fork of this round");
-    judge_fork(inner, fork);
+    validate_fork(inner, fork);
     const int ranks = cell.axes.ranks();
     if (fork.status == Status::ok && std::ssize(fork.ranks) != (ranks > 1 ? ranks : 0))
       inner.add(fmt::format("has the records of {}, but the cell has {}", plural(fork.ranks.size(), "rank"),
@@ -40,7 +40,7 @@ void judge_forks(Violations& violations, const CellReport& cell) {
 }
 
 // Forks that are ok executed the same files and read the same data.
-void judge_digests(Violations& violations, const CellReport& cell) {
+void validate_digests(Violations& violations, const CellReport& cell) {
   for (const auto& [name, digest] :
        {std::pair{"adapter", &Fork::adapter_digest}, std::pair{"program", &Fork::program_digest},
         std::pair{"data", &Fork::data_digest}}) {
@@ -55,7 +55,7 @@ void judge_digests(Violations& violations, const CellReport& cell) {
 
 }  // namespace
 
-void judge_metric(Violations& violations, const std::string& name, const Metric& metric) {
+void validate_metric(Violations& violations, const std::string& name, const Metric& metric) {
   const auto add = [&](const std::string& what) { violations.add(fmt::format("metric {}: {}", name, what)); };
   if (!metric.value && metric.reason.empty()) add("is null without a reason");
   if (metric.value && !std::isfinite(*metric.value)) add("is not finite");
@@ -77,7 +77,7 @@ void judge_metric(Violations& violations, const std::string& name, const Metric&
     add(fmt::format("{} is above 1", *metric.value));
 }
 
-void judge_equivalence(Violations& violations, const CellReport& cell) {
+void validate_equivalence(Violations& violations, const CellReport& cell) {
   const Equivalence& equivalence = cell.equivalence;
   std::set<std::string> names;
   double worst = 0;
@@ -114,25 +114,25 @@ void judge_equivalence(Violations& violations, const CellReport& cell) {
     violations.add("is wrong_result, but its equivalence check passed");
 }
 
-void judge_cell(Violations& violations, const CellReport& cell) {
+void validate_cell(Violations& violations, const CellReport& cell) {
   if (const std::string id = cell_id(cell.axes); cell.id != id)
     violations.add(fmt::format("the id does not match its axes, which give {}", id));
   if (cell.axes.batch < 1) violations.add(fmt::format("batch {}", cell.axes.batch));
   if (cell.axes.threads < 1) violations.add(fmt::format("{} threads", cell.axes.threads));
   if (cell.status != Status::ok && cell.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(cell.status)));
-  judge_code(violations, cell.status, cell.reason_code);
+  validate_code(violations, cell.status, cell.reason_code);
   if (cell.status == Status::wrong_result && has_value(cell))
     violations.add("is wrong_result, but has metrics: a wrong computation must not be timed");
   if (cell.status == Status::ok && has_value(cell) && ok_forks(cell).empty())
     violations.add("is ok and has metrics, but no fork is ok");
-  for (const auto& [name, metric] : cell.metrics) judge_metric(violations, name, metric);
+  for (const auto& [name, metric] : cell.metrics) validate_metric(violations, name, metric);
   for (const Published& published : cell.published)
     if (!published.value && published.statement.empty())
       violations.add(fmt::format("published {} has neither a value nor a statement", published.metric));
-  judge_equivalence(violations, cell);
-  judge_forks(violations, cell);
-  judge_digests(violations, cell);
+  validate_equivalence(violations, cell);
+  validate_forks(violations, cell);
+  validate_digests(violations, cell);
 }
 
 }  // namespace assay

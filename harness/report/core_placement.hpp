@@ -1,4 +1,4 @@
-// Judges where the host had the processors of forks.
+// Says where the host had the processors of forks.
 #pragma once
 
 #include <map>

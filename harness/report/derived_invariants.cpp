@@ -30,8 +30,8 @@ std::string text_of(const std::optional<double>& number) {
   return number ? fmt::format("{}", *number) : "null";
 }
 
-void judge_kind(Violations& violations, const std::string& name, const Metric& metric,
-                const Metric& described) {
+void validate_kind(Violations& violations, const std::string& name, const Metric& metric,
+                   const Metric& described) {
   if (metric.unit != described.unit)
     violations.add(
         fmt::format("metric {}: the unit is {}, but should be {}", name, metric.unit, described.unit));
@@ -40,8 +40,8 @@ void judge_kind(Violations& violations, const std::string& name, const Metric& m
                                to_string(described.hint)));
 }
 
-void judge_numbers(Violations& violations, const std::string& name, const Metric& metric,
-                   const Metric& derived, bool older) {
+void validate_numbers(Violations& violations, const std::string& name, const Metric& metric,
+                      const Metric& derived, bool older) {
   // Earlier rules had a value where there is none today, and took the start from the forks that count.
   if (older && (!metric.value || !derived.value || name == "host_start_rss")) return;
   const auto compare = [&](const char* what, const std::optional<double>& stored,
@@ -61,7 +61,7 @@ void judge_numbers(Violations& violations, const std::string& name, const Metric
 }
 
 // The plan is of the graph, which a report does not have: only its parts can contradict each other.
-void judge_plan(Violations& violations, const CellReport& cell) {
+void validate_plan(Violations& violations, const CellReport& cell) {
   const auto value = [&](const char* name) {
     const auto found = cell.metrics.find(name);
     return found == cell.metrics.end() ? std::nullopt : found->second.value;
@@ -73,17 +73,17 @@ void judge_plan(Violations& violations, const CellReport& cell) {
   if (naive && shared && saving && !is_same(saving, *naive / *shared))
     violations.add(fmt::format("metric plan_saving: value is {}, but plan_naive / plan_co_share is {}",
                                *saving, *naive / *shared));
-  const auto judge_order = [&](const char* less, const char* more) {
+  const auto validate_order = [&](const char* less, const char* more) {
     const auto a = value(less), b = value(more);
     if (a && b && *a > *b) violations.add(fmt::format("metric {} is {}, above {}: {}", less, *a, more, *b));
   };
-  judge_order("plan_lower_bound", "plan_co_share");
-  judge_order("plan_in_place", "plan_naive");
-  judge_order("plan_co_share_only", "plan_naive");
+  validate_order("plan_lower_bound", "plan_co_share");
+  validate_order("plan_in_place", "plan_naive");
+  validate_order("plan_co_share_only", "plan_naive");
 }
 
 // A fork that did not end well decides the status of its cell; a cell may also fail without one.
-void judge_status(Violations& violations, const CellReport& cell) {
+void validate_status(Violations& violations, const CellReport& cell) {
   if (cell.status != Status::ok) return;
   for (const Fork& fork : cell.forks)
     if (fork.status != Status::ok)
@@ -91,13 +91,13 @@ void judge_status(Violations& violations, const CellReport& cell) {
           fmt::format("is ok, but the fork of round {} is {}", fork.round, to_string(fork.status)));
 }
 
-void judge_metrics(Violations& violations, const CellReport& cell, bool older) {
+void validate_metrics(Violations& violations, const CellReport& cell, bool older) {
   const Metrics derived = metrics_of(cell);
   for (const auto& [name, metric] : cell.metrics) {
     if (!find_metric(name)) continue;  // of another release
-    judge_kind(violations, name, metric, described_metric(name));
+    validate_kind(violations, name, metric, described_metric(name));
     if (const auto again = derived.find(name); again != derived.end())
-      judge_numbers(violations, name, metric, again->second, older);
+      validate_numbers(violations, name, metric, again->second, older);
   }
   if (older) return;  // without the metrics that are newer
   for (const auto& [name, metric] : derived)
@@ -105,7 +105,7 @@ void judge_metrics(Violations& violations, const CellReport& cell, bool older) {
       violations.add(fmt::format("metric {} is missing: its forks give {}", name, text_of(metric.value)));
 }
 
-void judge_flags(Violations& violations, const CellReport& cell) {
+void validate_flags(Violations& violations, const CellReport& cell) {
   const std::vector<std::string> flags = quality_flags(cell.forks);
   if (cell.flags != flags)
     violations.add(fmt::format("its flags are [{}], but its forks give [{}]", fmt::join(cell.flags, ", "),
@@ -127,7 +127,7 @@ Fork marks_of(const Fork& fork) {
 
 }  // namespace
 
-void judge_rules_3(Violations& violations, CellReport& cell) {
+void validate_rules_3(Violations& violations, CellReport& cell) {
   std::vector<std::vector<std::string>> stored;
   for (Fork& fork : cell.forks) {
     stored.push_back(fork.flags);
@@ -140,19 +140,19 @@ void judge_rules_3(Violations& violations, CellReport& cell) {
     if (disturbed) fork.flags.emplace_back(quality_flag::disturbed);
     if (stopped) fork.flags.emplace_back(quality_flag::quota);
   }
-  judge_metrics(violations, cell, true);
-  judge_flags(violations, cell);
+  validate_metrics(violations, cell, true);
+  validate_flags(violations, cell);
   for (std::size_t i = 0; i < stored.size(); ++i) cell.forks[i].flags = std::move(stored[i]);
 }
 
-void judge_derived(Violations& violations, const CellReport& cell) {
-  judge_metrics(violations, cell, false);
-  judge_plan(violations, cell);
-  judge_status(violations, cell);
-  judge_flags(violations, cell);
+void validate_derived(Violations& violations, const CellReport& cell) {
+  validate_metrics(violations, cell, false);
+  validate_plan(violations, cell);
+  validate_status(violations, cell);
+  validate_flags(violations, cell);
 }
 
-void judge_marks(Violations& violations, const Report& report) {
+void validate_marks(Violations& violations, const Report& report) {
   std::vector<CellReport> cells(report.cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].id = report.cells[i].id;

@@ -48,7 +48,7 @@ struct EnvironmentDifference {
 
 // Where a library that a worker loaded is from.
 enum class LibraryOrigin {
-  under_test,  // this project's, or the backend's own: what a comparison judges
+  under_test,  // this project's, or the backend's own: what a comparison is about
   given,       // a framework, a vendor's library, a math library, an OpenMP runtime
   system       // what every program needs: the C library and its like
 };

@@ -1,4 +1,4 @@
-// Judges which forks other processes disturbed.
+// Says which forks other processes disturbed.
 #pragma once
 
 #include <span>

@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-void judge_blocks(Violations& violations, const std::vector<Block>& blocks) {
+void validate_blocks(Violations& violations, const std::vector<Block>& blocks) {
   std::int64_t last_end = INT64_MIN;
   bool timed = false;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -43,14 +43,14 @@ bool is_same(const Block& a, const Block& b) {
          a.loss.has_value() == b.loss.has_value() && !(apart > 1e-9 * std::abs(a.loss.value_or(0)));
 }
 
-void judge_ranks(Violations& violations, const Fork& fork) {
+void validate_ranks(Violations& violations, const Fork& fork) {
   if (fork.ranks.empty()) return;
   if (fork.ranks.size() == 1) violations.add("has one rank, which must be left out");
   for (std::size_t rank = 0; rank < fork.ranks.size(); ++rank) {
     Violations inner = violations.within(fmt::format("rank {}", rank));
     if (fork.ranks[rank].rank != static_cast<int>(rank))
       inner.add(fmt::format("has the number {}", fork.ranks[rank].rank));
-    judge_blocks(inner, fork.ranks[rank].blocks);
+    validate_blocks(inner, fork.ranks[rank].blocks);
     if (const auto& exchange = fork.ranks[rank].exchange)
       if (const std::string why = contradiction(*exchange); !why.empty()) inner.add(why);
     violations.take(inner);
@@ -65,7 +65,7 @@ void judge_ranks(Violations& violations, const Fork& fork) {
       violations.add(fmt::format("block {} is not that of the slowest rank with the mean loss of all", i));
 }
 
-void judge_evaluations(Violations& violations, const Fork& fork) {
+void validate_evaluations(Violations& violations, const Fork& fork) {
   for (const Evaluation& evaluation : fork.evaluations) {
     const auto add = [&](const std::string& what) {
       violations.add(fmt::format("evaluation of {} after epoch {}: {}", to_string(evaluation.split),
@@ -83,7 +83,7 @@ void judge_evaluations(Violations& violations, const Fork& fork) {
   }
 }
 
-void judge_gpu(Violations& violations, const MachineSample& sample) {
+void validate_gpu(Violations& violations, const MachineSample& sample) {
   if (!sample.gpu) return;
   const GpuReading& gpu = *sample.gpu;
   const auto add = [&](const char* what, auto value) {
@@ -98,25 +98,25 @@ void judge_gpu(Violations& violations, const MachineSample& sample) {
 
 }  // namespace
 
-void judge_code(Violations& violations, Status status, ReasonCode code) {
+void validate_code(Violations& violations, Status status, ReasonCode code) {
   if (code != ReasonCode::absent && status_of(code) != status)
     violations.add(fmt::format("is {} with the reason code '{}', which means {}", to_string(status),
                                to_string(code), to_string(status_of(code))));
 }
 
-void judge_fork(Violations& violations, const Fork& fork) {
+void validate_fork(Violations& violations, const Fork& fork) {
   if (fork.status != Status::ok && fork.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(fork.status)));
-  judge_code(violations, fork.status, fork.reason_code);
-  judge_blocks(violations, fork.blocks);
-  judge_ranks(violations, fork);
-  judge_evaluations(violations, fork);
+  validate_code(violations, fork.status, fork.reason_code);
+  validate_blocks(violations, fork.blocks);
+  validate_ranks(violations, fork);
+  validate_evaluations(violations, fork);
   std::int64_t last = INT64_MIN;
   for (const MachineSample& sample : fork.samples) {
     if (sample.time_ns < last)
       violations.add(fmt::format("the sample at {} ns comes after a later one", sample.time_ns));
     last = sample.time_ns;
-    judge_gpu(violations, sample);
+    validate_gpu(violations, sample);
   }
   for (const auto* latencies : {&fork.latencies_ns, &fork.prefills_ns})
     for (const std::int64_t latency : *latencies)

@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-void judge_run(Violations& violations, const Report& report) {
+void validate_run(Violations& violations, const Report& report) {
   const RunRecord& run = report.run;
   // Both are ISO 8601 in UTC, which sorts as text.
   if (!run.start.empty() && run.end && !run.end->empty() && *run.end < run.start)
@@ -21,7 +21,7 @@ void judge_run(Violations& violations, const Report& report) {
 }
 
 // Ratios are paired by rounds: a round has one seed, the same for every backend.
-void judge_rounds(Violations& violations, const Report& report) {
+void validate_rounds(Violations& violations, const Report& report) {
   std::map<int, std::uint64_t> seeds;
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks)
@@ -30,7 +30,7 @@ void judge_rounds(Violations& violations, const Report& report) {
             fmt::format("round {} has the seeds {} and {} ({})", fork.round, it->second, fork.seed, cell.id));
 }
 
-void judge_order(Violations& violations, const Report& report) {
+void validate_order(Violations& violations, const Report& report) {
   const std::size_t sessions = report.run.sessions.size();
   std::set<int> taken;
   for (const CellReport& cell : report.cells)
@@ -44,7 +44,7 @@ void judge_order(Violations& violations, const Report& report) {
 }
 
 // In a merged report each comparison group ran on one machine, which all of its cells name.
-void judge_environments(Violations& violations, const Report& report) {
+void validate_environments(Violations& violations, const Report& report) {
   const std::size_t count = report.environments.size();
   if (count > 0 && report.environments.front() != report.environment)
     violations.add("its environment is not the first of its environments");
@@ -65,7 +65,7 @@ void judge_environments(Violations& violations, const Report& report) {
   }
 }
 
-void judge_shard(Violations& violations, const Report& report) {
+void validate_shard(Violations& violations, const Report& report) {
   const bool is_shard = report.run.shard.has_value();
   for (const CellReport& cell : report.cells) {
     if (cell.reason_code != ReasonCode::other_shard) continue;
@@ -77,7 +77,7 @@ void judge_shard(Violations& violations, const Report& report) {
 }
 
 // What a run allows at most, for convolutions: a report does not say whether its program has any.
-void judge_peak(Violations& violations, const CellReport& cell) {
+void validate_peak(Violations& violations, const CellReport& cell) {
   constexpr double over_peak = 6;
   const auto rate = cell.metrics.find("flops_per_second");
   if (rate == cell.metrics.end() || !rate->second.value || cell.status != Status::ok) return;
@@ -99,21 +99,21 @@ bool is_clean(const CellReport& cell) {
 
 std::vector<std::string> invariant_violations(const Report& report) {
   Violations all("report");
-  judge_run(all, report);
-  judge_rounds(all, report);
-  judge_order(all, report);
-  judge_environments(all, report);
-  judge_shard(all, report);
+  validate_run(all, report);
+  validate_rounds(all, report);
+  validate_order(all, report);
+  validate_environments(all, report);
+  validate_shard(all, report);
   // Newer rules may mean something else by a name.
   const bool known_rules = report.rules == derivation_rules;
-  if (known_rules) judge_marks(all, report);
+  if (known_rules) validate_marks(all, report);
   std::set<std::string> ids;
   for (const CellReport& cell : report.cells) {
     Violations one(cell.id.substr(0, 200));
     if (!ids.insert(cell.id).second) one.add("the id is a duplicate");
-    judge_cell(one, cell);
-    if (known_rules) judge_derived(one, cell);
-    judge_peak(one, cell);
+    validate_cell(one, cell);
+    if (known_rules) validate_derived(one, cell);
+    validate_peak(one, cell);
     all.take(one);
   }
   return all.found();

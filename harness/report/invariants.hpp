@@ -38,17 +38,17 @@ class Violations {
 };
 
 // For a fork or a cell: the code must belong to the status.
-void judge_code(Violations& violations, Status status, ReasonCode code);
-void judge_fork(Violations& violations, const Fork& fork);
-void judge_cell(Violations& violations, const CellReport& cell);
-void judge_metric(Violations& violations, const std::string& name, const Metric& metric);
-void judge_equivalence(Violations& violations, const CellReport& cell);
+void validate_code(Violations& violations, Status status, ReasonCode code);
+void validate_fork(Violations& violations, const Fork& fork);
+void validate_cell(Violations& violations, const CellReport& cell);
+void validate_metric(Violations& violations, const std::string& name, const Metric& metric);
+void validate_equivalence(Violations& violations, const CellReport& cell);
 // Compares the numbers and the flags of a cell with what its forks give by rules 3, by which a round that was disturbed
 // for one cell counted for none. Values that have another meaning today are left out. Leaves the cell as it was.
-void judge_rules_3(Violations& violations, CellReport& cell);
+void validate_rules_3(Violations& violations, CellReport& cell);
 // Compares the metrics, the flags and the status with what the forks give, by the rules of this program.
-void judge_derived(Violations& violations, const CellReport& cell);
+void validate_derived(Violations& violations, const CellReport& cell);
 // Compares the flags of forks that follow from other forks of their round.
-void judge_marks(Violations& violations, const Report& report);
+void validate_marks(Violations& violations, const Report& report);
 
 }  // namespace assay

@@ -34,11 +34,11 @@ std::string_view schema_of(const Json& document, std::string_view where) {
 }
 
 // What a report with earlier rules says is derived again and used no more, but it should be what was measured.
-void judge_earlier_rules(Report& report, std::vector<std::string>& found) {
+void validate_by_earlier_rules(Report& report, std::vector<std::string>& found) {
   if (report.rules != 3) return;
   for (CellReport& cell : report.cells) {
     Violations violations(cell.id.substr(0, 200));
-    judge_rules_3(violations, cell);
+    validate_rules_3(violations, cell);
     found.insert(found.end(), violations.found().begin(), violations.found().end());
   }
 }
@@ -87,7 +87,7 @@ Report read(const Json& document, std::string_view where, std::string_view prefi
   Report report;
   report.rules = 1;  // the first ones were not numbered
   decode(is_later(document) ? with_known_words(document) : document, report, prefix, options);
-  if (options.violations) judge_earlier_rules(report, *options.violations);
+  if (options.violations) validate_by_earlier_rules(report, *options.violations);
   derive_again(report);
   return report;
 }

@@ -24,7 +24,7 @@
 #include "harness/worker/exchange_times.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/reset.hpp"
-#include "harness/worker/session.hpp"
+#include "harness/worker/supply.hpp"
 #include "harness/worker/trainer.hpp"
 
 namespace assay {
@@ -216,8 +216,8 @@ Timed Server::timed() const {
 
 protocol::Event Server::run() {
   require_compiled();
-  Session session(folder_);
-  if (options_.world > 1) session.set_agree([this](std::int64_t value) { return executable_->agree(value); });
+  Supply supply(folder_);
+  if (options_.world > 1) supply.set_agree([this](std::int64_t value) { return executable_->agree(value); });
   // Sends a few messages each second, however short the blocks are.
   Clock::time_point told;
   const auto tell = [this, &told](std::int64_t done, std::int64_t planned) {
@@ -226,8 +226,8 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  trained_ = train(*executable_, session, timed(), tell, program_->generated());
-  session.close();
+  trained_ = train(*executable_, supply, timed(), tell, program_->generated());
+  supply.close();
   protocol::Memory memory = executable_->memory();  // before the results are copied
   std::vector<HostTensor> left = program_->is_op() ? executable_->results() : executable_->state();
   if (request_->hand_over) write_safetensors(folder_ / "results/state.safetensors", left);

@@ -20,32 +20,32 @@ std::int64_t labels_of_batch(const assay_layout& layout) {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+  Trainer(Executable& executable, Supply& supply, Timed timed, const ReportProgress& progress,
           std::int64_t tokens)
       : executable_(executable),
-        session_(session),
+        supply_(supply),
         progress_(progress),
         timed_(timed),
         tokens_(tokens),
-        resident_(session.layout().resident_batches),
-        inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
-        labels_(static_cast<std::size_t>(labels_of_batch(session.layout()))) {}
+        resident_(supply.layout().resident_batches),
+        inputs_(static_cast<std::size_t>(supply.layout().batch * supply.layout().sample_elements)),
+        labels_(static_cast<std::size_t>(labels_of_batch(supply.layout()))) {}
 
   Trained run() {
-    stage_resident(executable_, session_);
+    stage_resident(executable_, supply_);
     tell();  // right before the first block, and right after the last: the conductor stamps both
     for (;;) {
-      const assay_block block = session_.next_block();
+      const assay_block block = supply_.next_block();
       if (block.kind == ASSAY_DONE) break;
       if (block.kind == ASSAY_EVALUATE) {
         evaluate(block);
       } else {
         check(block);
         steps(block);
-        if (timed_ != Timed::inference) session_.enqueued();
+        if (timed_ != Timed::inference) supply_.enqueued();
         executable_.synchronize();
-        if (session_.end_block(timed_ == Timed::training ? executable_.loss()
-                                                         : std::numeric_limits<double>::quiet_NaN()))
+        if (supply_.end_block(timed_ == Timed::training ? executable_.loss()
+                                                        : std::numeric_limits<double>::quiet_NaN()))
           read_results();
       }
       tell();
@@ -57,11 +57,11 @@ class Trainer {
  private:
   void check(const assay_block& block) const {
     if (timed_ != Timed::training ||
-        (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
+        (block.first_step >= 0 && block.first_step + block.steps <= supply_.layout().schedule_rows))
       return;
     throw CellError(fmt::format("[train] a block has steps {} to {}, but schedule.npy has {} rows",
                                 block.first_step, block.first_step + block.steps,
-                                session_.layout().schedule_rows));
+                                supply_.layout().schedule_rows));
   }
 
   void steps(const assay_block& block) {
@@ -70,7 +70,7 @@ class Trainer {
       if (resident_ > 0) {
         slot = row % resident_;
       } else {
-        session_.next_batch(inputs_.data(), labels_.data());
+        supply_.next_batch(inputs_.data(), labels_.data());
         executable_.stage(0, {inputs_.data(), labels_.data()});
       }
       if (timed_ == Timed::op) {
@@ -78,12 +78,12 @@ class Trainer {
       } else if (timed_ == Timed::inference) {
         executable_.step(slot, 0, row + 1);
         executable_.synchronize();
-        if (session_.lap()) read_results();
+        if (supply_.lap()) read_results();
       } else if (timed_ == Timed::decoding) {
         generate(slot);
       } else {
-        last_step_ = session_.step(row);
-        executable_.step(slot, session_.learning_rate(row), last_step_);
+        last_step_ = supply_.step(row);
+        executable_.step(slot, supply_.learning_rate(row), last_step_);
       }
     }
   }
@@ -91,18 +91,18 @@ class Trainer {
   void generate(std::int64_t slot) {
     executable_.prefill(slot);
     executable_.synchronize();
-    session_.lap_prefill();
+    supply_.lap_prefill();
     for (std::int64_t token = 0; token < tokens_; ++token) {
       executable_.next_token(slot);
       executable_.synchronize();
-      if (session_.lap()) read_results();
+      if (supply_.lap()) read_results();
     }
   }
 
   void read_results() {
     for (int reading = 0; reading < 2; ++reading) {
       read_ = executable_.results();
-      session_.results_read();
+      supply_.results_read();
     }
     if (read_elements() > max_read_elements) read_.clear();
   }
@@ -114,23 +114,23 @@ class Trainer {
   }
 
   void evaluate(const assay_block& block) {
-    logits_.resize(labels_.size() * static_cast<std::size_t>(session_.layout().classes));
+    logits_.resize(labels_.size() * static_cast<std::size_t>(supply_.layout().classes));
     for (std::int64_t i = 0; i < block.steps; ++i) {
-      session_.next_batch(inputs_.data(), labels_.data());
+      supply_.next_batch(inputs_.data(), labels_.data());
       executable_.evaluate({inputs_.data(), nullptr}, logits_.data());
-      session_.add_logits(logits_.data());
+      supply_.add_logits(logits_.data());
     }
-    session_.end_block(std::numeric_limits<double>::quiet_NaN());
+    supply_.end_block(std::numeric_limits<double>::quiet_NaN());
   }
 
   void tell() {
     if (!progress_) return;
-    const auto [done, planned] = session_.progress();
+    const auto [done, planned] = supply_.progress();
     progress_(done, planned);
   }
 
   Executable& executable_;
-  Session& session_;
+  Supply& supply_;
   const ReportProgress& progress_;
   Timed timed_;
   std::int64_t tokens_;
@@ -144,19 +144,19 @@ class Trainer {
 
 }  // namespace
 
-void stage_resident(Executable& executable, Session& session) {
-  const assay_layout& layout = session.layout();
+void stage_resident(Executable& executable, Supply& supply) {
+  const assay_layout& layout = supply.layout();
   std::vector<std::uint32_t> inputs(static_cast<std::size_t>(layout.batch * layout.sample_elements));
   std::vector<std::int32_t> labels(static_cast<std::size_t>(labels_of_batch(layout)));
   for (std::int64_t slot = 0; slot < layout.resident_batches; ++slot) {
-    session.read_resident(slot, inputs.data(), labels.data());
+    supply.read_resident(slot, inputs.data(), labels.data());
     executable.stage(slot, {inputs.data(), labels.data()});
   }
 }
 
-Trained train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+Trained train(Executable& executable, Supply& supply, Timed timed, const ReportProgress& progress,
               std::int64_t tokens) {
-  return Trainer(executable, session, timed, progress, tokens).run();
+  return Trainer(executable, supply, timed, progress, tokens).run();
 }
 
 }  // namespace assay

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/worker/backend.hpp"
-#include "harness/worker/session.hpp"
+#include "harness/worker/supply.hpp"
 
 namespace assay {
 
@@ -21,7 +21,7 @@ enum class Timed {
 };
 
 // Stages every resident batch of the cell in its slot. Throws the exceptions of both arguments.
-void stage_resident(Executable& executable, Session& session);
+void stage_resident(Executable& executable, Supply& supply);
 
 struct Trained {
   std::int64_t last_step = 0;      // its number
@@ -30,8 +30,8 @@ struct Trained {
 
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as it is after the last step. Throws the exceptions of the executable and the
-// session. tokens: for decoding, those of a generation after its prompt.
-Trained train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+// supply. tokens: for decoding, those of a generation after its prompt.
+Trained train(Executable& executable, Supply& supply, Timed timed, const ReportProgress& progress,
               std::int64_t tokens = 0);
 
 }  // namespace assay

@@ -94,7 +94,7 @@ def plots_of(study_of: StudyOf | None, only: Sequence[str] | None) -> list[Plot]
 def run(arguments: argparse.Namespace) -> None:
     study_of = study_named(read_catalogue(), arguments.study) if arguments.study else None
     if study_of and arguments.filter:
-        raise ClaimError("--study judges whole reports: leave out --filter")
+        raise ClaimError("--study decides on whole reports: leave out --filter")
     plots = plots_of(study_of, arguments.only)
     study = read(arguments.reports, arguments.filter, arguments.program)
     first: Path = arguments.reports[0]
@@ -114,9 +114,9 @@ def run(arguments: argparse.Namespace) -> None:
         page = folder / "index.html"
         sections = []
         if study_of:
-            judged = evaluate(study_of, study, arguments.reports, arguments.program)
+            decided = evaluate(study_of, study, arguments.reports, arguments.program)
             values = values_of(study_of, study, arguments.reports, arguments.program)
-            sections = sections_of(study_of, study, *judged, values, arguments.program)
+            sections = sections_of(study_of, study, *decided, values, arguments.program)
         title = study_of.title if study_of else ""
         page.write_text(make_page(study, drawn, title, sections), encoding="utf-8")
         print(page)

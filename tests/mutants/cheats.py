@@ -131,12 +131,12 @@ class EndsItsBlocksFirst(Mutant):
     own_loop = True
 
     def train(self, loop: Any, samples: Any) -> None:
-        resident = loop.session.layout.resident_batches
+        resident = loop.supply.layout.resident_batches
         loss = super().loss()
         while (block := loop.next_block()) is not None:
             rows = loop.rows(block)
-            loop.session.enqueued()
-            loop.session.end_block(loss)
+            loop.supply.enqueued()
+            loop.supply.end_block(loss)
             for row, (rate, step) in enumerate(rows, block.first_step):
                 super().step(row % resident, rate, step)
             super().synchronize()
@@ -156,16 +156,16 @@ class StepsBeforeTheClock(Mutant):
         self.planned = clock["warm_up"]["min_steps"] + clock["steps"]
 
     def train(self, loop: Any, samples: Any) -> None:
-        resident = loop.session.layout.resident_batches
+        resident = loop.supply.layout.resident_batches
         losses = []
-        for row, (rate, step) in enumerate(loop.session.schedule[: self.planned]):
+        for row, (rate, step) in enumerate(loop.supply.schedule[: self.planned]):
             super().step(row % resident, rate, step)
             super().synchronize()
             losses.append(super().loss())
         while (block := loop.next_block()) is not None:
             loop.rows(block)
-            loop.session.enqueued()
-            loop.session.end_block(losses[block.first_step + block.steps - 1])
+            loop.supply.enqueued()
+            loop.supply.end_block(losses[block.first_step + block.steps - 1])
 
 
 class ShortensItsBlocks(Mutant):
@@ -204,12 +204,12 @@ class KeepsItsProgressBack(ShortensItsBlocks):
         loop = sys.modules["assay_worker.trainer"].Loop
         honest = loop.__init__
 
-        def silent(of: Any, adapter: Any, session: Any, progress: Any, tokens: int = 0) -> None:
+        def silent(of: Any, adapter: Any, supply: Any, progress: Any, tokens: int = 0) -> None:
             def tell(done: int, planned: int) -> None:
                 if done >= planned:
                     progress(done, planned)
 
-            honest(of, adapter, session, tell, tokens)
+            honest(of, adapter, supply, tell, tokens)
 
         loop.__init__ = silent
 
@@ -238,12 +238,12 @@ class ChangesWhatItGives(Mutant):
         perform = exam.Candidate.perform
         given = itertools.count(1)
 
-        def performed(candidate: Any, action: Any, session: Any) -> None:
+        def performed(candidate: Any, action: Any, exam: Any) -> None:
             self.begin_exam()
             if action.kind == exam.Act.STATE:
-                session.give(self.given_state(next(given), self.state()))
+                exam.give(self.given_state(next(given), self.state()))
             else:
-                perform(candidate, action, session)
+                perform(candidate, action, exam)
 
         exam.Candidate.perform = performed
 

@@ -107,7 +107,7 @@ TEST(Engines, compute_the_same_bits) {
     SCOPED_TRACE(kernel.op);
     const Cell cell = short_blocks(cell_of(kernel.op, kernel.size, kernel.task), 4);
     OpRun blocks(cell), plain(cell);
-    train(blocks.executable(), blocks.session(), Timed::op, {});
+    train(blocks.executable(), blocks.supply(), Timed::op, {});
     plain.steps(5);  // as many: dropout draws by the number of the step
     const std::vector<HostTensor> some = blocks.executable().results(), others = plain.executable().results();
     ASSERT_EQ(some.size(), others.size());
@@ -127,22 +127,22 @@ TEST(Engines, say_the_same_time_of_the_same_steps) {
        {Kernel{"op/linear", "m256", Task::train}, Kernel{"op/softmax", "n1024", Task::infer}}) {
     SCOPED_TRACE(kernel.op);
     OpRun run(short_blocks(cell_of(kernel.op, kernel.size, kernel.task), blocks));
-    const assay_block warm_up = run.session().next_block();
+    const assay_block warm_up = run.supply().next_block();
     run.steps(warm_up.steps);
-    run.session().end_block(std::nan(""));
+    run.supply().end_block(std::nan(""));
     for (int i = 0; i < blocks; ++i) {
       benchmark::RegisterBenchmark("both",
                                    [&run](benchmark::State& state) {
-                                     const assay_block block = run.session().next_block();
+                                     const assay_block block = run.supply().next_block();
                                      while (state.KeepRunningBatch(state.max_iterations))
                                        run.steps(block.steps);
-                                     run.session().end_block(std::nan(""));
+                                     run.supply().end_block(std::nan(""));
                                    })
           ->Iterations(1)
           ->UseRealTime();
     }
     const std::vector<Row> others = benchmarked();
-    EXPECT_EQ(run.session().next_block().kind, ASSAY_DONE);
+    EXPECT_EQ(run.supply().next_block().kind, ASSAY_DONE);
     const std::vector<double> ours = run.timed_blocks();
     ASSERT_EQ(ours.size(), std::size_t{blocks});
     ASSERT_EQ(others.size(), std::size_t{blocks});

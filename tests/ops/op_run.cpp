@@ -66,12 +66,12 @@ std::vector<Cell> op_suite(const std::string& backend) {
 OpRun::OpRun(const Cell& cell)
     : id_(cell.id),
       executable_(compiled(cell)),
-      session_(written(folder_.path() / "cell", cell)),
-      sets_(session_.layout().resident_batches) {
-  std::vector<std::uint32_t> operands(static_cast<std::size_t>(session_.layout().sample_elements));
+      supply_(written(folder_.path() / "cell", cell)),
+      sets_(supply_.layout().resident_batches) {
+  std::vector<std::uint32_t> operands(static_cast<std::size_t>(supply_.layout().sample_elements));
   std::int32_t label = 0;
   for (std::int64_t set = 0; set < sets_; ++set) {
-    session_.read_resident(set, operands.data(), &label);
+    supply_.read_resident(set, operands.data(), &label);
     executable_->stage(set, {operands.data(), &label});
   }
   executable_->set_state({});

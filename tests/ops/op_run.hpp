@@ -9,7 +9,7 @@
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/worker/backend.hpp"
-#include "harness/worker/session.hpp"
+#include "harness/worker/supply.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -27,18 +27,18 @@ class OpRun {
   // `steps` steps over the sets in turn, and drained: what one block does.
   void steps(std::int64_t steps);
 
-  // Seconds of each timed block that the session saw, once it has said that it is done.
+  // Seconds of each timed block that the supply saw, once it has said that it is done.
   std::vector<double> timed_blocks() const;
 
   const std::string& id() const { return id_; }
   Executable& executable() { return *executable_; }
-  Session& session() { return session_; }
+  Supply& supply() { return supply_; }
 
  private:
   std::string id_;
   TemporaryFolder folder_;
   std::unique_ptr<Executable> executable_;
-  Session session_;
+  Supply supply_;
   std::int64_t sets_ = 1, done_ = 0;
 };
 

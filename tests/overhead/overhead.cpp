@@ -93,15 +93,15 @@ std::vector<Steps> train_interleaved(Executable& executable, const Cell& cell,
   std::vector<Steps> bare;
   BareLoop loop(executable, cell);
   std::int64_t before = 0, blocks = 0;
-  Session session(folder);
-  train(executable, session, Timed::training, [&](std::int64_t done, std::int64_t) {
+  Supply supply(folder);
+  train(executable, supply, Timed::training, [&](std::int64_t done, std::int64_t) {
     const std::int64_t count = done - before;
     before = done;
     if (blocks++ % 2 == 1) return;
     bare.push_back(loop.run(count));
     bare.push_back(loop.run(count));
   });
-  session.close();
+  supply.close();
   return bare;
 }
 

@@ -99,36 +99,36 @@ def samples(growing: str, by: int) -> list[soak.Sample]:
     ]
 
 
-def judged(growing: str, by: int, held_growth: int = 0) -> list[str]:
+def compared(growing: str, by: int, held_growth: int = 0) -> list[str]:
     case = Case(0, random.Random(0))
     held = soak.Held(100, 50 << 20, 1 << 20), soak.Held(999, (50 << 20) + held_growth, 9 << 20)
-    soak.judge(case, samples(growing, by), 100, held)
+    soak.compare(case, samples(growing, by), 100, held)
     return case.wrong
 
 
 @pytest.mark.parametrize("what", ["memory", "descriptors", "processes", "folders"])
 def test_growth_is_a_violation_of_the_soak(what: str) -> None:
-    assert judged(what, 0) == []
-    assert len(judged(what, 20 << 20 if what == "memory" else 1)) == 1
+    assert compared(what, 0) == []
+    assert len(compared(what, 20 << 20 if what == "memory" else 1)) == 1
 
 
 def test_a_few_samples_may_miss_what_a_fork_uses_least() -> None:
-    def judged_after(*descriptors: int) -> list[str]:
+    def compared_after(*descriptors: int) -> list[str]:
         case = Case(0, random.Random(0))
         seen = [
             soak.Sample(forks=10 + 5 * i, memory=50 << 20, descriptors=count, processes=1, folders=3)
             for i, count in enumerate(descriptors)
         ]
-        soak.judge(case, seen, 10, (soak.Held(10, 50 << 20, 1 << 20), soak.Held(39, 50 << 20, 1 << 20)))
+        soak.compare(case, seen, 10, (soak.Held(10, 50 << 20, 1 << 20), soak.Held(39, 50 << 20, 1 << 20)))
         return case.wrong
 
-    assert judged_after(8, 18, 8, 13, 13, 19) == [], "between forks there are 8"
-    assert len(judged_after(8, 18, 23, 28, 33, 38)) == 1, "one more in each fork"
+    assert compared_after(8, 18, 8, 13, 13, 19) == [], "between forks there are 8"
+    assert len(compared_after(8, 18, 23, 28, 33, 38)) == 1, "one more in each fork"
 
 
 def test_memory_of_the_report_is_no_violation_of_the_soak() -> None:
-    assert judged("memory", 20 << 20, held_growth=180 << 20) == []
-    assert len(judged("memory", 20 << 20, held_growth=100 << 20)) == 1
+    assert compared("memory", 20 << 20, held_growth=180 << 20) == []
+    assert len(compared("memory", 20 << 20, held_growth=100 << 20)) == 1
 
 
 def test_a_case_has_the_random_numbers_of_its_seed(tmp_path: Path) -> None:

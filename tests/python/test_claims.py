@@ -29,7 +29,7 @@ from assay_plots.claims.catalogue import (
 )
 from assay_plots.claims.configs import entries_of, may_hold, read_config
 from assay_plots.claims.evaluate import NO_CELL, read_for
-from assay_plots.claims.judge import (
+from assay_plots.claims.verdict import (
     ABSENT,
     HOLDS,
     NO_LONGER,
@@ -38,7 +38,7 @@ from assay_plots.claims.judge import (
     VERDICTS,
     Verdict,
     against_another_loop,
-    judge,
+    decide,
     together,
 )
 from assay_plots.claims.numbers import filled
@@ -96,27 +96,27 @@ def ratio(lower: float, upper: float) -> Item:
 def test_an_interval_decides(
     rule: Rule, published: float | None, interval: tuple[float, float], word: str
 ) -> None:
-    assert judge(rule, published, ratio(*interval), exact=False).word == word
+    assert decide(rule, published, ratio(*interval), exact=False).word == word
 
 
 def test_without_an_interval_nothing_is_decided() -> None:
-    few = judge(Rule("below", (1.0,)), None, rounds(0.5, 5, 0.4, 0.6), exact=False)
+    few = decide(Rule("below", (1.0,)), None, rounds(0.5, 5, 0.4, 0.6), exact=False)
     assert few == Verdict(
         UNDECIDED, "an interval needs 6 rounds, there are 5 rounds, here from 0.400 to 0.600"
     )
-    apart = judge(Rule("below", (1.0,)), None, rounds(0.5, 0, 0.5, 0.5), exact=False)
+    apart = decide(Rule("below", (1.0,)), None, rounds(0.5, 0, 0.5, 0.5), exact=False)
     assert apart == Verdict(UNDECIDED, "the two sides share no round")
-    wide = judge(Rule("below", (1.0,)), None, ratio(0.9, 1.1), exact=False)
+    wide = decide(Rule("below", (1.0,)), None, ratio(0.9, 1.1), exact=False)
     assert wide == Verdict(UNDECIDED, "the interval of 6 rounds holds both answers")
-    unpublished = judge(Rule("at_least", ()), None, ratio(1, 2), exact=False)
+    unpublished = decide(Rule("at_least", ()), None, ratio(1, 2), exact=False)
     assert unpublished.word == UNDECIDED
 
 
 def test_counts_and_plans_need_no_interval() -> None:
     count = rounds(1.0, 3, 1.0, 1.0)
-    assert judge(Rule("equal", ()), 1.0, count, exact=True).word == HOLDS
-    assert judge(Rule("equal", ()), 1.0, rounds(2.0, 3), exact=True).word == NO_LONGER
-    assert judge(Rule("at_least", ()), 4.0, rounds(3.0, 0), exact=True).word == NO_LONGER
+    assert decide(Rule("equal", ()), 1.0, count, exact=True).word == HOLDS
+    assert decide(Rule("equal", ()), 1.0, rounds(2.0, 3), exact=True).word == NO_LONGER
+    assert decide(Rule("at_least", ()), 4.0, rounds(3.0, 0), exact=True).word == NO_LONGER
 
 
 def test_pairs_must_agree() -> None:
@@ -401,17 +401,17 @@ def benchmark_b(**run: Any) -> Json:
     return made_report.report(cells, config={"name": "paltenghi-b", "title": "x"}, **run)
 
 
-def judged(path: Path, *arguments: object) -> list[Json]:
+def lines_of(path: Path, *arguments: object) -> list[Json]:
     lines = json.loads(claims(path, "--format", "json", *arguments).stdout)["lines"]
     assert all(line["verdict"] in VERDICTS for line in lines)
     return [line for line in lines if line["id"] == "time"]
 
 
 @BUILT
-def test_claims_are_judged_by_paired_ratios(tmp_path: Path) -> None:
+def test_claims_are_decided_by_paired_ratios(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text(json.dumps(benchmark_b()))
-    lines = judged(path)
+    lines = lines_of(path)
     assert [line["verdict"] for line in lines if "cpu" in line["cells"]] == [HOLDS, REVERSED, ABSENT]
     five, *_, fifteen = [line for line in lines if "cpu" in line["cells"]]
     assert five["measured"][0]["n"] == 6
@@ -436,7 +436,7 @@ def test_a_ratio_never_crosses_two_reports(tmp_path: Path) -> None:
 
 
 def decided(tmp_path: Path, change: Callable[[Json], object], **claim: Any) -> tuple[str, str]:
-    """Judge "MXNet is faster" for five epochs after a change to the report."""
+    """Decide "MXNet is faster" for five epochs after a change to the report."""
     report = benchmark_b() | {"rules": 3}  # so that its flags are derived
     change(report)
     path = tmp_path / "b.json"
@@ -445,7 +445,7 @@ def decided(tmp_path: Path, change: Callable[[Json], object], **claim: Any) -> t
     document["studies"][0]["claims"][0] |= claim
     catalogue = tmp_path / "claims.json"
     catalogue.write_text(json.dumps(document))
-    line = judged(path, "--catalogue", catalogue)[0]
+    line = lines_of(path, "--catalogue", catalogue)[0]
     return line["verdict"], line["reason"]
 
 
@@ -551,11 +551,11 @@ def test_repeats_of_one_seed_decide_no_accuracy(tmp_path: Path) -> None:
 def test_a_verdict_names_device_data_loops_and_loader(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text(json.dumps(benchmark_b()))
-    assert judged(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness"
+    assert lines_of(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness"
     cut = benchmark_b()
     cut["run"]["config"] |= {"samples": 640, "overridden": ["samples"]}
     path.write_text(json.dumps(cut))
-    assert judged(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness, samples 640"
+    assert lines_of(path)[0]["where"] == "cpu, mnist, two-contexts / fit, loader harness, samples 640"
     assert "| holds (cpu, mnist, two-contexts / fit, loader harness, samples 640) |" in claims(path).stdout
 
 
@@ -571,14 +571,14 @@ def test_only_pairs_with_the_named_cell_are_withdrawn(tmp_path: Path) -> None:
 def test_a_quick_run_and_a_withdrawn_one_decide_nothing(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text(json.dumps(benchmark_b(quick=True)))
-    assert judged(path)[0]["reason"] == "a quick run is not a measurement"
+    assert lines_of(path)[0]["reason"] == "a quick run is not a measurement"
     withdrawn = deepcopy(SMALL)
     claim = withdrawn["studies"][0]["claims"][0]
     claim["withdrawn"] = [{"start": "2026-01-02T03:04:05Z", "reason": "it was fed by hand"}]
     catalogue = tmp_path / "claims.json"
     catalogue.write_text(json.dumps(withdrawn))
     path.write_text(json.dumps(benchmark_b()))
-    line = judged(path, "--catalogue", catalogue)[0]
+    line = lines_of(path, "--catalogue", catalogue)[0]
     assert (line["verdict"], line["reason"]) == (UNDECIDED, "withdrawn: it was fed by hand")
     assert line["measured"]
 
@@ -590,7 +590,7 @@ def test_a_run_that_was_cut_by_option_is_still_found(tmp_path: Path) -> None:
     report["run"]["config"] |= {"epochs": 5, "overridden": ["epochs", "unknown"]}
     path = tmp_path / "b.json"
     path.write_text(json.dumps(report))
-    verdicts = [line["verdict"] for line in judged(path) if "cuda" not in line["cells"]]
+    verdicts = [line["verdict"] for line in lines_of(path) if "cuda" not in line["cells"]]
     assert verdicts == [HOLDS] * 3
 
 
@@ -870,7 +870,7 @@ def test_numbers_of_a_text_are_those_of_the_samples(tmp_path: Path) -> None:
     text = "{training_time!value: mxnet epochs=5 /\nbackend=tensorflow mode=fit} times, "
     text += "{step_time!rounds: mxnet epochs=10} forks"
     ratio, forks = filled(text, study, [path], PROGRAM).split(" times, ")
-    five = judged(path)[0]["measured"][0]
+    five = lines_of(path)[0]["measured"][0]
     assert (float(ratio), forks) == (pytest.approx(five["value"], rel=0.01), "6 forks")
 
 

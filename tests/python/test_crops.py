@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assay_worker.batch import Session
+from assay_worker.batch import Supply
 from assay_worker.samples import Samples
 from worker_under_test import LIBRARY
 
@@ -77,31 +77,31 @@ def test_an_epoch_is_cropped_and_mirrored_as_its_plan_says(tmp_path: Path, dtype
     plan = random_plan(2)
     assert len({tuple(row[1:]) for row in plan.tolist()}) > SAMPLES // 2
     write_cell(tmp_path, raw, plan, {"kind": "harness", "workers": workers, "prefetch": 2})
-    session = Session(tmp_path, LIBRARY)
-    block = session.next_block()
+    supply = Supply(tmp_path, LIBRARY)
+    block = supply.next_block()
     assert block.steps == SAMPLES // BATCH
     for step in range(block.steps):
-        session.next_batch()
+        supply.next_batch()
         for i, (sample, dx, dy, flip) in enumerate(plan[step * BATCH :][:BATCH].tolist()):
-            np.testing.assert_array_equal(session.inputs[i], expected(raw[sample], dx, dy, flip))
-            assert session.labels[i] == sample % 5
-    session.end_block(0.0)
+            np.testing.assert_array_equal(supply.inputs[i], expected(raw[sample], dx, dy, flip))
+            assert supply.labels[i] == sample % 5
+    supply.end_block(0.0)
     # An evaluation sees the unchanged images.
-    session.next_block()
-    session.next_batch()
-    np.testing.assert_array_equal(session.inputs[1], expected(raw[1], 0, 0, 0))
-    session.close()
+    supply.next_block()
+    supply.next_batch()
+    np.testing.assert_array_equal(supply.inputs[1], expected(raw[1], 0, 0, 0))
+    supply.close()
 
 
 def test_resident_batches_are_cropped_too(tmp_path: Path) -> None:
     raw = np.random.default_rng(1).integers(1, 256, (SAMPLES, 3, 9, 7)).astype("u1")
     plan = random_plan(3)
     write_cell(tmp_path, raw, plan, {"kind": "resident", "resident_batches": 2})
-    session = Session(tmp_path, LIBRARY)
-    session.read_resident(1)
+    supply = Supply(tmp_path, LIBRARY)
+    supply.read_resident(1)
     for i, (sample, dx, dy, flip) in enumerate(plan[BATCH : 2 * BATCH].tolist()):
-        np.testing.assert_array_equal(session.inputs[i], expected(raw[sample], dx, dy, flip))
-    session.close()
+        np.testing.assert_array_equal(supply.inputs[i], expected(raw[sample], dx, dy, flip))
+    supply.close()
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4"])
@@ -161,4 +161,4 @@ def test_a_plan_that_cannot_be_followed_is_refused(
     plan[5] = row
     write_cell(tmp_path, raw, plan, {"kind": "resident", "resident_batches": 2})
     with pytest.raises(RuntimeError, match=reason):
-        Session(tmp_path, LIBRARY)
+        Supply(tmp_path, LIBRARY)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_judge.cells import MODES, OPERATORS, STUDY_MODES, cells_of
+from assay_overhead.cells import MODES, OPERATORS, STUDY_MODES, cells_of
 from framework import EACH, ENVIRONMENTS, Framework
 from program import PROGRAM
 from worker_under_test import ROOT

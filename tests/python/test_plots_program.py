@@ -137,7 +137,10 @@ def test_the_page_of_a_study_has_its_text_claims_and_pictures(tmp_path: Path) ->
     ("arguments", "said"),
     [
         (["--study", "nonsense"], "unknown study nonsense; known are smartia-table-4"),
-        (["--study", "mxnet-memory", "--filter", "a"], "--study judges whole reports: leave out --filter"),
+        (
+            ["--study", "mxnet-memory", "--filter", "a"],
+            "--study decides on whole reports: leave out --filter",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_drawn_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assay_worker.batch import EVALUATE, Session
+from assay_worker.batch import EVALUATE, Supply
 from assay_worker.samples import Samples
 from worker_under_test import LIBRARY
 
@@ -56,35 +56,33 @@ def cell(tmp_path: Path) -> Path:
 
 
 def test_a_batch_has_a_label_for_each_position(cell: Path) -> None:
-    session = Session(cell, LIBRARY)
-    assert session.labels.shape == (BATCH, LENGTH)
-    block = session.next_block()
+    supply = Supply(cell, LIBRARY)
+    assert supply.labels.shape == (BATCH, LENGTH)
+    block = supply.next_block()
     for step in range(block.steps):
-        session.next_batch()
+        supply.next_batch()
         rows = ORDER[step * BATCH : (step + 1) * BATCH]
-        np.testing.assert_array_equal(session.inputs, TOKENS[rows])
-        np.testing.assert_array_equal(session.labels, LABELS[rows])
-    session.end_block(0.5)
-    assert session.next_block().kind == EVALUATE
+        np.testing.assert_array_equal(supply.inputs, TOKENS[rows])
+        np.testing.assert_array_equal(supply.labels, LABELS[rows])
+    supply.end_block(0.5)
+    assert supply.next_block().kind == EVALUATE
     with pytest.raises(ValueError, match=r"expected \(4, 5, 7\)"):
-        session.add_logits(np.zeros((BATCH, CLASSES), "f4"))
-    session.close()
+        supply.add_logits(np.zeros((BATCH, CLASSES), "f4"))
+    supply.close()
 
 
 def test_an_evaluation_counts_positions(cell: Path) -> None:
-    session = Session(cell, LIBRARY)
-    for _ in range(session.next_block().steps):
-        session.next_batch()
-    session.end_block(0.5)
-    for _ in range(session.next_block().steps):
-        session.next_batch()
-        logits = np.eye(CLASSES, dtype="f4")[
-            session.labels
-        ]  # of padding the last class, which does not count
+    supply = Supply(cell, LIBRARY)
+    for _ in range(supply.next_block().steps):
+        supply.next_batch()
+    supply.end_block(0.5)
+    for _ in range(supply.next_block().steps):
+        supply.next_batch()
+        logits = np.eye(CLASSES, dtype="f4")[supply.labels]  # of padding the last class, which does not count
         logits[:, 0] = 0  # a tie, which class 0 wins
-        session.add_logits(logits)
-    session.end_block(0.0)
-    session.close()
+        supply.add_logits(logits)
+    supply.end_block(0.0)
+    supply.close()
     (found,) = json.loads((cell / "results/clock.json").read_text())["evaluations"]
     assert found["samples"] == SAMPLES * LENGTH
     right = LABELS[:, 1:].size + np.count_nonzero(LABELS[:, 0] == 0)

@@ -127,7 +127,7 @@ def test_prints_of_a_framework_never_reach_the_protocol(make_cell: Any, tmp_path
     assert "from a child" in (folder / "log").read_text()
 
 
-class FakeSession:
+class FakeSupply:
     """Three training blocks, the last without a loss, an evaluation, and the calls that it got."""
 
     def __init__(self, _: Path, resident: int = 2) -> None:
@@ -167,7 +167,7 @@ class FakeSession:
         self.closed = True
 
 
-def serve_a_run(folder: Path, resident: int) -> tuple[FakeSession, list[tuple[int, float, int]]]:
+def serve_a_run(folder: Path, resident: int) -> tuple[FakeSupply, list[tuple[int, float, int]]]:
     steps: list[tuple[int, float, int]] = []
     base: type[TrainingAdapter] = numpy_adapter()
 
@@ -176,34 +176,34 @@ def serve_a_run(folder: Path, resident: int) -> tuple[FakeSession, list[tuple[in
             steps.append((slot, learning_rate, step))
             super().step(slot, learning_rate, step)
 
-    sessions: list[FakeSession] = []
+    supplies: list[FakeSupply] = []
 
-    def open_session(path: Path) -> FakeSession:
-        sessions.append(FakeSession(path, resident))
-        return sessions[-1]
+    def open_supply(path: Path) -> FakeSupply:
+        supplies.append(FakeSupply(path, resident))
+        return supplies[-1]
 
     cell = Cell(folder, json.loads((folder / "request.json").read_text()))
-    server = Server(Recording, cell, lambda _: None, open_session)  # type: ignore[arg-type]
+    server = Server(Recording, cell, lambda _: None, open_supply)  # type: ignore[arg-type]
     assert server.answer({"command": "compile"})["event"] == "compiled"
     del steps[:]  # the step of compile
     assert server.answer({"command": "run"})["event"] == "ran"
-    return sessions[0], steps
+    return supplies[0], steps
 
 
 def test_the_loop_rotates_the_resident_batches_by_the_global_step(make_cell: Any) -> None:
-    session, steps = serve_a_run(make_cell(), resident=2)
+    supply, steps = serve_a_run(make_cell(), resident=2)
     assert [slot for slot, _, _ in steps] == [0, 1, 0, 1, 0, 1, 0]
     assert [step for _, _, step in steps] == [1, 2, 3, 4, 5, 6, 7]
-    assert session.closed
-    assert session.logits == 2
-    assert session.enqueues == 2, "once in each block of steps"
-    assert np.isnan(session.losses).tolist() == [False, False, True]
+    assert supply.closed
+    assert supply.logits == 2
+    assert supply.enqueues == 2, "once in each block of steps"
+    assert np.isnan(supply.losses).tolist() == [False, False, True]
 
 
 def test_without_resident_batches_each_step_takes_a_fresh_one(make_cell: Any) -> None:
-    session, steps = serve_a_run(make_cell(), resident=0)
+    supply, steps = serve_a_run(make_cell(), resident=0)
     assert [slot for slot, _, _ in steps] == [0] * 7
-    assert session.read == 7 + 2
+    assert supply.read == 7 + 2
 
 
 def test_a_framework_with_a_loop_of_its_own_is_fed_and_stopped_by_the_clock(make_cell: Any) -> None:
@@ -223,20 +223,20 @@ def test_a_framework_with_a_loop_of_its_own_is_fed_and_stopped_by_the_clock(make
                 self.step(row[1] % 2, *row)
                 loop.end_step()
 
-    sessions: list[FakeSession] = []
+    supplies: list[FakeSupply] = []
 
-    def open_session(path: Path) -> FakeSession:
-        sessions.append(FakeSession(path))
-        return sessions[-1]
+    def open_supply(path: Path) -> FakeSupply:
+        supplies.append(FakeSupply(path))
+        return supplies[-1]
 
     cell = Cell(folder, json.loads((folder / "request.json").read_text()))
-    server = Server(OwnLoop, cell, lambda _: None, open_session)  # type: ignore[arg-type]
+    server = Server(OwnLoop, cell, lambda _: None, open_supply)  # type: ignore[arg-type]
     server.answer({"command": "compile"})
     assert server.answer({"command": "run"})["event"] == "ran"
     assert steps == [(0.01, number) for number in range(1, 8)]
     assert last == [3, 7]
-    assert np.isnan(sessions[0].losses).tolist() == [False, False, True]
-    assert sessions[0].logits == 2
+    assert np.isnan(supplies[0].losses).tolist() == [False, False, True]
+    assert supplies[0].logits == 2
 
 
 def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:

@@ -114,17 +114,17 @@ def test_a_joined_report_has_the_machine_of_each_shard(folder: Path) -> None:
 
 
 def check_confidence(verdict: Json) -> int:
-    """Check that the judged cells share the error; return their number.
+    """Check that the compared cells share the error; return their number.
 
     They have a fork on each side, and two on one of them: other tests may have disturbed some.
     """
-    judged = 0
+    compared = 0
     for cell in verdict["cells"]:
         forks = (cell["base"]["forks"], cell["new"]["forks"])
         assert (cell["confidence"] is not None) == (min(forks) > 0 and max(forks) > 1), cell
-        judged += cell["confidence"] is not None
-    assert verdict["cell_confidence"] == pytest.approx(1 - (1 - verdict["confidence"]) / max(1, judged))
-    return judged
+        compared += cell["confidence"] is not None
+    assert verdict["cell_confidence"] == pytest.approx(1 - (1 - verdict["confidence"]) / max(1, compared))
+    return compared
 
 
 def test_the_rules_of_ratios_and_verdicts_are_those_of_the_uncut_run(folder: Path) -> None:

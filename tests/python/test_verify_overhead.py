@@ -1,4 +1,4 @@
-"""scripts/lab/verify-overhead: the judge of the framework adapters."""
+"""scripts/lab/verify-overhead: what the framework adapters cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay_judge.cells import (
+from assay_overhead.cells import (
     CREATION,
     INFERENCE_MODES,
     LAYERS,
@@ -30,13 +30,13 @@ from assay_judge.cells import (
     Cell,
     cells_of,
 )
-from assay_judge.judging import Wanted, judge
-from assay_judge.pair import Conditions, Pair, Side, graph_facts, order_of
-from assay_judge.processes import Running, descendants
-from assay_judge.results import Results
-from assay_judge.settings import differences
-from assay_judge.table import line, markdown
-from assay_judge.turns import (
+from assay_overhead.measuring import Wanted, measure
+from assay_overhead.pair import Conditions, Pair, Side, graph_facts, order_of
+from assay_overhead.processes import Running, descendants
+from assay_overhead.results import Results
+from assay_overhead.settings import differences
+from assay_overhead.table import line, markdown
+from assay_overhead.turns import (
     ADAPTER,
     DISTURBED,
     LOOP,
@@ -48,9 +48,9 @@ from assay_judge.turns import (
     ratios_of,
     take_turn,
 )
-from assay_judge.verdict import Verdict, interval, verdict, verdict_of
+from assay_overhead.verdict import Verdict, interval, verdict, verdict_of
 from framework import EACH, ENVIRONMENTS, Framework
-from judged import CELL, Fake
+from overhead_fakes import CELL, Fake
 from program import PROGRAM
 from scipy import stats
 from worker_under_test import ROOT
@@ -109,7 +109,7 @@ def test_verdict_is_of_the_whole_interval(lower: float, upper: float, expected: 
     assert verdict([upper, *middle]) is Verdict.TOO_FEW
 
 
-# What is judged.
+# What is measured.
 
 
 def test_cells_are_all_that_the_frameworks_have() -> None:
@@ -150,20 +150,20 @@ def shipped_cells() -> Iterator[dict[str, Any]]:
         yield from (cell["axes"] for cell in report["cells"] if cell["axes"]["backend"] in MODES)
 
 
-def test_every_mode_of_the_samples_and_claims_can_be_judged() -> None:
+def test_every_mode_of_the_samples_and_claims_can_be_measured() -> None:
     """A verdict on a framework rests on a mode of its adapter, which could be slower than its users' code."""
     operators = [*OPERATORS]
     networks = [cell for cell in cells_of(networks=[LOADED], modes=EVERY_MODE) if cell.loader != "harness"]
-    judged = {(cell.framework, cell.mode, cell.task) for cell in networks}
-    judged |= {(cell.framework, cell.mode, cell.network) for cell in cells_of(networks=operators)}
+    measured = {(cell.framework, cell.mode, cell.task) for cell in networks}
+    measured |= {(cell.framework, cell.mode, cell.network) for cell in cells_of(networks=operators)}
     shipped = {
         (axes["backend"], axes["mode"], axes["workload" if "op/" in axes["workload"] else "task"])
         for axes in shipped_cells()
     }
     assert len(shipped) > 30
-    assert sorted(shipped - judged) == []
+    assert sorted(shipped - measured) == []
     # Rules that name modes or operators have no sample yet.
-    known = {mode for _, mode, _ in judged} | {"graph", "primitives"}
+    known = {mode for _, mode, _ in measured} | {"graph", "primitives"}
     named = re.findall(r'"mode": (?:"([\w-]+)"|\[([^]]+)\])', (ROOT / "results/claims.json").read_text())
     modes = {word for one, several in named for word in (one, *re.findall(r"[\w-]+", several)) if word}
     assert sorted(modes - known - {"cudagraph"}) == []
@@ -172,7 +172,7 @@ def test_every_mode_of_the_samples_and_claims_can_be_judged() -> None:
     assert sorted(claimed - {*OPERATORS}) == []
 
 
-def test_operators_of_judge_and_loops_are_the_same() -> None:
+def test_operators_of_cells_and_loops_are_the_same() -> None:
     sys.path.insert(0, str(ROOT / "scripts/lab/overhead"))
     import operators
 
@@ -182,7 +182,7 @@ def test_operators_of_judge_and_loops_are_the_same() -> None:
     assert {*operators.PRODUCTS} == {*PRODUCTS}
 
 
-def judged_rows() -> Iterator[tuple[tuple[str, ...], str, str]]:
+def published_rows() -> Iterator[tuple[tuple[str, ...], str, str]]:
     """The rows of the tables of docs/measurements/adapters.md: the cell, the ratio and the verdict."""
     for row in (ROOT / "docs/measurements/adapters.md").read_text().splitlines():
         fields = [field.strip() for field in row.strip("|").split("|")]
@@ -192,7 +192,7 @@ def judged_rows() -> Iterator[tuple[tuple[str, ...], str, str]]:
 
 def test_verdicts_of_the_page_are_those_of_its_intervals() -> None:
     last: dict[tuple[str, ...], tuple[str, float]] = {}
-    for cell, ratio, found in judged_rows():
+    for cell, ratio, found in published_rows():
         bounds = re.search(r"\[([\d.]+), ([\d.]+)\]", ratio)
         if bounds is None:
             assert found == Verdict.TOO_FEW, cell
@@ -302,14 +302,14 @@ def test_a_side_whose_turn_it_is_not_does_not_run(tmp_path: Path) -> None:
 
 def test_order_of_a_pair_alternates(fake: Fake) -> None:
     assert [order_of(i)[0] for i in range(4)] == [ADAPTER, LOOP, ADAPTER, LOOP]
-    assert fake.judge("--pairs", 3).returncode == 0
+    assert fake.verify("--pairs", 3).returncode == 0
     assert sorted(fake.log) == 3 * ["adapter"] + 3 * ["loop"]
     assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop", "adapter"]
 
 
 def test_the_loop_warms_up_after_the_adapter_has_compiled(fake: Fake) -> None:
     fake.plan(compiles=0.5, warm_up=0.2)
-    fake.judge("--pairs", 1)
+    fake.verify("--pairs", 1)
     warm, compiled = (int((fake.folder / name).read_text()) for name in ("loop-warm", "adapter-compiled"))
     assert warm > compiled
 
@@ -326,7 +326,7 @@ def test_verdict_decides_the_exit_code(
     fake: Fake, seconds: float, shown: str, code: int, expected: str
 ) -> None:
     fake.plan(adapter=[seconds])
-    done = fake.judge("--pairs", 4)
+    done = fake.verify("--pairs", 4)
     assert done.returncode == code, done.stderr
     assert f"of 4  {expected}" in done.stdout
     assert f"1 {expected}" in done.stdout.splitlines()[-1]
@@ -340,84 +340,84 @@ def test_verdict_decides_the_exit_code(
 CELL_OF_MLP = Cell("torch", "eager", "train", "mlp", "resident")
 
 
-def judged_by(plan: list[list[tuple[str, ...]]], retries: int, **options: bool) -> tuple[bool, Results]:
-    """Judge two pairs of four turns; the plan has the flags of each ratio of each pair."""
+def measured_by(plan: list[list[tuple[str, ...]]], retries: int, **options: bool) -> tuple[bool, Results]:
+    """Measure two pairs of four turns; the plan has the flags of each ratio of each pair."""
     sides = {side: Side([], 60, [32], "3", {}, {}) for side in (ADAPTER, LOOP)}
     pairs = iter(Pair(sides, [Ratio(1.5, 1.0, flags) for flags in ratios]) for ratios in plan)
     results = Results(None, {}, Conditions())
     wanted = Wanted(Conditions(turns=4), 2, retries, **options)
-    return judge(CELL_OF_MLP, results, wanted, lambda *_: next(pairs)), results
+    return measure(CELL_OF_MLP, results, wanted, lambda *_: next(pairs)), results
 
 
 def test_pairs_with_too_few_undisturbed_turns_are_made_again() -> None:
     clean, busy = (), (DISTURBED,)
-    whole, results = judged_by([[clean, clean, busy, busy], [clean, busy, busy, busy], [clean] * 4], 1)
+    whole, results = measured_by([[clean, clean, busy, busy], [clean, busy, busy, busy], [clean] * 4], 1)
     assert whole
     assert results.cell(CELL_OF_MLP)["made_again"] == 1
     assert results.ratios(CELL_OF_MLP) == [1.5] * 6
 
 
 def test_a_cell_that_stays_disturbed_is_given_up() -> None:
-    whole, results = judged_by([[(DISTURBED,)] * 4] * 3, 2)
+    whole, results = measured_by([[(DISTURBED,)] * 4] * 3, 2)
     assert not whole
     assert results.cell(CELL_OF_MLP)["pairs"] == []
 
 
 def test_disturbed_turns_count_when_accepted() -> None:
-    whole, results = judged_by([[(DISTURBED,)] * 4] * 2, 0, accept_disturbed=True)
+    whole, results = measured_by([[(DISTURBED,)] * 4] * 2, 0, accept_disturbed=True)
     assert whole
     assert len(results.ratios(CELL_OF_MLP)) == 8
 
 
 def test_a_run_that_was_cut_goes_on(fake: Fake) -> None:
-    fake.judge("--pairs", 1)
+    fake.verify("--pairs", 1)
     fake.plan(adapter=[2e-3])
-    assert fake.judge("--pairs", 2).returncode == 0
+    assert fake.verify("--pairs", 2).returncode == 0
     assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([1, 2])
     assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop"]  # the order goes on, too
-    fake.judge("--pairs", 2)
+    fake.verify("--pairs", 2)
     assert len(fake.log) == 4
-    fake.judge("--pairs", 2, "--again")
+    fake.verify("--pairs", 2, "--again")
     assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([2, 2])
 
 
 def test_pairs_of_older_sources_are_not_continued(fake: Fake) -> None:
-    fake.judge("--pairs", 1)
+    fake.verify("--pairs", 1)
     kept = json.loads(fake.out.read_text())
     kept["cells"][CELL]["sources"] = "older"
     fake.out.write_text(json.dumps(kept))
-    assert "of older sources" in fake.judge("--pairs", 1).stdout
+    assert "of older sources" in fake.verify("--pairs", 1).stdout
     fake.plan(adapter=[2e-3])
-    assert "of older sources" not in fake.judge("--pairs", 2).stdout
+    assert "of older sources" not in fake.verify("--pairs", 2).stdout
     assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([2, 2])
 
 
 def test_results_of_other_conditions_are_not_continued(fake: Fake) -> None:
-    fake.judge("--pairs", 1)
-    done = fake.judge("--pairs", 1, "--turn-seconds", 2)
+    fake.verify("--pairs", 1)
+    done = fake.verify("--pairs", 1, "--turn-seconds", 2)
     assert done.returncode == 2
     assert "conditions" in done.stderr
     fake.machine("another processor")
-    done = fake.judge("--pairs", 1)
+    done = fake.verify("--pairs", 1)
     assert done.returncode == 2
     assert "machine" in done.stderr
     assert len(fake.log) == 2
 
 
-def test_another_network_is_not_judged(fake: Fake) -> None:
+def test_another_network_is_not_measured(fake: Fake) -> None:
     fake.plan(bias=[11])
-    done = fake.judge("--pairs", 2)
+    done = fake.verify("--pairs", 2)
     assert done.returncode == 1
     assert "not the same work: parameters of Assay 61, of the loop 60" in done.stdout
     assert fake.cell()["pairs"] == []
     fake.plan()
-    assert fake.judge("--pairs", 1).returncode == 0
+    assert fake.verify("--pairs", 1).returncode == 0
     assert "error" not in fake.cell()
 
 
 def test_a_fork_that_fails_is_reported(fake: Fake) -> None:
     fake.plan(status="crashed")
-    done = fake.judge("--pairs", 1)
+    done = fake.verify("--pairs", 1)
     assert done.returncode == 1
     assert "failed: assay run: crashed" in done.stdout
     assert "it broke" in done.stdout
@@ -426,13 +426,13 @@ def test_a_fork_that_fails_is_reported(fake: Fake) -> None:
 
 def test_a_loop_that_fails_is_reported(fake: Fake) -> None:
     fake.plan(loop_fails=True)
-    done = fake.judge("--pairs", 1)
+    done = fake.verify("--pairs", 1)
     assert done.returncode == 1
     assert "failed: the loop failed: exit code 1: no such network" in done.stdout
 
 
 def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
-    fake.judge("--pairs", 1, "--loop-environment", "FOR_THE_LOOP=1", "--turn-seconds", 0.3, "--batch", 32)
+    fake.verify("--pairs", 1, "--loop-environment", "FOR_THE_LOOP=1", "--turn-seconds", 0.3, "--batch", 32)
     environment = json.loads((fake.folder / "loop-environment").read_text())
     mine = {name: os.environ.get(name) for name in ("TMPDIR", "OMP_NUM_THREADS", "ASSAY_ENVIRONMENTS")}
     assert {name: environment.get(name) for name in mine} == mine
@@ -449,13 +449,13 @@ def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
 
 
 def test_both_sides_have_the_precision_that_was_asked_for(fake: Fake) -> None:
-    fake.judge("--pairs", 1, "--precision", "bf16")
+    fake.verify("--pairs", 1, "--precision", "bf16")
     for side in ("adapter", "loop"):
         assert "--precision bf16" in (fake.folder / f"{side}-arguments").read_text()
-    done = fake.judge("--pairs", 2)
+    done = fake.verify("--pairs", 2)
     assert done.returncode == 2
     assert "conditions" in done.stderr
-    done = fake.judge("--precision", "bf16", "--only", "torch,jax")
+    done = fake.verify("--precision", "bf16", "--only", "torch,jax")
     assert done.returncode == 2
     assert "the loops of jax do not have it" in done.stderr
 
@@ -464,22 +464,22 @@ def test_the_loop_runs_in_the_python_that_was_named(fake: Fake) -> None:
     other = fake.folder / "other/bin/python"
     other.parent.mkdir(parents=True)
     (fake.folder / "torch/bin/python").rename(other)
-    assert fake.judge("--pairs", 1).returncode == 1  # the adapter's is not there
+    assert fake.verify("--pairs", 1).returncode == 1  # the adapter's is not there
     fake.out.unlink(missing_ok=True)
-    done = fake.judge("--pairs", 1, "--loop-python", f"torch={other}")
+    done = fake.verify("--pairs", 1, "--loop-python", f"torch={other}")
     assert done.returncode == 0, done.stderr
     assert json.loads(fake.out.read_text())["conditions"]["loop_python"] == {"torch": str(other)}
-    done = fake.judge("--pairs", 2)
+    done = fake.verify("--pairs", 2)
     assert done.returncode == 2
     assert "conditions" in done.stderr
 
 
 def test_unknown_names_are_refused(fake: Fake) -> None:
-    assert fake.judge("--loop-python", "keras=/usr/bin/python3").returncode == 2
-    assert fake.judge("--loop-python", "torch=/nowhere/python").returncode == 2
-    assert fake.judge("--workloads", "vgg16").returncode == 2
-    assert fake.judge("--modes", "hybridize").returncode == 2
-    assert fake.judge("--loop-environment", "NAME").returncode == 2
+    assert fake.verify("--loop-python", "keras=/usr/bin/python3").returncode == 2
+    assert fake.verify("--loop-python", "torch=/nowhere/python").returncode == 2
+    assert fake.verify("--workloads", "vgg16").returncode == 2
+    assert fake.verify("--modes", "hybridize").returncode == 2
+    assert fake.verify("--loop-environment", "NAME").returncode == 2
     assert not (fake.folder / "log").exists()
 
 
@@ -498,7 +498,7 @@ def test_tables_show_a_cell_without_pairs() -> None:
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 @pytest.mark.parametrize("framework", EACH)
-def test_judges_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
+def test_measures_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
     mode = "eager" if framework.name == "torch" else framework.compiled
     out = tmp_path / "out.json"
     command: list[object] = [sys.executable, ROOT / "scripts/lab/verify-overhead", "--assay", PROGRAM]

@@ -68,11 +68,11 @@ Outcomes outcomes_of(const MadeDesign& design, int comparisons, std::uint64_t se
   Philox lot(seed, "made runs");
   Outcomes outcomes;
   for (int i = 0; i < comparisons; ++i) {
-    const ModelResult result = judge_runs(cells_of(design, lot), {},
-                                          {.threshold = threshold,
-                                           .confidence = usual_confidence,
-                                           .prior_deviation = prior_run_deviation,
-                                           .prior_degrees = prior_run_degrees});
+    const ModelResult result = decide_runs(cells_of(design, lot), {},
+                                           {.threshold = threshold,
+                                            .confidence = usual_confidence,
+                                            .prior_deviation = prior_run_deviation,
+                                            .prior_degrees = prior_run_degrees});
     bool slower = false, undecided = result.shift && result.shift->estimate >= threshold;
     for (const auto& cell : result.cells) {
       const Verdict verdict = verdict_of(cell.value(), threshold, detect);

@@ -1,4 +1,4 @@
-// Runs with known noise, judged by the program's own model of runs.
+// Runs with known noise, decided by the program's own model of runs.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/compare/looks.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/fork_time.hpp"
 
@@ -185,21 +185,21 @@ std::vector<Report> recombined(const std::vector<Report>& runs, int baselines, s
 
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot) {
   const LookPlan plan = plan_looks(design.confidence, static_cast<int>(session.cells.size()));
-  JudgeSettings settings;
+  DecisionSettings settings;
   settings.threshold = design.threshold;
   settings.confidence = plan.confidence;
   const std::size_t all = rounds_in(session), wanted = 2 * static_cast<std::size_t>(plan.rounds.back());
   const std::size_t first = all > wanted ? lot.below(all - wanted + 1) : 0;
   SequentialResult result;
   for (const CellReport& cell : session.cells) {
-    Trial trial(plan, settings);
-    for (std::size_t at = first; at + 1 < all && !trial.decided(); at += 2) {
+    Looks looks(plan, settings);
+    for (std::size_t at = first; at + 1 < all && !looks.decided(); at += 2) {
       double a = time_of(cell.forks[at]), b = time_of(cell.forks[at + 1]);
       if (lot.below(2) == 0) std::swap(a, b);
-      trial.add(a, b * (1 + effect));
+      looks.add(a, b * (1 + effect));
     }
-    result.cells.push_back(trial.verdict());
-    result.rounds.push_back(trial.rounds());
+    result.cells.push_back(looks.verdict());
+    result.rounds.push_back(looks.rounds());
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// Recorded forks replayed as the runs that a gate compares, by the program's own compare() and Trial.
+// Recorded forks replayed as the runs that a gate compares, by the program's own compare() and Looks.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/conductor/config/run_settings.hpp"
 #include "harness/core/io/philox.hpp"
@@ -40,7 +40,7 @@ std::vector<Contest> contests(std::vector<Report>&& runs, int baselines) = delet
 // The run with the times of one cell `effect` longer; of all cells if `cell` is not one of them.
 Report slowed(const Report& run, double effect, std::size_t cell = std::size_t(-1));
 
-// `assay compare` of the cells with these indices; empty: of all cells. Each cell that was recorded is judged once.
+// `assay compare` of the cells with these indices; empty: of all cells. Each cell that was recorded is decided once.
 Comparison compared(const Contest& contest, const Design& design, const std::vector<std::size_t>& cells = {});
 
 // Whether a change of one of these cells, by its place in `cells` (empty: all), is found as `slower`.

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/compare/looks.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
@@ -243,10 +243,10 @@ TEST(Replay, ComparesARunWithThoseBeforeIt) {
   EXPECT_EQ(found[1].bases.front(), &runs[1]);
   EXPECT_EQ(found[1].current, &runs[6]);
   const Comparison all = compared(found[0], {});
-  EXPECT_EQ(all.judged, 7);
+  EXPECT_EQ(all.compared, 7);
   EXPECT_EQ(all.baselines, 5);
   EXPECT_DOUBLE_EQ(all.cell_confidence, 1 - 0.05 / 7);
-  EXPECT_EQ(compared(found[0], {}, {2}).judged, 1);
+  EXPECT_EQ(compared(found[0], {}, {2}).compared, 1);
 }
 
 // A run of one cell. The host moves each fork with this probability, which then takes half as long again.
@@ -304,7 +304,7 @@ TEST(Replay, FindsAChangeAndNoOtherInManyCells) {
   const auto found = contests(runs, 5);
   ASSERT_EQ(found.size(), 3U);
   for (const Contest& contest : found) {
-    EXPECT_GT(compared(contest, {}).judged, 40);
+    EXPECT_GT(compared(contest, {}).compared, 40);
     EXPECT_EQ(compared(contest, {}).count(Verdict::slower), 0);
     const Report changed = slowed(*contest.current, 0.3, 1);
     EXPECT_EQ(compared({contest.bases, &changed}, {}).count(Verdict::slower), 1);
@@ -348,7 +348,7 @@ TEST(Replay, MixesTheRunsOfEachCellByThemselves) {
   Philox lot(1, "mixed");
   const std::vector<Report> mixed = recombined(runs, 5, 50, ChosenBy::other_runs, lot);
   ASSERT_EQ(mixed.size(), 6U);
-  EXPECT_EQ(compared(contests(mixed, 5).front(), {}).judged, 50);
+  EXPECT_EQ(compared(contests(mixed, 5).front(), {}).compared, 50);
   for (std::size_t cell = 0; cell < 50; ++cell) {
     std::set<std::int64_t> sessions, recorded_cells;
     for (const Report& run : mixed) {
@@ -466,19 +466,19 @@ using Side = std::function<double(Philox&)>;
 TrialShares of_trials(const char* name, const Side& a, const Side& b) {
   constexpr int trials = 400;
   const LookPlan plan = plan_looks(usual_confidence, 1);
-  JudgeSettings settings;
+  DecisionSettings settings;
   settings.threshold = usual_threshold;
   settings.confidence = plan.confidence;
   Philox lot(12, name);
   TrialShares shares;
   for (int i = 0; i < trials; ++i) {
-    Trial trial(plan, settings);
-    while (!trial.decided()) {
+    Looks looks(plan, settings);
+    while (!looks.decided()) {
       const double base = a(lot);
-      trial.add(base, b(lot));
+      looks.add(base, b(lot));
     }
-    shares.slower += (trial.verdict().verdict == Verdict::slower) / double{trials};
-    shares.faster += (trial.verdict().verdict == Verdict::faster) / double{trials};
+    shares.slower += (looks.verdict().verdict == Verdict::slower) / double{trials};
+    shares.faster += (looks.verdict().verdict == Verdict::faster) / double{trials};
   }
   return shares;
 }

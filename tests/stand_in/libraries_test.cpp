@@ -4,7 +4,7 @@
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/device_memory.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::stand_in {
 namespace {
@@ -47,14 +47,14 @@ cublasStatus_t multiply(std::int64_t beyond) {
 }
 
 TEST(CublasLt, RefusesAWorkspaceThatIsNotAlignedTo256Bytes) {
-  const Session session;
+  const Scope scope;
   EXPECT_EQ(multiply(0), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(multiply(256), CUBLAS_STATUS_SUCCESS);
   for (const std::int64_t beyond : {64, 128, 192}) EXPECT_EQ(multiply(beyond), CUBLAS_STATUS_INVALID_VALUE);
 }
 
 TEST(CublasLt, RefusesSizesThatDoNotFit) {
-  const Session session;
+  const Scope scope;
   cublasLtMatrixLayout_t layout = nullptr;
   EXPECT_EQ(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 4, 4, 3), CUBLAS_STATUS_INVALID_VALUE);
   cublasLtMatmulPreference_t preference = nullptr;

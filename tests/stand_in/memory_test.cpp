@@ -3,7 +3,7 @@
 
 #include "backends/cuda/gpu/handles.hpp"
 #include "backends/cuda/kernels/launch.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::stand_in {
 namespace {
@@ -32,7 +32,7 @@ float read(cudaStream_t stream, const float* from) {
 }
 
 TEST(DeviceMemory, IsNanBeforeItIsWrittenAndAlignedToNoMoreThan256) {
-  const Session session;
+  const Scope scope;
   const OwnedStream stream;
   float* const pointer = make(stream.get(), 3);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer) % 512, 256U);
@@ -70,7 +70,7 @@ TEST(DeviceMemory, IsSpoiledByItsReleaseInTheOrderOfTheStream) {
 }
 
 TEST(DeviceMemory, IsLostToOtherStreamsBeforeItsOwnReachesIt) {
-  const Session session({.order = Order::others_last});
+  const Scope scope({.order = Order::others_last});
   const OwnedStream stream, other;
   float* const pointer = make(stream.get(), 3);
   write(other.get(), pointer, 3);
@@ -91,7 +91,7 @@ TEST(DeviceMemory, CannotBeFreedTwice) {
 }
 
 TEST(DeviceMemory, HasAnEnd) {
-  const Session session({.device_bytes = 100});
+  const Scope scope({.device_bytes = 100});
   const OwnedStream stream;
   float* const pointer = make(stream.get(), 20);
   void* more = nullptr;

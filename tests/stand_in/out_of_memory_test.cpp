@@ -1,12 +1,12 @@
 // A program on a device that finds no memory at the nth allocation, for each n.
 #include "tests/nightly.hpp"
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::cuda {
 namespace {
 
-using stand_in::Session;
+using stand_in::Scope;
 
 class OutOfMemoryAt : public ::testing::TestWithParam<ProgramCase> {};
 
@@ -15,7 +15,7 @@ TEST_P(OutOfMemoryAt, EachAllocationEndsCleanlyOrGoesOnRightly) {
   const CompileOptions options = options_of(GetParam());
   std::int64_t all = 0;
   {
-    const Session session;
+    const Scope scope;
     trained(program, options);
     all = stand_in::allocations();
   }
@@ -23,7 +23,7 @@ TEST_P(OutOfMemoryAt, EachAllocationEndsCleanlyOrGoesOnRightly) {
   std::int64_t ended = 0;
   for (std::int64_t n = 0; n < all; ++n) {
     SCOPED_TRACE(n);
-    const Session session({.fail_at = n});
+    const Scope scope({.fail_at = n});
     try {
       trained(program, options);
       EXPECT_GT(stand_in::allocations(), n);

@@ -8,13 +8,13 @@
 #include "tests/ops/guarded_run.hpp"
 #include "tests/ops/op_case.hpp"
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::cuda {
 namespace {
 
 using stand_in::Order;
-using stand_in::Session;
+using stand_in::Scope;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -61,7 +61,7 @@ class LooseDevice final : public Device {
 
 // That the libraries refuse such a workspace themselves is in libraries_test.cpp.
 TEST(Planted, AnArenaAlignedTo64BytesGivesALibraryAMisalignedWorkspace) {
-  const Session session;
+  const Scope scope;
   const Program program = small_program("lenet5");
   const CompileOptions options = options_of({"lenet5", "graph", PrecisionKind::fp32});
   KernelExecutable executable(program, options,
@@ -158,7 +158,7 @@ std::vector<std::string> faults_of_lstm_gradient(bool silent) {
 }
 
 TEST(Planted, AReserveThatIsUsedUpUndeclaredIsSeenWhenAKernelRunsTwice) {
-  const Session session;
+  const Scope scope;
   EXPECT_THAT(faults_of_lstm_gradient(false), IsEmpty());
   EXPECT_THAT(faults_of_lstm_gradient(true),
               AllOf(Contains(HasSubstr("gave another result")), Contains(HasSubstr("changed its operand"))));
@@ -175,7 +175,7 @@ void land_nine_batches() {
 
 TEST(Planted, AStagingBufferThatIsReusedBeforeItsCopyRanIsSeen) {
   {
-    const Session session({.order = Order::others_last});
+    const Scope scope({.order = Order::others_last});
     land_nine_batches();
   }
   stand_in::begin({.order = Order::others_last, .waits_for_no_event = true});
@@ -185,7 +185,7 @@ TEST(Planted, AStagingBufferThatIsReusedBeforeItsCopyRanIsSeen) {
 
 // Work of the copies of step 3 that cannot run before step 2 ends.
 std::int64_t copies_that_wait_for_the_step_before(std::size_t landings) {
-  const Session session({.order = Order::others_last});
+  const Scope scope({.order = Order::others_last});
   const OwnedStream stream;
   const Event reached;
   DeviceMemory memory(stream.get(), 0, landings);

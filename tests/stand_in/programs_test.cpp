@@ -9,14 +9,14 @@
 #include "harness/engine/kernel_executable.hpp"
 #include "tests/nightly.hpp"
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::cuda {
 namespace {
 
 using stand_in::Conditions;
 using stand_in::Order;
-using stand_in::Session;
+using stand_in::Scope;
 using ::testing::HasSubstr;
 
 class Programs : public ::testing::TestWithParam<ProgramCase> {};
@@ -27,7 +27,7 @@ TEST_P(Programs, HaveTheSameBitsInEachOrder) {
   std::vector<HostTensor> expected;
   for (const Order order : {Order::at_once, Order::others_last, Order::others_first, Order::shuffled}) {
     SCOPED_TRACE(name_of(order));
-    const Session session({.order = order});
+    const Scope scope({.order = order});
     const auto found = trained(program, options);
     if (expected.empty()) {
       expected = found;
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
 class MemoryCap : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MemoryCap, IsEnoughAtThePeakAndNotBelow) {
-  const Session session;
+  const Scope scope;
   const Program program = small_program("residual");
   CompileOptions options = options_of({"residual", GetParam(), PrecisionKind::fp32});
   std::int64_t peak = 0, capped = 0;
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, MemoryCap, ::testing::Values("graph", "eager", "
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(MemoryFraction, IsOfTheDevice) {
-  const Session session({.device_bytes = 1 << 20});
+  const Scope scope({.device_bytes = 1 << 20});
   CompileOptions options = options_of({"residual", "graph", PrecisionKind::fp32});
   options.memory_fraction = 0.001;
   EXPECT_THROW(trained(small_program("residual"), options), OutOfMemory);
@@ -106,7 +106,7 @@ TEST(MemoryFraction, IsOfTheDevice) {
 
 // The backend as its worker has it.
 TEST(Backend, NamesTheDeviceAndTheLibraries) {
-  const Session session;
+  const Scope scope;
   CudaBackend backend;
   CompileOptions options = options_of({"lenet5", "graph", PrecisionKind::bf16});
   options.device = DeviceKind::cuda;

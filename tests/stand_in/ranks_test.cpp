@@ -6,14 +6,14 @@
 #include "backends/cuda/gpu/backend.hpp"
 #include "backends/cuda/gpu/nccl.hpp"
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::cuda {
 namespace {
 
 using stand_in::Conditions;
 using stand_in::Order;
-using stand_in::Session;
+using stand_in::Scope;
 using ::testing::HasSubstr;
 
 constexpr std::array orders{Order::at_once, Order::others_last, Order::others_first, Order::shuffled};
@@ -61,12 +61,12 @@ TEST_P(Ranks, WithEqualGradientsTrainLikeOne) {
   const Program program = small_program(GetParam().workload);
   std::vector<HostTensor> alone;
   {
-    const Session session;
+    const Scope scope;
     alone = trained(program, options_of_rank(GetParam(), 1));
   }
   for (const Order order : orders) {
     SCOPED_TRACE(name_of(order));
-    const Session session({.order = order});
+    const Scope scope({.order = order});
     expect_same_bits(trained(program, options_of_rank(GetParam(), 2), nullptr, join_nccl(0, 2)), alone);
   }
 }
@@ -76,10 +76,10 @@ TEST_P(Ranks, UpdateWithTheMeanOfUnlikeGradients) {
   const Program program = program_with_sgd(GetParam().workload);
   std::vector<HostTensor> alone;
   {
-    const Session session;
+    const Scope scope;
     alone = trained(program, options_of_rank(GetParam(), 1), nullptr, nullptr, 1e-2 / 4);
   }
-  const Session session({.share_of_other_ranks = 0});
+  const Scope scope({.share_of_other_ranks = 0});
   expect_same_bits(trained(program, options_of_rank(GetParam(), 4), nullptr, join_nccl(0, 4), 1e-2), alone);
 }
 
@@ -109,10 +109,10 @@ std::vector<HostTensor> after_three_steps(const ProgramCase& c, int world, bool 
 TEST_P(Ranks, LeaveTheExchangeOutOfAStepToMeasureIt) {
   std::vector<HostTensor> alone;
   {
-    const Session session;
+    const Scope scope;
     alone = after_three_steps(GetParam(), 1, false);
   }
-  const Session session({.share_of_other_ranks = 0});
+  const Scope scope({.share_of_other_ranks = 0});
   expect_same_bits(after_three_steps(GetParam(), 2, true), alone);
 }
 
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Small, Ranks,
 
 // What a kernel after a sum reads, of ones that two ranks add up.
 float read_after_sum(Order order, bool waits) {
-  const Session session({.order = order});
+  const Scope scope({.order = order});
   const Rendezvous rendezvous;
   const auto device = open_device({.ranks = join_nccl(0, 2)});
   const Storage values(device->memory(), 4, "a test"), copy(device->memory(), 4, "a test");
@@ -148,14 +148,14 @@ TEST(RankSums, AreReadOnceTheyAreComplete) {
 }
 
 TEST(RankSums, HaveTheValueOfRankZero) {
-  const Session session;
+  const Scope scope;
   const Rendezvous rendezvous;
   const auto device = open_device({.ranks = join_nccl(0, 2)});
   EXPECT_EQ(device->ranks()->first(7), 7);
 }
 
 TEST(RanksOfBackend, AreInTheSettings) {
-  const Session session;
+  const Scope scope;
   const Rendezvous rendezvous;
   CudaBackend backend;
   const auto executable =
@@ -164,7 +164,7 @@ TEST(RanksOfBackend, AreInTheSettings) {
 }
 
 TEST(RanksOfBackend, NeedAnAddress) {
-  const Session session;
+  const Scope scope;
   CudaBackend backend;
   const auto compile = [&] {
     backend.compile(small_program("mlp"), options_of_rank({"", "graph", PrecisionKind::fp32}, 2));

@@ -1,12 +1,12 @@
 // When a list of kernels becomes a graph of CUDA.
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 #include "workloads/ops/op_workload.hpp"
 
 namespace assay::cuda {
 namespace {
 
-using stand_in::Session;
+using stand_in::Scope;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -33,7 +33,7 @@ class Open final : public CudaLibrary {
 
 // A graph of fewer launches costs the host more than the launches do.
 TEST(Recording, TakesFiveLaunches) {
-  const Session session;
+  const Scope scope;
   Open library;
   OneLaunch launch(library.memory(), library.stream());
   launch.run();
@@ -63,7 +63,7 @@ std::string held_after_steps(const Program& program, Task task) {
 }
 
 TEST(Recording, IsOfAStepWithMoreThanAFewLaunches) {
-  const Session session;
+  const Scope scope;
   EXPECT_THAT(held_after_steps(small_program("mlp"), Task::train), HasSubstr("executable graphs: 1"));
   EXPECT_THAT(held_after_steps(find_op_workload("op/relu").program("64"), Task::infer),
               Not(HasSubstr("executable graphs")));

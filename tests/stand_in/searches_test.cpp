@@ -1,19 +1,19 @@
 // What a search for engines leaves: names, and the count of memory.
 #include "backends/cuda/products.hpp"
 #include "tests/stand_in/program_case.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::cuda {
 namespace {
 
-using stand_in::Session;
+using stand_in::Scope;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 // The first evaluation makes kernels of its own, whose trial buffers are not counted; what the steps held is.
 TEST(FrameworkPeak, StaysAfterTheSearchOfALateEvaluation) {
-  const Session session;
+  const Scope scope;
   const Program program = small_program("lstm");
   const CompileOptions options = options_of({"lstm", "eager", PrecisionKind::fp32, Search::measured});
   KernelExecutable executable(program, options, make_kernel_library(options));
@@ -38,7 +38,7 @@ MatmulSpec small_product(bool bare = false) {
 TEST(LtMatmul, IsCalledMeasuredOnlyAfterARunOfEachAlgorithm) {
   std::int64_t opened = 0, all = 0;
   {
-    const Session session;
+    const Scope scope;
     const auto device = open_device({});
     opened = stand_in::allocations();
     for (int use = 0; use < 2; ++use) {
@@ -49,14 +49,14 @@ TEST(LtMatmul, IsCalledMeasuredOnlyAfterARunOfEachAlgorithm) {
   }
   ASSERT_GT(all, opened);
   {
-    const Session session;
+    const Scope scope;
     EXPECT_THAT(open_device({.deterministic = true})->matmul(small_product())->name(),
                 Not(HasSubstr("measured")));
   }
   std::int64_t unmeasured = 0;
   for (std::int64_t n = opened; n < all; ++n) {
     SCOPED_TRACE(n);
-    const Session session({.fail_at = n});
+    const Scope scope({.fail_at = n});
     const auto device = open_device({});
     const std::string name = device->matmul(small_product())->name();
     // Without memory the search ends, and the heuristic's first algorithm is taken.
@@ -75,12 +75,12 @@ ConvolutionSpec with_bias() {
 
 TEST(CudnnConvolution, IsTheFirstFormIfThereIsNoMemoryForOthers) {
   {
-    const Session session({.plans_without_memory_from = 0});
+    const Scope scope({.plans_without_memory_from = 0});
     EXPECT_THROW(open_device({})->convolution(with_bias()), OutOfMemory);
   }
   for (std::int64_t n = 1; n < 4; ++n) {
     SCOPED_TRACE(n);
-    const Session session({.plans_without_memory_from = n});
+    const Scope scope({.plans_without_memory_from = n});
     const auto device = open_device({});
     EXPECT_THAT(device->convolution(with_bias())->name(), HasSubstr("+epilogue"));
   }

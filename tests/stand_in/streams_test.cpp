@@ -3,7 +3,7 @@
 
 #include "backends/cuda/gpu/handles.hpp"
 #include "backends/cuda/kernels/launch.hpp"
-#include "tests/stand_in/session.hpp"
+#include "tests/stand_in/scope.hpp"
 
 namespace assay::stand_in {
 namespace {
@@ -21,7 +21,7 @@ void write(cudaStream_t stream, std::string& text, char letter) {
 class Streams : public ::testing::TestWithParam<Order> {};
 
 TEST_P(Streams, RunWhatTheHostWaitsFor) {
-  const Session session({.order = GetParam()});
+  const Scope scope({.order = GetParam()});
   std::string text;
   const OwnedStream stream, other;
   write(stream.get(), text, 'a');
@@ -36,7 +36,7 @@ TEST_P(Streams, RunWhatTheHostWaitsFor) {
 }
 
 TEST_P(Streams, WaitForEvents) {
-  const Session session({.order = GetParam()});
+  const Scope scope({.order = GetParam()});
   std::string text;
   const OwnedStream stream, other;
   const Event event;
@@ -49,7 +49,7 @@ TEST_P(Streams, WaitForEvents) {
 }
 
 TEST_P(Streams, EventsKeepThePlaceThatWasRecordedLast) {
-  const Session session({.order = GetParam()});
+  const Scope scope({.order = GetParam()});
   std::string text;
   const OwnedStream stream;
   const Event event;
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, Streams,
 
 // Two streams that do not wait for each other: without an event either may be first.
 std::string both_orders(Order order) {
-  const Session session({.order = order});
+  const Scope scope({.order = order});
   std::string text;
   const OwnedStream stream, other;
   write(stream.get(), text, 'a');
@@ -86,7 +86,7 @@ TEST(TwoStreams, AreOrderedByEventsOnly) {
 }
 
 TEST(Capture, RunsNothingAndIsRepeated) {
-  const Session session;
+  const Scope scope;
   std::string text;
   const OwnedStream stream;
   cudaGraph_t graph = nullptr;
@@ -111,7 +111,7 @@ TEST(Capture, RunsNothingAndIsRepeated) {
 
 // Another stream joins by waiting for an event, and runs next to the first until that one waits for it.
 std::string captured_fork(Order order) {
-  const Session session({.order = order});
+  const Scope scope({.order = order});
   std::string text;
   const OwnedStream stream, other;
   const Event begun(cudaEventDisableTiming), done(cudaEventDisableTiming);

@@ -104,7 +104,7 @@ def _floats(array: np.ndarray) -> ctypes._Pointer[c_float]:
     return array.ctypes.data_as(POINTER(c_float))
 
 
-class Session:
+class Supply:
     """One open cell folder. A failure is a RuntimeError with the library's message. Belongs to one thread."""
 
     def __init__(self, cell_folder: Path, library: Path | None = None) -> None:

@@ -134,7 +134,7 @@ class AlikeSamples(UnnumberedSamples):
 
 
 class Steps:
-    """A session of the batch library, for a framework's own loop: blocks of one step, or of a pass."""
+    """A supply of the batch library, for a framework's own loop: blocks of one step, or of a pass."""
 
     def __init__(self, rates: Sequence[float], steps_of_pass: int = 0) -> None:
         self.schedule = [(rate, number) for number, rate in enumerate(rates, 1)]
@@ -240,8 +240,8 @@ def fit_losses(adapter: TrainingAdapter, program: Program, cell_folder: Path) ->
         return {}
     parameters = read_tensors(cell_folder / "parameters.safetensors")
 
-    def fit(samples: NumberedSamples, session: Any) -> None:
-        adapter.train(Loop(adapter, session, lambda *_: None), samples)
+    def fit(samples: NumberedSamples, supply: Any) -> None:
+        adapter.train(Loop(adapter, supply, lambda *_: None), samples)
         adapter.close()
 
     samples = UnnumberedSamples(cell_folder, program.batch, _classes(program), 0)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .batch import DONE, EVALUATE, Block, Session
+from .batch import DONE, EVALUATE, Block, Supply
 
 Progress = Callable[[int, int], None]
 TELL_SECONDS = 0.2  # between two progress messages
@@ -30,8 +30,8 @@ class Trained(Protocol):
 class Loop:
     """The blocks of a run, one after the other, with an evaluation between training blocks."""
 
-    def __init__(self, adapter: Trained, session: Session, progress: Progress, tokens: int = 0) -> None:
-        self._adapter, self.session = adapter, session
+    def __init__(self, adapter: Trained, supply: Supply, progress: Progress, tokens: int = 0) -> None:
+        self._adapter, self.supply = adapter, supply
         self.tokens = tokens  # task decode: those of a sample after its prompt
         self._progress = progress
         self._told = 0.0
@@ -44,17 +44,17 @@ class Loop:
         """Return the next block of steps and start its clock; None: there are no more blocks."""
         while (block := self._block()).kind == EVALUATE:
             for _ in range(block.steps):
-                self.session.next_batch()
-                self.session.add_logits(self._adapter.evaluate(self.session.inputs))
-            self.session.end_block(math.nan)
+                self.supply.next_batch()
+                self.supply.add_logits(self._adapter.evaluate(self.supply.inputs))
+            self.supply.end_block(math.nan)
         if block.kind == DONE:
-            self._progress(*self.session.progress())  # the conductor stamps the end of the last block
+            self._progress(*self.supply.progress())  # the conductor stamps the end of the last block
             return None
         return block
 
     def rows(self, block: Block) -> list[tuple[float, int]]:
         """Return the learning rate and number of each step of a block."""
-        first, end, schedule = block.first_step, block.first_step + block.steps, self.session.schedule
+        first, end, schedule = block.first_step, block.first_step + block.steps, self.supply.schedule
         rows = schedule[first:end]
         if len(rows) != block.steps:
             raise RuntimeError(f"[train] steps {first} to {end}: the schedule has {len(schedule)} rows")
@@ -72,11 +72,11 @@ class Loop:
     def end_block(self) -> None:
         """Call after all steps of the block have been enqueued."""
         self._at = len(self._rows)
-        self.session.enqueued()
+        self.supply.enqueued()
         self._adapter.synchronize()
-        self.session.end_block(self._adapter.loss())
+        self.supply.end_block(self._adapter.loss())
         if (accuracy := self._adapter.running_accuracy()) is not None:
-            self.session.running_accuracy(accuracy)
+            self.supply.running_accuracy(accuracy)
 
     def begin_step(self) -> tuple[float, int] | None:
         """For a framework's own loop: return the arguments of the next step; None: no steps are left."""
@@ -102,5 +102,5 @@ class Loop:
     def _block(self) -> Block:
         if (now := time.monotonic()) - self._told > TELL_SECONDS:
             self._told = now
-            self._progress(*self.session.progress())
-        return self.session.next_block()
+            self._progress(*self.supply.progress())
+        return self.supply.next_block()

@@ -19,7 +19,7 @@ import numpy as np
 
 from . import exam, trainer
 from .adapter import Adapter, InferenceAdapter, NetworkAdapter, TrainingAdapter
-from .batch import Session, library_path
+from .batch import Supply, library_path
 from .cell import Cell
 from .errors import Unavailable, Unsupported
 from .exchange import exchange_times
@@ -39,22 +39,22 @@ STARVED_WORDS = ("can't allocate memory", "RESOURCE_EXHAUSTED", "bad_alloc", "Fa
 
 
 class Server:
-    """Answers the commands of one cell; `emit` sends an event, `open_session` opens the batch library."""
+    """Answers the commands of one cell; `emit` sends an event, `open_supply` opens the batch library."""
 
     def __init__(
         self,
         adapter_type: type[NetworkAdapter],
         cell: Cell,
         emit: Callable[[Event], None],
-        open_session: Callable[[Path], Session] = Session,
+        open_supply: Callable[[Path], Supply] = Supply,
     ) -> None:
         self._type = adapter_type
         self._cell = cell
         self._emit = emit
-        self._open_session = open_session
+        self._open_supply = open_supply
         self._program: Program | None = None
         self._adapter: Adapter | None = None
-        self._session: Session | None = None
+        self._supply: Supply | None = None
         self._last_step: int | None = None
 
     def hello(self) -> Event:
@@ -91,14 +91,14 @@ class Server:
             return {"event": "restarted"}
         if name == "exchange":
             return self._exchange(self._adapter)
-        read = self._session.read if self._session else {}
+        read = self._supply.read if self._supply else {}
         agree = cast(TrainingAdapter, self._adapter).agree if self._cell.world > 1 else None
         exam.sit(self._adapter, self._program, self._last_step, self._cell.folder, agree, read)
         return {"event": "verified"}
 
     def close(self) -> None:
-        if self._session:
-            self._session.close()
+        if self._supply:
+            self._supply.close()
         self.release()
 
     def release(self) -> None:
@@ -154,9 +154,9 @@ class Server:
             require_reset(cast(TrainingAdapter, adapter), program)
 
     def _run(self, adapter: Adapter) -> Event:
-        self._session = self._open_session(self._cell.folder)
+        self._supply = self._open_supply(self._cell.folder)
         if self._cell.world > 1:
-            self._session.set_agree(cast(TrainingAdapter, adapter).agree)
+            self._supply.set_agree(cast(TrainingAdapter, adapter).agree)
         op = self._program is not None and self._program.is_op
         tokens = 0 if self._program is None else self._program.generated
 
@@ -165,9 +165,9 @@ class Server:
 
         if self._cell.loader == "native" and self._cell.task == "train" and not op:
             samples = Samples(self._cell.folder)
-            last_step = trainer.run_native(cast(TrainingAdapter, adapter), self._session, samples, progress)
+            last_step = trainer.run_native(cast(TrainingAdapter, adapter), self._supply, samples, progress)
         else:
-            last_step = trainer.run(adapter, self._session, self._cell.task, progress, op, tokens)
+            last_step = trainer.run(adapter, self._supply, self._cell.task, progress, op, tokens)
         self.close()
         self._last_step = last_step
         # A runtime that only infers changes no weights, and may not be able to return them.

@@ -7,30 +7,30 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from .adapter import Adapter, NetworkAdapter, TrainingAdapter
-from .batch import Block, Session
+from .batch import Block, Supply
 from .loop import Loop, Progress
 from .samples import Samples
 
 
-def stage_resident(adapter: Adapter, session: Session) -> int:
+def stage_resident(adapter: Adapter, supply: Supply) -> int:
     """Stage every resident batch of the cell in its slot; return their number."""
-    resident = int(session.layout.resident_batches)
+    resident = int(supply.layout.resident_batches)
     for slot in range(resident):
-        session.read_resident(slot)
-        adapter.stage(slot, session.inputs, session.labels)
+        supply.read_resident(slot)
+        adapter.stage(slot, supply.inputs, supply.labels)
     return resident
 
 
 def run(
-    adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False, tokens: int = 0
+    adapter: Adapter, supply: Supply, task: str, progress: Progress, op: bool = False, tokens: int = 0
 ) -> int:
     """Train; return the number of the last step. Calls `progress` between blocks. Keeps the last state.
 
     tokens: for task decode, those of a sample after its prompt.
     """
-    resident = stage_resident(adapter, session)
+    resident = stage_resident(adapter, supply)
     trained = cast(TrainingAdapter, adapter)  # where nothing is trained, a loop asks it nothing
-    loop = Loop(trained, session, progress, tokens)
+    loop = Loop(trained, supply, progress, tokens)
     if task == "train" and not op and trained.own_loop:
         trained.train(loop, None)
         return loop.last_step
@@ -40,9 +40,9 @@ def run(
     return loop.last_step
 
 
-def run_native(adapter: TrainingAdapter, session: Session, samples: Samples, progress: Progress) -> int:
+def run_native(adapter: TrainingAdapter, supply: Supply, samples: Samples, progress: Progress) -> int:
     """Train on the batches of the framework's own loader, in its own order."""
-    loop, epoch = Loop(adapter, session, progress), 0
+    loop, epoch = Loop(adapter, supply, progress), 0
     given: Iterator[Any] = iter(())
     if adapter.own_loop:
         adapter.train(loop, samples)
@@ -67,7 +67,7 @@ def _pass(adapter: TrainingAdapter, samples: Samples, epoch: int) -> Iterator[An
 
 
 def _train(adapter: TrainingAdapter, loop: Loop, block: Block, resident: int) -> None:
-    session, rows = loop.session, loop.rows(block)
+    supply, rows = loop.supply, loop.rows(block)
     step = adapter.step
     if resident and adapter.takes_blocks:
         adapter.block(block.first_step % resident, rows)
@@ -78,50 +78,50 @@ def _train(adapter: TrainingAdapter, loop: Loop, block: Block, resident: int) ->
             slot = slot + 1 if slot + 1 < resident else 0
     else:
         for learning_rate, number in rows:
-            session.next_batch()
-            adapter.stage(0, session.inputs, session.labels)
+            supply.next_batch()
+            adapter.stage(0, supply.inputs, supply.labels)
             step(0, learning_rate, number)
     loop.end_block()
 
 
 def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
-    session = loop.session
+    supply = loop.supply
     # Looked up once: in a step, each lookup would be time of ours.
-    step, synchronize, lap = adapter.step, adapter.synchronize, session.lap
+    step, synchronize, lap = adapter.step, adapter.synchronize, supply.lap
     slot = block.first_step % resident if resident else 0
     for number in range(block.first_step + 1, block.first_step + block.steps + 1):
         if not resident:
-            session.next_batch()
-            adapter.stage(0, session.inputs, session.labels)
+            supply.next_batch()
+            adapter.stage(0, supply.inputs, supply.labels)
         step(slot, 0.0, number)
         synchronize()
         if lap():
-            session.read_results(adapter.results)
+            supply.read_results(adapter.results)
         if resident:
             slot = slot + 1 if slot + 1 < resident else 0
-    _end_block(adapter, session)
+    _end_block(adapter, supply)
 
 
 def _decode(adapter: NetworkAdapter, loop: Loop, block: Block, resident: int) -> None:
     """A step is a generation: the prompts of a batch, and then its other tokens, one after the other."""
-    session = loop.session
-    next_token, synchronize, lap = adapter.next_token, adapter.synchronize, session.lap  # as in _infer
+    supply = loop.supply
+    next_token, synchronize, lap = adapter.next_token, adapter.synchronize, supply.lap  # as in _infer
     for row in range(block.first_step, block.first_step + block.steps):
         slot = 0
         if resident:
             slot = row % resident
         else:
-            session.next_batch()
-            adapter.stage(0, session.inputs, session.labels)
+            supply.next_batch()
+            adapter.stage(0, supply.inputs, supply.labels)
         adapter.prefill(slot)
         synchronize()
-        session.lap_prefill()
+        supply.lap_prefill()
         for _ in range(loop.tokens):
             next_token(slot)
             synchronize()
             if lap():
-                session.read_results(adapter.results)
-    _end_block(adapter, session)
+                supply.read_results(adapter.results)
+    _end_block(adapter, supply)
 
 
 STEPS = {"train": _train, "infer": _infer, "decode": _decode}
@@ -135,11 +135,11 @@ def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     else:
         for row in range(block.first_step, block.first_step + block.steps):
             step(row % resident, 0.0, row + 1)
-    loop.session.enqueued()
+    loop.supply.enqueued()
     adapter.synchronize()
-    _end_block(adapter, loop.session)
+    _end_block(adapter, loop.supply)
 
 
-def _end_block(adapter: Adapter, session: Session) -> None:
-    if session.end_block(math.nan):
-        session.read_results(adapter.results)
+def _end_block(adapter: Adapter, supply: Supply) -> None:
+    if supply.end_block(math.nan):
+        supply.read_results(adapter.results)

@@ -11,7 +11,7 @@ ExitCode exit_code(const Comparison& comparison) {
   if (!comparison.comparable()) return not_comparable;
   if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
   const bool failed = std::ranges::any_of(comparison.cells, &CellVerdict::failed);
-  if (comparison.count(Verdict::missing) > 0 || failed || comparison.judged == 0) return incomplete;
+  if (comparison.count(Verdict::missing) > 0 || failed || comparison.compared == 0) return incomplete;
   if (comparison.shifted()) return inconclusive;
   if (!comparison.overlooked.contains(Overlooked::inconclusive) &&
       comparison.count(Verdict::inconclusive) > 0)

@@ -19,7 +19,7 @@ enum ExitCode : int {
 };
 
 // Precedence: not comparable (5), slower or broken (3), missing or failed on both sides (4; also if no cell
-// was judged), inconclusive or all cells slower together (6), else 0. Overlooked findings do not count.
+// was compared), inconclusive or all cells slower together (6), else 0. Overlooked findings do not count.
 ExitCode exit_code(const Comparison& comparison);
 // `incomplete` if the run was interrupted, else that of the comparison.
 ExitCode exit_code(const AbOutcome& outcome);

@@ -28,7 +28,7 @@ void VerdictOptions::add(CLI::App& command, Context& context) {
   command.add_option("--confidence", confidence_,
                      fmt::format("Confidence that all intervals hold at once [{}]", confidence_));
   command.add_option("--metric", metric_,
-                     "Metric to judge (default: epoch time, latency or step time, depending on the cell)");
+                     "Metric to compare (default: epoch time, latency or step time, depending on the cell)");
   command.add_option("--memory-threshold", memory_threshold_,
                      "Growth of memory above which a cell is broken [10%]");
   command.add_option("--accuracy-threshold", accuracy_threshold_,

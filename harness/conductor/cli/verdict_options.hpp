@@ -4,9 +4,9 @@
 #include <string>
 
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/config/options.hpp"
 
 namespace assay::cli {

@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/cell_judge.hpp"
-#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
+#include "harness/conductor/compare/looks.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/measurement.hpp"
@@ -43,7 +43,7 @@ struct Contest {
   CellPair pair;
   std::string metric;
   std::vector<double> a, b;  // values of the rounds that both sides finished
-  Trial trial;
+  Looks looks;
   bool over = false;  // decided, or a side failed
 };
 
@@ -83,7 +83,7 @@ class AbRun {
     const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
     plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks, settings.rounds);
     for (const CellPair& pair : pairs)
-      contests_.push_back({pair, {}, {}, {}, Trial(plan_, judge_settings())});
+      contests_.push_back({pair, {}, {}, {}, Looks(plan_, decision_settings())});
     for (Measurement* side : {&a_, &b_}) side->plan(plan_.rounds.back() * 2);
   }
 
@@ -102,11 +102,11 @@ class AbRun {
   std::ptrdiff_t active() const {
     return std::count_if(contests_.begin(), contests_.end(), [](const Contest& one) { return !one.over; });
   }
-  JudgeSettings judge_settings() const {
-    JudgeSettings judge;
-    judge.threshold = settings_.threshold;
-    judge.confidence = plan_.confidence;
-    return judge;
+  DecisionSettings decision_settings() const {
+    DecisionSettings settings;
+    settings.threshold = settings_.threshold;
+    settings.confidence = plan_.confidence;
+    return settings;
   }
   const CellReport& row_a(const Contest& one) const { return a_.report().cells[one.pair.a]; }
   const CellReport& row_b(const Contest& one) const { return b_.report().cells[one.pair.b]; }
@@ -117,9 +117,9 @@ class AbRun {
       a_.check(one.pair.a);
       b_.check(one.pair.b);
       one.metric = settings_.metric.empty() ? main_metric(row_a(one).axes) : settings_.metric;
-      JudgeSettings judge = judge_settings();
-      judge.higher_is_better = higher_is_better(one.metric);
-      one.trial = Trial(plan_, judge);
+      DecisionSettings settings = decision_settings();
+      settings.higher_is_better = higher_is_better(one.metric);
+      one.looks = Looks(plan_, settings);
       one.over = !measurable(one, 0);
     }
   }
@@ -161,7 +161,7 @@ class AbRun {
   void plan_progress() {
     int due = 0;
     for (const Contest& one : contests_)
-      if (!one.over) due += 2 * one.trial.rounds_to_next_look();
+      if (!one.over) due += 2 * one.looks.rounds_to_next_look();
     progress_.plan(done_ + due);
   }
 
@@ -174,10 +174,10 @@ class AbRun {
     if (a && b) {
       one.a.push_back(*a);
       one.b.push_back(*b);
-      one.trial.add(*a, *b);
+      one.looks.add(*a, *b);
     }
     // If a metric is missing in one round it will be missing in all of them, so stop.
-    one.over = one.trial.decided() || !a || !b || !measurable(one, rounds_ + 1);
+    one.over = one.looks.decided() || !a || !b || !measurable(one, rounds_ + 1);
   }
 
   bool measurable(const Contest& one, int round) const {
@@ -192,8 +192,8 @@ class AbRun {
   }
 
   CellVerdict by_rounds(const Contest& one) const {
-    CellVerdict cell = one.trial.verdict();
-    cell.looks = one.trial.looks();
+    CellVerdict cell = one.looks.verdict();
+    cell.looks = one.looks.taken();
     if (!one.a.empty()) {
       cell.base = median(one.a);
       cell.current = median(one.b);
@@ -204,7 +204,7 @@ class AbRun {
   }
 
   AbOutcome finish(const std::function<MachineRecord()>& machine) {
-    // A cell is complete with the forks that its trial needed.
+    // A cell is complete with the forks that its looks needed.
     a_.plan(1);
     b_.plan(1);
     AbOutcome outcome;
@@ -226,11 +226,11 @@ class AbRun {
         a.status = Status::ok;
       BreakageSettings breakage = settings_.breakage;
       breakage.accuracy_error /= std::max(1, accuracies);
-      // Different backends or batches may use different amounts of memory, so do not judge it.
+      // Different backends or batches may use different amounts of memory, so do not compare it.
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
-      CellVerdict cell = judge_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });
+      CellVerdict cell = decide_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });
       cell.id = one.pair.id;
-      comparison.judged += !one.a.empty() && a.status == Status::ok && b.status == Status::ok;
+      comparison.compared += !one.a.empty() && a.status == Status::ok && b.status == Status::ok;
       comparison.cells.push_back(std::move(cell));
     }
     sort_by_attention(comparison.cells);

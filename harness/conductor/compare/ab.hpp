@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/conductor/compare/ab_sides.hpp"
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/run.hpp"

@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
@@ -22,8 +22,8 @@
 namespace assay {
 namespace {
 
-constexpr std::array judged_accuracies{"test_accuracy", "validation_accuracy"};
-constexpr std::array judged_memory{"planned_arena", "device_peak_memory", "host_peak_rss"};
+constexpr std::array compared_accuracies{"test_accuracy", "validation_accuracy"};
+constexpr std::array compared_memory{"planned_arena", "device_peak_memory", "host_peak_rss"};
 constexpr int accuracy_prior_degrees = 4;
 
 std::string with_reason(const CellReport& cell) {
@@ -129,7 +129,7 @@ Fall fall_of(const Accuracies& before, const Accuracies& after) {
 std::optional<Breakage> accuracy_fell(const CellReport& base, const CellReport& current,
                                       const BreakageSettings& settings) {
   std::optional<Breakage> uncertain;
-  for (const char* metric : judged_accuracies) {
+  for (const char* metric : compared_accuracies) {
     const Accuracies before = accuracies(base, metric), after = accuracies(current, metric);
     if (before.by_seed.empty() || after.by_seed.empty()) continue;
     const Fall fall = fall_of(before, after);
@@ -149,7 +149,7 @@ std::optional<Breakage> accuracy_fell(const CellReport& base, const CellReport& 
 
 std::optional<Breakage> memory_grew(const CellReport& base, const CellReport& current,
                                     const BreakageSettings& settings) {
-  for (const char* metric : judged_memory) {
+  for (const char* metric : compared_memory) {
     const auto before = base.metrics.find(metric), after = current.metrics.find(metric);
     if (before == base.metrics.end() || after == current.metrics.end()) continue;
     const auto &was = before->second.value, &is = after->second.value;
@@ -166,7 +166,7 @@ std::optional<Breakage> memory_grew(const CellReport& base, const CellReport& cu
 }  // namespace
 
 int accuracies_of(const CellReport& base, const CellReport& current) {
-  return static_cast<int>(std::ranges::count_if(judged_accuracies, [&](const char* metric) {
+  return static_cast<int>(std::ranges::count_if(compared_accuracies, [&](const char* metric) {
     return !accuracies(base, metric).by_seed.empty() && !accuracies(current, metric).by_seed.empty();
   }));
 }
@@ -175,7 +175,7 @@ std::string metric_of_one_side(const CellReport& base, const CellReport& current
   const auto text = [](const char* metric, bool in_base) {
     return fmt::format("only {} has {}", in_base ? "the baseline" : "the new report", metric);
   };
-  for (const char* metric : judged_accuracies) {
+  for (const char* metric : compared_accuracies) {
     const bool was = !accuracies(base, metric).by_seed.empty(),
                is = !accuracies(current, metric).by_seed.empty();
     if (was != is) return text(metric, was);
@@ -184,13 +184,13 @@ std::string metric_of_one_side(const CellReport& base, const CellReport& current
     const auto found = cell.metrics.find(metric);
     return found != cell.metrics.end() && found->second.value.has_value();
   };
-  for (const char* metric : judged_memory)
+  for (const char* metric : compared_memory)
     if (has(base, metric) != has(current, metric)) return text(metric, has(base, metric));
   return {};
 }
 
 std::string accuracy_of_other_seeds(const CellReport& base, const CellReport& current) {
-  for (const char* metric : judged_accuracies) {
+  for (const char* metric : compared_accuracies) {
     const Accuracies before = accuracies(base, metric), after = accuracies(current, metric);
     if (!before.by_seed.empty() && !after.by_seed.empty() && changes_of(before, after).empty()) return metric;
   }

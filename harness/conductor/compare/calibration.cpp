@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/store/machine_store.hpp"
 #include "harness/core/statistics.hpp"
@@ -162,7 +162,7 @@ Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string
     throw ConfigError("[calibrate] no cell is ok with two or more forks in at least two of the reports");
   calibration.made = sessions.back().made;
   calibration.sessions = std::move(sessions);
-  // `compare` judges each cell by one metric.
+  // `compare` decides each cell by one metric.
   std::set<std::string_view> ids;
   for (const Gathered& one : found) ids.insert(one.id);
   const double confidence = 1 - (1 - settings.confidence) / static_cast<double>(ids.size());

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/report/report.hpp"
 

@@ -27,7 +27,7 @@ constexpr double max_pairs = 2.5e8;
 inline Description describe(Of<CellNoise>) {
   return fields(
       "cell_noise", "The noise of a cell.", field("id", &CellNoise::id, "Id of the cell."),
-      field("metric", &CellNoise::metric, "The judged metric."),
+      field("metric", &CellNoise::metric, "The compared metric."),
       field("sessions", &CellNoise::sessions, "Number of sessions with the cell."),
       field("runs", &CellNoise::runs, "Number of runs in all sessions."),
       field("forks", &CellNoise::forks, "Minimum number of forks of a run."),

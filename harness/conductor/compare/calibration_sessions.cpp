@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/doubt.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/text.hpp"
@@ -127,8 +127,8 @@ CalibrationSession session_of(std::span<const Report> runs, const CalibrationSet
   return session;
 }
 
-Calibration judged(std::vector<CalibrationSession> sessions, std::span<const Report> runs,
-                   const CalibrationSettings& settings) {
+Calibration calibrated(std::vector<CalibrationSession> sessions, std::span<const Report> runs,
+                       const CalibrationSettings& settings) {
   const Report& first = runs.front();
   try {
     return calibration_of(std::move(sessions), machine_fingerprint(first.environment).value_or(""),
@@ -143,7 +143,7 @@ Calibration judged(std::vector<CalibrationSession> sessions, std::span<const Rep
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings) {
   if (runs.size() < 2)
     throw ConfigError("[calibrate] one run does not show how runs differ; give two or more");
-  return judged({session_of(runs, settings)}, runs, settings);
+  return calibrated({session_of(runs, settings)}, runs, settings);
 }
 
 Calibration appended(const Calibration& earlier, std::span<const Report> runs,
@@ -153,7 +153,7 @@ Calibration appended(const Calibration& earlier, std::span<const Report> runs,
   for (const CalibrationSession& session : earlier.sessions)
     if (out_of_date(session, runs.front().environment, utc_now()).empty()) sessions.push_back(session);
   sessions.push_back(session_of(runs, settings));
-  return judged(std::move(sessions), runs, settings);
+  return calibrated(std::move(sessions), runs, settings);
 }
 
 void require_same_experiment(const Calibration& calibration, const Report& report) {

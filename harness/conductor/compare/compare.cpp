@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/run_model.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
@@ -95,7 +95,7 @@ CellVerdict verdict_of_one_side(const std::string& id, const ComparedCell& entry
   return cell;
 }
 
-// A cell that is ok on both sides: what is judged, or why nothing is.
+// A cell that is ok on both sides: what is compared, or why nothing is.
 struct Candidate {
   const ComparedCell* entry = nullptr;
   std::string metric;
@@ -123,7 +123,7 @@ class Comparing {
       usual_ = usual_placement(entries);
     for (const auto& [id, entry] : entries)
       if (entry.is_ok()) candidates_.emplace(id, candidate(entry));
-    judge();
+    decide();
     share_accuracy_error();
     for (const auto& [id, entry] : entries)
       result_.cells.push_back(entry.current && entry.newest_base() ? verdict(id, entry)
@@ -248,7 +248,7 @@ class Comparing {
             .prior_degrees = prior_run_degrees};
   }
 
-  void judge() {
+  void decide() {
     std::vector<ModelCell> cells;
     std::set<std::string> metrics;
     for (const auto& [id, one] : candidates_) {
@@ -258,8 +258,8 @@ class Comparing {
     std::vector<History> histories;
     for (const MetricHistory& history : settings_.histories)
       if (metrics.contains(history.metric)) histories.push_back(history.cells);
-    const ModelResult model = judge_runs(cells, histories, model_settings());
-    result_.judged = static_cast<int>(candidates_.size());
+    const ModelResult model = decide_runs(cells, histories, model_settings());
+    result_.compared = static_cast<int>(candidates_.size());
     result_.cell_confidence = model.confidence;
     std::size_t i = 0;
     for (const auto& [id, one] : candidates_) changes_[id] = model.cells[i++];
@@ -284,8 +284,8 @@ class Comparing {
   CellVerdict verdict(const std::string& id, const ComparedCell& entry) {
     const auto found = candidates_.find(id);
     const CellReport& base = *entry.newest_base();
-    return judge_pair(base, *entry.current, metric_of(*entry.current), breakage_,
-                      [&] { return decided(found->second, changes_.at(id)); });
+    return decide_pair(base, *entry.current, metric_of(*entry.current), breakage_,
+                       [&] { return decided(found->second, changes_.at(id)); });
   }
 
   CellVerdict decided(const Candidate& one, const std::optional<CellChange>& change) const {

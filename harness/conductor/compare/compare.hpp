@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/doubt.hpp"
 #include "harness/conductor/compare/run_model.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/report/environment_difference.hpp"
 
@@ -32,7 +32,7 @@ struct CompareSettings {
   // A cell in which a change of that size would have been found in four of five comparisons is decided; 0: twice the
   // threshold.
   double detect = 0;
-  // That all intervals hold at once (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
+  // That all intervals hold at once (Bonferroni: each cell is decided at 1 - (1 - confidence) / cells).
   double confidence = usual_confidence;
   std::string metric;  // empty: main_metric() of each cell
   std::string filter;  // see is_wanted()
@@ -55,7 +55,7 @@ struct Comparison {
   std::vector<EnvironmentDifference> environment;
   double threshold = 0, confidence = 0, cell_confidence = 0;
   double detect = 0;  // 0: not planned (`assay ab`)
-  int judged = 0;     // cells with statistics
+  int compared = 0;   // cells with statistics
   int baselines = 1;  // that were used
   std::optional<SharedShift> shift;
   Allowed overlooked{};

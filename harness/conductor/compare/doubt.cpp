@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
@@ -139,7 +139,7 @@ std::string of_seeds(const Side& base, const Side& current) {
 
 std::string of_metrics(const Side& base, const Side& current) {
   const std::string what = metric_of_one_side(base.cell, current.cell);
-  return what.empty() ? what : what + ", so it cannot be judged; overlook it with --allow metrics";
+  return what.empty() ? what : what + ", so it cannot be compared; overlook it with --allow metrics";
 }
 
 Overlooked word_for(DifferenceKind kind) {

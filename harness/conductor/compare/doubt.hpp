@@ -28,7 +28,7 @@ enum class Overlooked {
   flags,         // a cell that the machine disturbed
   unchecked,     // a cell that was not checked against the oracle
   seeds,         // accuracies of other seeds
-  metrics,       // a judged metric that only one side has
+  metrics,       // a compared metric that only one side has
   shift,         // all cells together are slower
   inconclusive,  // a cell that is undecided
   environment,   // all differences of machines and libraries at once

@@ -284,11 +284,11 @@ double Spread::detectable(int runs, int forks, double threshold, double confiden
   return detectable_by(planned(*this, runs, forks), threshold, confidence);
 }
 
-ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const History> histories,
-                       const ModelSettings& settings) {
+ModelResult decide_runs(const std::vector<ModelCell>& cells, std::span<const History> histories,
+                        const ModelSettings& settings) {
   ModelResult result;
   result.cells.resize(cells.size());
-  std::vector<std::size_t> judged;  // indices
+  std::vector<std::size_t> compared;  // indices
   History base;
   std::vector<double> variances;
   std::vector<Within> within;
@@ -298,17 +298,17 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
     const bool has_base = std::ranges::any_of(cells[c].base, [](const auto& run) { return !run.empty(); });
     forks.add(cells[c].current);
     if (!has_base || cells[c].current.empty() || forks.degrees < 1) continue;
-    judged.push_back(c);
+    compared.push_back(c);
     base.push_back(sessions_of(cells[c]));
     variances.push_back(forks.variance());
     within.push_back(forks);
   }
   result.confidence =
-      1 - (1 - settings.confidence) / static_cast<double>(std::max<std::size_t>(1, judged.size()));
-  if (judged.empty()) return result;
-  const bool shared = judged.size() >= cells_for_a_shift;
+      1 - (1 - settings.confidence) / static_cast<double>(std::max<std::size_t>(1, compared.size()));
+  if (compared.empty()) return result;
+  const bool shared = compared.size() >= cells_for_a_shift;
   Pool pool(shared, settings);
-  std::vector<bool> uneven(judged.size());
+  std::vector<bool> uneven(compared.size());
   for (const History& history : histories) {
     std::vector<double> of_forks;
     for (const CellSessions& cell : history) {
@@ -326,9 +326,9 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
   result.between_runs = std::sqrt(spread.of_runs);
   const OwnVariances own(spread, pool.between_runs(), places);
   std::vector<double> differences, errors;
-  for (std::size_t i = 0; i < judged.size(); ++i) {
-    const ModelCell& cell = cells[judged[i]];
-    CellChange& change = result.cells[judged[i]].emplace();
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    const ModelCell& cell = cells[compared[i]];
+    CellChange& change = result.cells[compared[i]].emplace();
     std::vector<double> means, fastest;
     double inverse = 0;
     std::size_t forks = cell.current.size();
@@ -364,7 +364,7 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
   double shift = 0;
   if (shared) {
     shift = median(differences);
-    const double of_cells = of_median * mean(errors) / static_cast<double>(judged.size());
+    const double of_cells = of_median * mean(errors) / static_cast<double>(compared.size());
     const auto runs = static_cast<double>(cells.front().base.size());
     Sum sum;
     const double prior = settings.prior_degrees * settings.prior_deviation * settings.prior_deviation;
@@ -375,7 +375,7 @@ ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const Hist
     const double half = quantile_of(sum, 0.95) * std::sqrt(sum.variance);
     result.shift = CommonShift{shift, shift - half, shift + half};
   }
-  for (const std::size_t c : judged) {
+  for (const std::size_t c : compared) {
     CellChange& change = *result.cells[c];
     change.with_shift = change.estimate;
     change.estimate -= shift;

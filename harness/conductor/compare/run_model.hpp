@@ -80,8 +80,8 @@ struct ModelResult {
 // differ by more than chance explains, each cell has more of its own. Those of forks are pooled over the runs of a cell.
 // Intervals are Student's, with degrees of freedom by Satterthwaite (1946), and share the
 // error (Bonferroni).
-ModelResult judge_runs(const std::vector<ModelCell>& cells, std::span<const History> histories,
-                       const ModelSettings& settings);
+ModelResult decide_runs(const std::vector<ModelCell>& cells, std::span<const History> histories,
+                        const ModelSettings& settings);
 
 // The interval excludes 0, and the estimate is at least the threshold.
 bool shows_change(const CellChange& change, double threshold);

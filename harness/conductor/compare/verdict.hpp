@@ -38,7 +38,7 @@ struct CellVerdict {
   std::string reason;  // one sentence; empty if the numbers are enough
   // For `unmeasured`: a side failed, instead of being unsupported or unavailable.
   bool failed = false;
-  // The judged metric; a ratio above 1 is slower, also for a metric where higher is better.
+  // The compared metric; a ratio above 1 is slower, also for a metric where higher is better.
   std::string metric;
   std::string unit;
   Hint hint = Hint::number;

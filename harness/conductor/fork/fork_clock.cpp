@@ -116,7 +116,7 @@ Fork read_member(const Fork& fork, const Cell& cell, const Member& member, const
   if (measured.disturbance)
     measured.disturbance->seen_ns = window.disturbance ? window.disturbance->seen_ns : std::nullopt;
   Violations violations("results/clock.json");
-  judge_fork(violations, measured);
+  validate_fork(violations, measured);
   if (!violations.found().empty()) throw Error(violations.found().front());
   reject_other_plan(measured, cell.measure);
   if (const std::string contradiction = contradiction_in_clock(measured, window); !contradiction.empty())

@@ -66,7 +66,7 @@ void note_standstills(Fork& fork, const RunWindow& window);
 //   - the processor time must not exceed the time of the blocks on all processors, or fall short of that of the run by
 //     more than the processors can have done outside of the blocks.
 //
-// docs/explanation/clock.md explains the limits. Needs a fork that judge_fork() accepts.
+// docs/explanation/clock.md explains the limits. Needs a fork that validate_fork() accepts.
 std::string contradiction_in_clock(const Fork& fork, const RunWindow& window);
 
 // Whether the blocks cover too little, and are excused: other processes used more than 3 % of the worker's processors in

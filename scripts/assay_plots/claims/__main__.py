@@ -19,14 +19,14 @@ from assay_plots.report import Study
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scripts/claims",
-        description="Judge what studies claim by reports: a table of published and measured values.",
+        description="Decide by reports what studies claim: a table of published and measured values.",
         epilog="exit codes: 0 written, 1 a fault of the program, 2 wrong input or a wrong option",
     )
     parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT", help="a report of assay run")
     parser.add_argument(
         "--study",
         metavar="NAME,...",
-        help="judge all REPORTs by these studies [each REPORT by that of its config]",
+        help="decide the claims of these studies by all REPORTs [each REPORT by that of its config]",
     )
     parser.add_argument("--format", choices=FORMATS, default="markdown", help="[markdown]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the table goes [standard output]")
@@ -48,7 +48,7 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def _judged(
+def _decided(
     studies: Sequence[StudyOf], reports: Sequence[Path], program: Path | None
 ) -> list[tuple[Study, list[Line]]]:
     """Give each study the reports that are of it."""
@@ -91,10 +91,10 @@ def table(arguments: argparse.Namespace) -> str:
     if arguments.study:
         named = [study_named(studies, name) for name in arguments.study.split(",")]
         read = [(one, *read_for(one, arguments.reports, arguments.program)) for one in named]
-        judged = [(study, lines) for _, study, lines, _ in read]
+        decided = [(study, lines) for _, study, lines, _ in read]
     else:
-        judged = _judged(studies, arguments.reports, arguments.program)
-    return WRITERS[arguments.format](judged)
+        decided = _decided(studies, arguments.reports, arguments.program)
+    return WRITERS[arguments.format](decided)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -11,14 +11,14 @@ from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
 from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal, spelling
 from assay_plots.claims.configs import ConfigRow, Entry, entries_of, read_config
-from assay_plots.claims.judge import (
+from assay_plots.claims.verdict import (
     ABSENT,
     DECIDED,
     UNDECIDED,
     UNMEASURED,
     Verdict,
     against_another_loop,
-    judge,
+    decide,
     together,
 )
 from assay_plots.claims.trust import ONE_PROCESS, ONE_SEED, doubt_of_pair, marks_of
@@ -211,7 +211,7 @@ def _verdict_of(
     if measured is None:
         return Verdict(UNDECIDED, f"{claim.metric} was not measured")
     assert claim.rule is not None
-    found = judge(claim.rule, entry.value if entry else None, measured, claim.exact)
+    found = decide(claim.rule, entry.value if entry else None, measured, claim.exact)
     metrics = [study.metrics[name] for name in (claim.metric, claim.over) if name]
     doubts = [doubt_of_pair(pair.cell, pair.other, metric, claim.exact) for metric in metrics]
     doubt = next(filter(None, doubts), "")
@@ -265,7 +265,7 @@ def _check_metrics(study_of: StudyOf, study: Study) -> None:
 def evaluate(
     study_of: StudyOf, study: Study, paths: Sequence[Path], program: Path | None = None
 ) -> tuple[list[Line], list[Line]]:
-    """Judge the claims of a study, and measure its comparisons. Raises ClaimError and ReportError."""
+    """Decide the claims of a study, and measure its comparisons. Raises ClaimError and ReportError."""
     _check_metrics(study_of, study)
     measurable = [claim for claim in study_of.claims if not claim.unmeasured]
     others = [line_without_cells(study_of.name, claim) for claim in study_of.claims if claim.unmeasured]

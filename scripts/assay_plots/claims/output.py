@@ -10,7 +10,7 @@ from typing import Any
 
 from assay_plots.claims.catalogue import Claim
 from assay_plots.claims.evaluate import NO_CELL, NO_CELLS, Line
-from assay_plots.claims.judge import Verdict
+from assay_plots.claims.verdict import Verdict
 from assay_plots.report import Item, Study
 from assay_plots.text import plural, shown, shown_interval
 
@@ -150,18 +150,18 @@ def object_of(line: Line, study: Study) -> dict[str, Any]:
     }
 
 
-Judged = Sequence[tuple[Study, Sequence[Line]]]
+Decided = Sequence[tuple[Study, Sequence[Line]]]
 
 
-def as_markdown(judged: Judged) -> str:
+def as_markdown(decided: Decided) -> str:
     """Write one table of all studies."""
-    rows = [(line.study, *row_of(line, study)) for study, lines in judged for line in lines]
+    rows = [(line.study, *row_of(line, study)) for study, lines in decided for line in lines]
     return markdown_table(("study", *HEADS), rows)
 
 
-def as_json(judged: Judged) -> str:
+def as_json(decided: Decided) -> str:
     """Write the lines as strict JSON."""
-    lines = [object_of(line, study) for study, lines in judged for line in lines]
+    lines = [object_of(line, study) for study, lines in decided for line in lines]
     document = {"schema": "assay-judged-claims/1", "lines": lines}
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -169,12 +169,12 @@ def as_json(judged: Judged) -> str:
 CSV_HEADS = ("study", "id", "cells", "published", "value", "lower", "upper", "rounds", "verdict", "reason")
 
 
-def as_csv(judged: Judged) -> str:
+def as_csv(decided: Decided) -> str:
     """Write one row for each pair of cells that was measured, and one for a claim without."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_HEADS)
-    for _, lines in judged:
+    for _, lines in decided:
         for line in lines:
             published = line.entry.value if line.entry and line.entry.value is not None else ""
             verdict = (line.verdict.word, line.verdict.reason) if line.verdict else ("", "")

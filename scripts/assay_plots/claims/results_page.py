@@ -11,7 +11,7 @@ from typing import Any
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import Line, evaluate, read_for
-from assay_plots.claims.judge import ABSENT, UNMEASURED, VERDICTS, Verdict
+from assay_plots.claims.verdict import ABSENT, UNMEASURED, VERDICTS, Verdict
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import (
     HEADS,
@@ -167,8 +167,8 @@ def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str
     others = [study for study in studies if not study.samples]
     read = [read_for(one, [ROOT / sample for sample in one.samples], program) for one in sampled]
     lines = [line for _, found, _ in read for line in found]
-    judged = {one.name: (study, found) for one, (study, found, _) in zip(sampled, read, strict=True)}
-    table = summary_table(studies, judged, read[0][0]) if read else ""
+    decided = {one.name: (study, found) for one, (study, found, _) in zip(sampled, read, strict=True)}
+    table = summary_table(studies, decided, read[0][0]) if read else ""
     introduction = read_text(str(INTRODUCTION.relative_to(ROOT))).replace(SUMMARY, table)
     parts = [introduction, _verdicts(lines), MADE + "\n"]
     parts += [_section(one, *of_study, program) for one, of_study in zip(sampled, read, strict=True)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from assay_plots.claims.catalogue import Claim, Family, StudyOf
 from assay_plots.claims.configs import Entry, entries_of, read_config
 from assay_plots.claims.evaluate import Line
-from assay_plots.claims.judge import ABSENT, UNDECIDED, UNMEASURED, VERDICTS
+from assay_plots.claims.verdict import ABSENT, UNDECIDED, UNMEASURED, VERDICTS
 from assay_plots.claims.output import markdown_table
 from assay_plots.report import Study
 from assay_plots.text import plural, shown
@@ -104,13 +104,13 @@ def _row(
 
 
 def summary_table(
-    studies: Sequence[StudyOf], judged: dict[str, tuple[Study, list[Line]]], metrics: Study
+    studies: Sequence[StudyOf], decided: dict[str, tuple[Study, list[Line]]], metrics: Study
 ) -> str:
     """Write the lines. `metrics`: any study that has been read, for their units."""
     rows = []
     absent = [one for one in studies if not one.samples and not one.unmeasured]
     for study_of in (one for one in studies if one not in absent):
-        study, lines = judged.get(study_of.name, (None, []))
+        study, lines = decided.get(study_of.name, (None, []))
         rows += [_row(study_of, family, study, lines, metrics) for family in study_of.families]
     if others := [family for one in absent for family in one.families]:
         named = ", ".join(dict.fromkeys(family.study for family in others))

@@ -109,7 +109,7 @@ def hold_report(place: Place, report: Path) -> Held:
     return Held(forks, peak, report.stat().st_size)
 
 
-def judge(case: Case, samples: list[Sample], settled: int, held: tuple[Held, Held]) -> list[str]:
+def compare(case: Case, samples: list[Sample], settled: int, held: tuple[Held, Held]) -> list[str]:
     """Compare the last quarter with the first forks after the settled one."""
     last = samples[-1].forks
     after = [one for one in samples if one.forks >= settled]
@@ -130,10 +130,10 @@ def judge(case: Case, samples: list[Sample], settled: int, held: tuple[Held, Hel
         few = min(len(early), len(late)) < ENOUGH
         grows = then[0] > first[1] if few else then[0] > first[0] and then[1] > first[1]
         case.expect(not grows, f"{what} grow: {first} after {settled} forks, {then} after {last}")
-    return notes + judge_memory(case, early, late, held)
+    return notes + compare_memory(case, early, late, held)
 
 
-def judge_memory(case: Case, early: list[Sample], late: list[Sample], held: tuple[Held, Held]) -> list[str]:
+def compare_memory(case: Case, early: list[Sample], late: list[Sample], held: tuple[Held, Held]) -> list[str]:
     """Compare the growth of the run with that of new processes that hold its reports."""
     few, many = held
     forks = max(1, many.forks - few.forks)
@@ -185,7 +185,7 @@ def hold(bench: Bench) -> None:
     if code == 0:
         case.expect(len(forks) == bench.count, f"{len(forks)} of {bench.count} forks are in the report")
     if copy.exists():
-        bench.notes += judge(case, samples, settled, (hold_report(place, copy), hold_report(place, report)))
+        bench.notes += compare(case, samples, settled, (hold_report(place, copy), hold_report(place, report)))
     else:
         case.expect(False, f"there are no {settled} forks")
     bench.counts["samples"] = len(samples)

@@ -245,7 +245,7 @@ def start(place: Place, given: Surroundings) -> Done:
     return place.run(command, env=environment, preexec_fn=given.first, cwd=folder if given.inside else None)
 
 
-def judge(place: Place, case: Case, given: Surroundings, done: Done, usual: Usual) -> None:
+def compare(place: Place, case: Case, given: Surroundings, done: Done, usual: Usual) -> None:
     report = place.out / "report.json"
     case.counts[f"exit code {done.code}"] += 1
     case.expect(done.code == (REFUSED if given.refused else 0), done.told)
@@ -284,6 +284,6 @@ def hold(bench: Bench) -> None:
             bench.notes.append(f"not tried: {given.name}")
             continue
         try:
-            judge(place, case, given, start(place, given), usual)
+            compare(place, case, given, start(place, given), usual)
         except TimeoutError as error:
             case.expect(False, str(error))

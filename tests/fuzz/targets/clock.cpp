@@ -25,7 +25,7 @@ void require_same_again(const ClockFile& clock) {
 // The requirements of take_clock() in the conductor.
 bool is_plausible(const Fork& fork) {
   Violations violations("clock");
-  judge_fork(violations, fork);
+  validate_fork(violations, fork);
   return violations.found().empty() && contradiction_in_clock(fork, window).empty();
 }
 

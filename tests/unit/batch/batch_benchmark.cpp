@@ -9,7 +9,7 @@
 #include "harness/batch/encoded_source.hpp"
 #include "harness/batch/loader.hpp"
 #include "harness/batch/manifest.hpp"
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/data/synthetic.hpp"
@@ -59,34 +59,34 @@ struct Cell {
 
 void block_of_one_resident_step(benchmark::State& state) {
   const Cell cell("resident", 0, "train");
-  BatchSession session(cell.folder.path());
+  BatchSupply supply(cell.folder.path());
   for (auto _ : state) {
-    benchmark::DoNotOptimize(session.next_block());
-    session.end_block(0);
+    benchmark::DoNotOptimize(supply.next_block());
+    supply.end_block(0);
   }
 }
 BENCHMARK(block_of_one_resident_step)->Iterations(20'000);
 
 void lap(benchmark::State& state) {
   const Cell cell("resident", 0, "infer");
-  BatchSession session(cell.folder.path());
-  session.next_block();
-  session.lap();
-  session.end_block(NAN);
-  session.next_block();
-  for (auto _ : state) session.lap();
+  BatchSupply supply(cell.folder.path());
+  supply.next_block();
+  supply.lap();
+  supply.end_block(NAN);
+  supply.next_block();
+  for (auto _ : state) supply.lap();
 }
 BENCHMARK(lap);
 
 void next_batch(benchmark::State& state) {
   const Cell cell("harness", static_cast<int>(state.range(0)), "train");
-  BatchSession session(cell.folder.path());
+  BatchSupply supply(cell.folder.path());
   std::vector<float> inputs(batch * elements);
   std::vector<std::int32_t> labels(batch);
   for (auto _ : state) {
-    session.next_block();
-    session.next_batch(inputs.data(), labels.data());
-    session.end_block(0);
+    supply.next_block();
+    supply.next_batch(inputs.data(), labels.data());
+    supply.end_block(0);
   }
   state.SetItemsProcessed(state.iterations() * batch);
 }

@@ -28,50 +28,50 @@ TEST(BatchLibrary, refuses_null_pointers_with_a_message) {
   EXPECT_EQ(assay_close(nullptr), 0);
   assay_block block = {};
   EXPECT_EQ(assay_next_block(nullptr, &block), -1);
-  EXPECT_THAT(assay_last_error(), HasSubstr("null session"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("null supply"));
   EXPECT_EQ(assay_schedule(nullptr), nullptr);
-  assay_session* session = assay_open(cell.path().c_str());
-  ASSERT_NE(session, nullptr) << assay_last_error();
+  assay_supply* supply = assay_open(cell.path().c_str());
+  ASSERT_NE(supply, nullptr) << assay_last_error();
   float inputs[48];
   std::int32_t labels[4];
   std::int64_t number = 0;
-  EXPECT_EQ(assay_get_layout(session, nullptr), -1);
-  EXPECT_EQ(assay_next_block(session, nullptr), -1);
-  EXPECT_EQ(assay_next_batch(session, nullptr, labels), -1);
-  EXPECT_EQ(assay_next_batch(session, inputs, nullptr), -1);
-  EXPECT_EQ(assay_read_resident(session, 0, nullptr, labels), -1);
-  EXPECT_EQ(assay_add_logits(session, nullptr), -1);
-  EXPECT_EQ(assay_progress(session, nullptr, &number), -1);
+  EXPECT_EQ(assay_get_layout(supply, nullptr), -1);
+  EXPECT_EQ(assay_next_block(supply, nullptr), -1);
+  EXPECT_EQ(assay_next_batch(supply, nullptr, labels), -1);
+  EXPECT_EQ(assay_next_batch(supply, inputs, nullptr), -1);
+  EXPECT_EQ(assay_read_resident(supply, 0, nullptr, labels), -1);
+  EXPECT_EQ(assay_add_logits(supply, nullptr), -1);
+  EXPECT_EQ(assay_progress(supply, nullptr, &number), -1);
   EXPECT_THAT(assay_last_error(), HasSubstr("assay_progress"));
-  EXPECT_EQ(assay_close(session), 0);
+  EXPECT_EQ(assay_close(supply), 0);
 }
 
 TEST(BatchLibrary, refuses_calls_out_of_turn_and_nonsense) {
   const Cell cell;
-  assay_session* session = assay_open(cell.path().c_str());
-  ASSERT_NE(session, nullptr);
+  assay_supply* supply = assay_open(cell.path().c_str());
+  ASSERT_NE(supply, nullptr);
   float inputs[48];
   std::int32_t labels[4];
-  EXPECT_EQ(assay_end_block(session, 0), -1);
+  EXPECT_EQ(assay_end_block(supply, 0), -1);
   EXPECT_THAT(assay_last_error(), HasSubstr("assay_next_block first"));
-  EXPECT_EQ(assay_lap(session), -1);
-  EXPECT_EQ(assay_lap_prefill(session), -1);
-  EXPECT_EQ(assay_enqueued(session), -1);
+  EXPECT_EQ(assay_lap(supply), -1);
+  EXPECT_EQ(assay_lap_prefill(supply), -1);
+  EXPECT_EQ(assay_enqueued(supply), -1);
   EXPECT_THAT(assay_last_error(), HasSubstr("no block of steps is open"));
-  EXPECT_EQ(assay_next_batch(session, inputs, labels), -1);
+  EXPECT_EQ(assay_next_batch(supply, inputs, labels), -1);
   for (const std::int64_t slot : {std::int64_t{-1}, std::int64_t{1} << 62, std::int64_t{7}})
-    EXPECT_EQ(assay_read_resident(session, slot, inputs, labels), -1);
-  EXPECT_EQ(assay_close(session), 0);
+    EXPECT_EQ(assay_read_resident(supply, slot, inputs, labels), -1);
+  EXPECT_EQ(assay_close(supply), 0);
 }
 
-TEST(BatchLibrary, knows_a_session_that_was_closed) {
+TEST(BatchLibrary, knows_a_supply_that_was_closed) {
   const Cell cell;
-  assay_session* session = assay_open(cell.path().c_str());
-  ASSERT_EQ(assay_close(session), 0);
-  EXPECT_EQ(assay_close(session), -1);
+  assay_supply* supply = assay_open(cell.path().c_str());
+  ASSERT_EQ(assay_close(supply), 0);
+  EXPECT_EQ(assay_close(supply), -1);
   EXPECT_THAT(assay_last_error(), HasSubstr("not open"));
   assay_layout layout;
-  EXPECT_EQ(assay_get_layout(session, &layout), -1);
+  EXPECT_EQ(assay_get_layout(supply, &layout), -1);
 }
 
 TEST(BatchLibrary, reports_errors_in_a_folder) {
@@ -91,15 +91,15 @@ TEST(BatchLibrary, keeps_the_last_error_of_each_thread_apart) {
 
 TEST(BatchLibrary, says_when_the_results_cannot_be_written) {
   const Cell cell;
-  assay_session* session = assay_open(cell.path().c_str());
+  assay_supply* supply = assay_open(cell.path().c_str());
   assay_block block = {};
   float inputs[48];
   std::int32_t labels[4];
-  ASSERT_EQ(assay_next_block(session, &block), 0);
-  for (std::int64_t i = 0; i < block.steps; ++i) ASSERT_EQ(assay_next_batch(session, inputs, labels), 4);
-  ASSERT_EQ(assay_end_block(session, 0), 0);
+  ASSERT_EQ(assay_next_block(supply, &block), 0);
+  for (std::int64_t i = 0; i < block.steps; ++i) ASSERT_EQ(assay_next_batch(supply, inputs, labels), 4);
+  ASSERT_EQ(assay_end_block(supply, 0), 0);
   write_atomically(cell.folder / "results", "a file where a folder should be");
-  EXPECT_EQ(assay_close(session), -1);
+  EXPECT_EQ(assay_close(supply), -1);
   EXPECT_THAT(assay_last_error(), HasSubstr("results"));
 }
 
@@ -108,13 +108,13 @@ TEST(BatchLibrary, survives_a_close_in_the_middle_of_a_block) {
     Cell cell;
     cell.request["loader"] = {{"kind", "harness"}, {"workers", 4}, {"prefetch", 2}};
     cell.save_request();
-    assay_session* session = assay_open(cell.path().c_str());
+    assay_supply* supply = assay_open(cell.path().c_str());
     assay_block block = {};
-    ASSERT_EQ(assay_next_block(session, &block), 0);
+    ASSERT_EQ(assay_next_block(supply, &block), 0);
     float inputs[48];
     std::int32_t labels[4];
-    for (int i = 0; i < round % 3; ++i) assay_next_batch(session, inputs, labels);
-    EXPECT_EQ(assay_close(session), 0);
+    for (int i = 0; i < round % 3; ++i) assay_next_batch(supply, inputs, labels);
+    EXPECT_EQ(assay_close(supply), 0);
   }
 }
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/batch/counters.hpp"
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/protocol/clock_file.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
@@ -94,10 +94,10 @@ std::optional<Disturbance> measured(const Step& step) {
                            {"block_seconds", 0.1},
                            {"blocks", 5}};
   cell.save_request();
-  BatchSession session(cell.path());
-  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+  BatchSupply supply(cell.path());
+  for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i) step();
-    session.end_block(0.5);
+    supply.end_block(0.5);
   }
   return read_clock_file(cell.path() / "results" / "clock.json").disturbance;
 }

@@ -78,7 +78,7 @@ TEST(ExchangeInvariants, HoldTheTimesTogether) {
     fork.status = Status::ok;
     fork.ranks = {{.rank = 0}, {.rank = 1, .exchange = exchange}};
     Violations violations("fork");
-    judge_fork(violations, fork);
+    validate_fork(violations, fork);
     return violations.found();
   };
   const Exchanged good{"", 4, 1, {1.0}, {1.0}, {1.0}};

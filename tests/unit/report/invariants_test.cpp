@@ -47,7 +47,7 @@ TEST(Invariants, AllowOnlyADifferenceBelowZero) {
     metric.value = -1e-3;
     metric.n = 1;
     Violations violations("cell");
-    judge_metric(violations, name, metric);
+    validate_metric(violations, name, metric);
     return violations.found();
   };
   EXPECT_THAT(violations_of("exposed_exchange_time"), IsEmpty());

@@ -249,9 +249,9 @@ TEST(Report, HasTheLowestMinorVersionWithItsFields) {
   EXPECT_EQ(to_json(report)["schema_minor"], 9);
   fork.adapter_digest = "ab";
   EXPECT_EQ(to_json(report)["schema_minor"], 10);
-  Report judged = report;
-  judged.cells[0].libraries[0].under_test = true;
-  EXPECT_EQ(to_json(judged)["schema_minor"], 11);
+  Report under_test = report;
+  under_test.cells[0].libraries[0].under_test = true;
+  EXPECT_EQ(to_json(under_test)["schema_minor"], 11);
   fork.disturbance->seen_ns = 0;
   EXPECT_EQ(to_json(report)["schema_minor"], 11);
   fork.blocks.at(0).accuracy = 0.5;

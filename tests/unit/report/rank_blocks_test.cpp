@@ -87,7 +87,7 @@ std::vector<std::string> violations_of(const std::vector<RankRecord>& ranks,
   fork.blocks = blocks;
   fork.ranks = ranks;
   Violations violations("fork");
-  judge_fork(violations, fork);
+  validate_fork(violations, fork);
   return violations.found();
 }
 

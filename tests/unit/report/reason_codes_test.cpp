@@ -39,12 +39,12 @@ TEST(ReasonCodes, set_the_status_with_the_text) {
 
 TEST(ReasonCodes, CodeOfAnotherStatusBreaksAnInvariant) {
   Violations violations("fork");
-  judge_code(violations, Status::crashed, ReasonCode::time_limit);
+  validate_code(violations, Status::crashed, ReasonCode::time_limit);
   EXPECT_THAT(violations.found(),
               ::testing::ElementsAre(::testing::HasSubstr("'time_limit', which means timed_out")));
   Violations none("fork");
-  judge_code(none, Status::timed_out, ReasonCode::time_limit);
-  judge_code(none, Status::timed_out, ReasonCode::absent);
+  validate_code(none, Status::timed_out, ReasonCode::time_limit);
+  validate_code(none, Status::timed_out, ReasonCode::absent);
   EXPECT_THAT(none.found(), ::testing::IsEmpty());
 }
 

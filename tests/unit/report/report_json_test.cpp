@@ -18,7 +18,7 @@
 #include "harness/report/report_json.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/unit/report/sample_report.hpp"
-#include "tests/unit/report/schema_judge.hpp"
+#include "tests/unit/report/schema_check.hpp"
 
 namespace assay {
 namespace {

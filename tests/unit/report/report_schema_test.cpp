@@ -8,7 +8,7 @@
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/report_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
-#include "tests/unit/report/schema_judge.hpp"
+#include "tests/unit/report/schema_check.hpp"
 
 namespace assay {
 namespace {

@@ -68,9 +68,9 @@ class Witness final : public Executable {
 };
 
 Trained train_in(const Cell& cell, Witness& witness, Task task, const ReportProgress& progress = {}) {
-  Session session(cell.path());
-  Trained found = train(witness, session, task == Task::infer ? Timed::inference : Timed::training, progress);
-  session.close();
+  Supply supply(cell.path());
+  Trained found = train(witness, supply, task == Task::infer ? Timed::inference : Timed::training, progress);
+  supply.close();
   return found;
 }
 
@@ -140,9 +140,9 @@ TEST(Trainer, TimesEachPromptAndEachTokenOfAGeneration) {
       {"kind", "steps"}, {"steps", 5}, {"warm_up", {{"min_steps", 2}, {"min_seconds", 0}}}};
   cell.save_request();
   Witness witness;
-  Session session(cell.path());
-  train(witness, session, Timed::decoding, {}, 3);
-  session.close();
+  Supply supply(cell.path());
+  train(witness, supply, Timed::decoding, {}, 3);
+  supply.close();
   EXPECT_TRUE(witness.slots.empty());
   EXPECT_TRUE(witness.calls.starts_with("p0t0t0t0p1t1t1t1p0t0t0t0")) << witness.calls;
   const auto generations = witness.calls.size() / 8;
@@ -161,9 +161,9 @@ TEST(Trainer, drains_a_single_op_once_a_block_and_reads_no_schedule) {
       {"kind", "steps"}, {"steps", 50}, {"warm_up", {{"min_steps", 10}, {"min_seconds", 0}}}};
   cell.save_request();
   Witness witness;
-  Session session(cell.path());
-  train(witness, session, Timed::op, {});
-  session.close();
+  Supply supply(cell.path());
+  train(witness, supply, Timed::op, {});
+  supply.close();
   EXPECT_GE(witness.slots.size(), 60U);
   for (std::size_t i = 0; i < witness.slots.size(); ++i)
     EXPECT_EQ(witness.slots[i], static_cast<std::int64_t>(i % 3));
@@ -187,15 +187,15 @@ TEST(Trainer, passes_on_exceptions_of_the_executable) {
     std::map<std::string, std::int64_t> memory() const override { return {}; }
   };
   Cell cell;
-  Session session(cell.path());
+  Supply supply(cell.path());
   Broken broken;
-  EXPECT_THROW(train(broken, session, Timed::training, {}), std::runtime_error);
+  EXPECT_THROW(train(broken, supply, Timed::training, {}), std::runtime_error);
 }
 
-TEST(Session, reports_errors_in_a_folder) {
+TEST(Supply, reports_errors_in_a_folder) {
   const TemporaryFolder folder;
   try {
-    Session session(folder.path());
+    Supply supply(folder.path());
     FAIL() << "an empty folder was opened";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("request.json"));

@@ -18,7 +18,7 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/compare/looks.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
@@ -164,7 +164,7 @@ void add_ab(CLI::App& app, Context& context) {
   command->add_option("--b", options->b, "Changes of side B, which is compared with A")->type_name("SPEC");
   command
       ->add_option("--looks", options->looks,
-                   "Maximum number of looks, each a judgement of all rounds until then [5]")
+                   "Maximum number of looks, each a decision from all rounds until then [5]")
       ->check(CLI::Range(1, 5));
   command
       ->add_option(

@@ -93,8 +93,8 @@ Measured measure(const CalibrateOptions& options, const Context& context) {
   return measured;
 }
 
-Calibration judge(const CalibrateOptions& options, const CalibrationSettings& settings,
-                  const std::vector<Report>& reports) {
+Calibration calibration_by(const CalibrateOptions& options, const CalibrationSettings& settings,
+                           const std::vector<Report>& reports) {
   const auto before = earlier(options, place_of(options, reports.front().environment));
   return before ? appended(*before, reports, settings) : calibrate(reports, settings);
 }
@@ -145,7 +145,7 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
             "calibrate: {} is a merged report, and a calibration is of one machine; give it reports of assay run",
             file));
     }
-    const Calibration calibration = judge(options, settings, reports);
+    const Calibration calibration = calibration_by(options, settings, reports);
     return write_calibration(options, calibration, place_of(options, reports.front().environment));
   }
   const Measured measured = measure(options, context);
@@ -154,7 +154,7 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
     return incomplete;
   }
   try {
-    const Calibration calibration = judge(options, settings, measured.reports);
+    const Calibration calibration = calibration_by(options, settings, measured.reports);
     return write_calibration(options, calibration, place_of(options, measured.reports.front().environment));
   } catch (const ConfigError& error) {
     warn(error.what());
@@ -190,7 +190,7 @@ void add_calibrate(CLI::App& app, Context& context) {
   command->add_option("--confidence", options->confidence,
                       fmt::format("Confidence of compare [{}]", options->confidence));
   command->add_option("--metric", options->metric,
-                      "Metric to calibrate (default: the metric that compare judges)");
+                      "Metric to calibrate (default: the metric that compare uses)");
   command
       ->add_option("--out", options->run.out,
                    "File for the calibration; - is stdout "

@@ -15,7 +15,7 @@
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/doubt.hpp"
 #include "harness/conductor/config/options.hpp"
@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CompareOptions {
-  std::vector<std::string> reports;  // the last one is judged
+  std::vector<std::string> reports;  // the last one is compared with the others
   std::string filter, calibration, detect;
   VerdictOptions verdict;
   std::vector<std::string> allow;
@@ -123,7 +123,7 @@ void add_compare(CLI::App& app, Context& context) {
   command
       ->add_option(
           "REPORT", options->reports,
-          "One or more baselines, and last the report to judge; - is standard input. Of a folder of baselines it takes "
+          "One or more baselines, and last the report to compare; - is standard input. Of a folder of baselines it takes "
           "those of the machine of that report: FOLDER/MACHINE.json and FOLDER/MACHINE/*.json, the newest 10 (assay env "
           "--fingerprint prints MACHINE)")
       ->expected(2, -1)

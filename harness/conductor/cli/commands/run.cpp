@@ -18,7 +18,7 @@
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/cli/run_options.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/report_copy.hpp"

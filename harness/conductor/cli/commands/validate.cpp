@@ -26,22 +26,22 @@ struct ValidateOptions {
   std::string upgrade;
 };
 
-struct Judged {
+struct Validated {
   Report report;
   std::vector<std::string> faults;
 };
 
-Judged judge(const std::string& file, bool strict) {
-  Judged judged;
+Validated validated(const std::string& file, bool strict) {
+  Validated found;
   try {
     const nlohmann::json document = read_strict_json(file == "-" ? "/dev/stdin" : file);
-    judged.report = report_from(document, file, strict, judged.faults);
-    if (judged.faults.empty()) judged.faults = invariant_violations(judged.report);
-    for (std::string& fault : judged.faults) fault = file + ": " + fault;
+    found.report = report_from(document, file, strict, found.faults);
+    if (found.faults.empty()) found.faults = invariant_violations(found.report);
+    for (std::string& fault : found.faults) fault = file + ": " + fault;
   } catch (const JsonError& error) {
-    judged.faults = {error.what()};
+    found.faults = {error.what()};
   }
-  return judged;
+  return found;
 }
 
 int validate(const ValidateOptions& options) {
@@ -53,15 +53,15 @@ int validate(const ValidateOptions& options) {
     throw UsageError("validate: --upgrade takes only one REPORT");
   int code = fine;
   for (const std::string& file : options.files) {
-    const Judged judged = judge(file, options.strict);
-    for (const std::string& fault : judged.faults) warn(fault);
-    if (!judged.faults.empty()) {
+    const Validated found = validated(file, options.strict);
+    for (const std::string& fault : found.faults) warn(fault);
+    if (!found.faults.empty()) {
       code = bad_input;
       continue;
     }
-    if (const std::string other = other_rules(judged.report); !other.empty()) warn(file + ": " + other);
-    print(fmt::format("{}: valid ({})\n", file, judged.report.schema));
-    if (!options.upgrade.empty()) write_atomically(options.upgrade, report_text(judged.report));
+    if (const std::string other = other_rules(found.report); !other.empty()) warn(file + ": " + other);
+    print(fmt::format("{}: valid ({})\n", file, found.report.schema));
+    if (!options.upgrade.empty()) write_atomically(options.upgrade, report_text(found.report));
   }
   return code;
 }

@@ -141,7 +141,7 @@ TEST(Calibrate, KeepsMetricsApart) {
   const Calibration both = appended(steps, runs(0.02, 0.03, 5, 6), compiling);
   ASSERT_EQ(both.cells.size(), 2U);
   EXPECT_EQ(both.cells[0].between_runs, steps.cells[0].between_runs);
-  EXPECT_EQ(both.cells[0].forks_wanted, steps.cells[0].forks_wanted) << "each cell is judged by one metric";
+  EXPECT_EQ(both.cells[0].forks_wanted, steps.cells[0].forks_wanted) << "each cell is decided by one metric";
   EXPECT_EQ(both.cells[1].metric, "compile_time");
   EXPECT_EQ(both.histories().size(), 2U);
   EXPECT_EQ(both.rounds_for({}, 0.05, 0.99), steps.rounds_for({}, 0.05, 0.99));
@@ -304,7 +304,7 @@ std::string refusal_of(const std::string& pointer, const nlohmann::json& value) 
   return "";
 }
 
-TEST(Calibration, RefusesSettingsByWhichNothingCanBeJudged) {
+TEST(Calibration, RefusesSettingsByWhichNothingCanBeDecided) {
   EXPECT_EQ(refusal_of("/confidence", 0.95), "");
   for (const double confidence : {-1.0, 0.0, 1.0, 1.5})
     EXPECT_THAT(refusal_of("/confidence", confidence), HasSubstr("confidence"));

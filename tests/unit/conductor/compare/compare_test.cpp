@@ -1,5 +1,5 @@
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 
 #include <algorithm>
 
@@ -157,12 +157,12 @@ TEST(Compare, a_fall_of_accuracy_is_broken_and_a_wobble_is_not) {
   };
   CompareSettings settings;
   settings.threshold = 0.10;
-  const auto judged = [&](double before, double after) {
+  const auto decided = [&](double before, double after) {
     return only(compare(with_accuracy(before), with_accuracy(after), settings));
   };
-  EXPECT_EQ(judged(0.88, 0.85).verdict, Verdict::broken);
-  EXPECT_THAT(judged(0.88, 0.85).reason, HasSubstr("test_accuracy fell"));
-  EXPECT_EQ(judged(0.88, 0.875).verdict, Verdict::same);
+  EXPECT_EQ(decided(0.88, 0.85).verdict, Verdict::broken);
+  EXPECT_THAT(decided(0.88, 0.85).reason, HasSubstr("test_accuracy fell"));
+  EXPECT_EQ(decided(0.88, 0.875).verdict, Verdict::same);
 }
 
 TEST(Compare, the_metric_says_whether_more_is_better) {
@@ -172,12 +172,12 @@ TEST(Compare, the_metric_says_whether_more_is_better) {
       cell.forks[i].evaluations[0].accuracy = accuracy + 0.001 * static_cast<double>(i % 3);
     return report_of({cell});
   };
-  const auto judged = [&](double before, double after, const char* metric) {
+  const auto decided = [&](double before, double after, const char* metric) {
     CompareSettings settings;
     settings.metric = metric;
     return only(compare(with_accuracy(before), with_accuracy(after), settings)).verdict;
   };
-  EXPECT_EQ(judged(0.70, 0.90, "test_accuracy"), Verdict::faster) << "a gain, though the number grew";
+  EXPECT_EQ(decided(0.70, 0.90, "test_accuracy"), Verdict::faster) << "a gain, though the number grew";
   CompareSettings rates;
   rates.metric = "samples_per_second";
   const auto verdict = [&](double before, double after) {
@@ -234,7 +234,7 @@ TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
   EXPECT_FALSE(compare(base, unknown, {}).comparable());
 }
 
-TEST(Compare, JudgesARebuiltWorkerInsteadOfRefusingIt) {
+TEST(Compare, ComparesARebuiltWorkerInsteadOfRefusingIt) {
   const auto built = [](const char* id, double step_seconds) {
     Report report = report_of({lenet(step_seconds)});
     report.cells[0].libraries.push_back({.name = "worker", .version = id, .path = {}, .under_test = true});
@@ -321,7 +321,7 @@ TEST(Compare, AShiftOfAllCellsIsOneFindingAndNotGreen) {
   EXPECT_FALSE(compare({&now, &now, &now}, base, {}).shifted()) << "faster is no regression";
 }
 
-TEST(Compare, JudgesEachCellWithoutTheSharedShift) {
+TEST(Compare, DecidesEachCellWithoutTheSharedShift) {
   const Report base = of_cells({1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3}),
                now = of_cells({1.02e-3, 2.04e-3, 3.06e-3, 4.08e-3, 5.1e-3, 8e-3});
   const Comparison comparison = compare({&base, &base, &base}, now, {});
@@ -365,7 +365,7 @@ TEST(Compare, TheNewestBaselineSaysWhichCellsThereAre) {
       << "it was ok in an older baseline";
 }
 
-TEST(Compare, JudgesDifferencesOfAMetricThatMayBeZero) {
+TEST(Compare, ComparesDifferencesOfAMetricThatMayBeZero) {
   const auto with_faults = [](std::int64_t faults) {
     CellReport cell = lenet(2e-3, 6);
     for (Fork& fork : cell.forks)
@@ -375,13 +375,13 @@ TEST(Compare, JudgesDifferencesOfAMetricThatMayBeZero) {
   CompareSettings settings;
   settings.metric = "page_faults";
   settings.detect = 0.5;
-  const auto judged = [&](std::int64_t before, std::int64_t after) {
+  const auto decided = [&](std::int64_t before, std::int64_t after) {
     return only(compare(with_faults(before), with_faults(after), settings));
   };
-  EXPECT_EQ(judged(0, 0).verdict, Verdict::same);
-  EXPECT_EQ(judged(0, 500).verdict, Verdict::slower);
-  EXPECT_EQ(judged(500, 0).verdict, Verdict::faster);
-  EXPECT_THAT(judged(0, 500).reason, HasSubstr("differences are judged: 500"));
+  EXPECT_EQ(decided(0, 0).verdict, Verdict::same);
+  EXPECT_EQ(decided(0, 500).verdict, Verdict::slower);
+  EXPECT_EQ(decided(500, 0).verdict, Verdict::faster);
+  EXPECT_THAT(decided(0, 500).reason, HasSubstr("differences are compared: 500"));
 }
 
 // A change to the report that is held to, and what overlooks it.
@@ -540,12 +540,12 @@ TEST(CompareAccuracy, IsPairedBySeed) {
 }
 
 TEST(CompareAccuracy, OneSeedDecidesWhatSamplesCannotExplain) {
-  const auto judged = [](double before, double after, std::int64_t samples) {
+  const auto decided = [](double before, double after, std::int64_t samples) {
     return only(compare(with_accuracies({before, before}, samples), with_accuracies({after, after}, samples),
                         coarse()));
   };
-  EXPECT_EQ(judged(0.90, 0.10, 10'000).verdict, Verdict::broken);
-  const CellVerdict by_chance = judged(0.90, 0.88, 100);
+  EXPECT_EQ(decided(0.90, 0.10, 10'000).verdict, Verdict::broken);
+  const CellVerdict by_chance = decided(0.90, 0.88, 100);
   EXPECT_EQ(by_chance.verdict, Verdict::inconclusive);
   EXPECT_THAT(by_chance.reason, HasSubstr("chance explains up to"));
 }
@@ -593,7 +593,7 @@ TEST(Compare, lists_problems_first) {
   EXPECT_THAT(verdicts, ::testing::ElementsAre(Verdict::broken, Verdict::slower, Verdict::faster));
 }
 
-TEST(Compare, judges_the_metric_that_is_asked_for_and_refuses_another) {
+TEST(Compare, compares_the_metric_that_is_asked_for_and_refuses_another) {
   CompareSettings settings;
   settings.metric = "samples_per_second";
   const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({lenet(2.6e-3)}), settings);

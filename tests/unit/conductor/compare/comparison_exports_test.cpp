@@ -16,7 +16,7 @@ Comparison sample() {
   comparison.threshold = 0.05;
   comparison.confidence = 0.95;
   comparison.cell_confidence = 0.975;
-  comparison.judged = 2;
+  comparison.compared = 2;
   CellVerdict slower;
   slower.id = "lenet5/<b>&\"x\"";
   slower.verdict = Verdict::slower;

@@ -57,7 +57,7 @@ def _decided(rule: Rule, bounds: tuple[float, ...], low: float, high: float, eff
     return Verdict(NO_LONGER) if high < bound else Verdict(UNDECIDED)
 
 
-def judge(rule: Rule, published: float | None, measured: Item, exact: bool) -> Verdict:
+def decide(rule: Rule, published: float | None, measured: Item, exact: bool) -> Verdict:
     """Give the verdict on one pair of cells, or on one cell."""
     bounds = rule.bounds or ((published,) if published is not None else ())
     if not bounds:

@@ -33,13 +33,13 @@ class CallError : public Error {
 
 // Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, CallError for
 // calls in the wrong order.
-class BatchSession {
+class BatchSupply {
  public:
   using Now = std::int64_t (*)();
 
-  explicit BatchSession(const std::filesystem::path& cell_folder, Now now = now_ns);
+  explicit BatchSupply(const std::filesystem::path& cell_folder, Now now = now_ns);
   // Stops the loader; does not write anything.
-  ~BatchSession();
+  ~BatchSupply();
 
   const assay_layout& layout() const { return layout_; }
   // A fork that counts steps gets additional rows after those of schedule.npy: they repeat the last learning

@@ -1,4 +1,4 @@
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 
 #include <malloc.h>
 
@@ -25,56 +25,56 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-Batch read(BatchSession& session) {
+Batch read(BatchSupply& supply) {
   Batch batch{std::vector<float>(4 * Cell::elements, -7), std::vector<std::int32_t>(4, -7)};
-  batch.samples = session.next_batch(batch.inputs.data(), batch.labels.data());
+  batch.samples = supply.next_batch(batch.inputs.data(), batch.labels.data());
   return batch;
 }
 
 // Logits that put `bonus` on the true class.
-void evaluate(BatchSession& session, const assay_block& block) {
+void evaluate(BatchSupply& supply, const assay_block& block) {
   for (std::int64_t i = 0; i < block.steps; ++i) {
-    const Batch batch = read(session);
+    const Batch batch = read(supply);
     std::vector<float> logits(4 * Cell::classes, 0.0f);
     for (std::size_t r = 0; r < 4; ++r)
       if (batch.labels[r] >= 0) logits[r * Cell::classes + static_cast<std::size_t>(batch.labels[r])] = 3;
-    session.add_logits(logits.data());
+    supply.add_logits(logits.data());
   }
 }
 
-std::vector<Batch> run(BatchSession& session) {
+std::vector<Batch> run(BatchSupply& supply) {
   std::vector<Batch> batches;
   while (true) {
-    const assay_block block = session.next_block();
+    const assay_block block = supply.next_block();
     if (block.kind == ASSAY_DONE) return batches;
     if (block.kind == ASSAY_EVALUATE) {
-      evaluate(session, block);
+      evaluate(supply, block);
     } else {
-      for (std::int64_t i = 0; i < block.steps; ++i) batches.push_back(read(session));
-      session.enqueued();
+      for (std::int64_t i = 0; i < block.steps; ++i) batches.push_back(read(supply));
+      supply.enqueued();
     }
-    session.end_block(0.5);
+    supply.end_block(0.5);
   }
 }
 
-TEST(Session, gives_the_same_batches_for_any_number_of_threads) {
+TEST(Supply, gives_the_same_batches_for_any_number_of_threads) {
   std::vector<std::vector<Batch>> runs;
   for (const int workers : {0, 1, 4}) {
     for (const int prefetch : {1, 3, 8}) {
       Cell cell;
       cell.request["loader"] = {{"kind", "harness"}, {"workers", workers}, {"prefetch", prefetch}};
       cell.save_request();
-      BatchSession session(cell.path());
-      runs.push_back(run(session));
+      BatchSupply supply(cell.path());
+      runs.push_back(run(supply));
       EXPECT_EQ(runs.back(), runs.front()) << workers << " threads, " << prefetch << " ahead";
     }
   }
 }
 
-TEST(Session, follows_the_plan_and_drops_the_last_partial_batch) {
+TEST(Supply, follows_the_plan_and_drops_the_last_partial_batch) {
   const Cell cell;
-  BatchSession session(cell.path());
-  const std::vector<Batch> batches = run(session);
+  BatchSupply supply(cell.path());
+  const std::vector<Batch> batches = run(supply);
   ASSERT_EQ(batches.size(), 2u * 5u) << "23 samples are 5 batches of 4 and 3 that are dropped";
   for (std::size_t b = 0; b < batches.size(); ++b) {
     const std::vector<PlanRow> plan = Cell::plan(b < 5 ? 1 : 2);
@@ -88,19 +88,19 @@ TEST(Session, follows_the_plan_and_drops_the_last_partial_batch) {
   }
 }
 
-TEST(Session, evaluates_every_sample_in_order_and_pads_the_last_batch) {
+TEST(Supply, evaluates_every_sample_in_order_and_pads_the_last_batch) {
   const Cell cell;
-  BatchSession session(cell.path());
-  assay_block block = session.next_block();
-  for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-  session.end_block(1);
-  block = session.next_block();
+  BatchSupply supply(cell.path());
+  assay_block block = supply.next_block();
+  for (std::int64_t i = 0; i < block.steps; ++i) read(supply);
+  supply.end_block(1);
+  block = supply.next_block();
   EXPECT_EQ(block.kind, ASSAY_EVALUATE);
   EXPECT_EQ(block.epoch, 1);
   EXPECT_EQ(block.steps, 3) << "10 samples in batches of 4";
   std::int64_t sample = Cell::train;
   for (int i = 0; i < 3; ++i) {
-    const Batch batch = read(session);
+    const Batch batch = read(supply);
     EXPECT_EQ(batch.samples, i == 2 ? 2 : 4);
     for (std::size_t r = 0; r < 4; ++r, ++sample) {
       const bool there = sample < Cell::train + Cell::validation;
@@ -114,10 +114,10 @@ TEST(Session, evaluates_every_sample_in_order_and_pads_the_last_batch) {
     for (std::size_t r = 0; r < 4; ++r)
       if (batch.labels[r] >= 0)
         logits[r * Cell::classes + static_cast<std::size_t>((batch.labels[r] + 1) % Cell::classes)] = 2;
-    session.add_logits(logits.data());
+    supply.add_logits(logits.data());
   }
-  session.end_block(std::nan(""));
-  session.save();
+  supply.end_block(std::nan(""));
+  supply.save();
   const auto evaluation = cell.results()["evaluations"][0];
   EXPECT_EQ(evaluation["split"], "validation");
   EXPECT_EQ(evaluation["samples"], 10);
@@ -125,10 +125,10 @@ TEST(Session, evaluates_every_sample_in_order_and_pads_the_last_batch) {
   EXPECT_NEAR(evaluation["loss"].get<double>(), std::log(4 + std::exp(2.0)), 1e-12);
 }
 
-TEST(Session, writes_results_under_the_names_of_the_report) {
+TEST(Supply, writes_results_under_the_names_of_the_report) {
   const Cell cell;
-  BatchSession session(cell.path());
-  run(session);
+  BatchSupply supply(cell.path());
+  run(supply);
   const auto json = cell.results();
   EXPECT_EQ(json["complete"], true);
   ASSERT_EQ(json["blocks"].size(), 2u);
@@ -156,32 +156,32 @@ TEST(Session, writes_results_under_the_names_of_the_report) {
   EXPECT_GT(json["clock"]["resolution_ns"], 0);
 }
 
-TEST(Session, KeepsTheRunningAccuracyOfABlock) {
+TEST(Supply, KeepsTheRunningAccuracyOfABlock) {
   const Cell cell;
   {
-    BatchSession session(cell.path());
-    EXPECT_THROW(session.running_accuracy(0.5), CallError) << "no block has ended";
-    const assay_block block = session.next_block();
-    for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-    EXPECT_THROW(session.running_accuracy(0.5), CallError) << "the block is open";
-    session.end_block(0.5);
-    EXPECT_THROW(session.running_accuracy(1.5), CallError);
-    EXPECT_THROW(session.running_accuracy(std::nan("")), CallError);
-    session.running_accuracy(0.25);
-    session.save();
+    BatchSupply supply(cell.path());
+    EXPECT_THROW(supply.running_accuracy(0.5), CallError) << "no block has ended";
+    const assay_block block = supply.next_block();
+    for (std::int64_t i = 0; i < block.steps; ++i) read(supply);
+    EXPECT_THROW(supply.running_accuracy(0.5), CallError) << "the block is open";
+    supply.end_block(0.5);
+    EXPECT_THROW(supply.running_accuracy(1.5), CallError);
+    EXPECT_THROW(supply.running_accuracy(std::nan("")), CallError);
+    supply.running_accuracy(0.25);
+    supply.save();
   }
   EXPECT_EQ(cell.results()["blocks"][0]["accuracy"], 0.25);
 }
 
-TEST(Session, keeps_its_results_and_reports_an_early_end) {
+TEST(Supply, keeps_its_results_and_reports_an_early_end) {
   const Cell cell;
   {
-    BatchSession session(cell.path());
-    const assay_block block = session.next_block();
-    for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-    session.end_block(std::nan(""));
-    session.next_block();
-    session.save();
+    BatchSupply supply(cell.path());
+    const assay_block block = supply.next_block();
+    for (std::int64_t i = 0; i < block.steps; ++i) read(supply);
+    supply.end_block(std::nan(""));
+    supply.next_block();
+    supply.save();
   }
   const auto json = cell.results();
   EXPECT_EQ(json["complete"], false);
@@ -201,45 +201,45 @@ Cell steps_cell(const char* loader, const char* task = "train") {
   return cell;
 }
 
-TEST(Session, walks_the_plans_of_a_steps_fork_again_and_again) {
+TEST(Supply, walks_the_plans_of_a_steps_fork_again_and_again) {
   const Cell cell = steps_cell("harness");
-  BatchSession session(cell.path());
-  const std::vector<Batch> batches = run(session);
+  BatchSupply supply(cell.path());
+  const std::vector<Batch> batches = run(supply);
   ASSERT_EQ(batches.size(), 20u) << "3 to warm up, 17 timed";
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(batches[i], batches[i + 10]) << "two plans of 5 batches";
   EXPECT_NE(batches[0], batches[5]);
 }
 
-TEST(Session, resident_batches_wrap_around_the_first_plan) {
+TEST(Supply, resident_batches_wrap_around_the_first_plan) {
   Cell cell = steps_cell("resident");
   cell.request["loader"]["resident_batches"] = 6;
   cell.save_request();
-  BatchSession session(cell.path());
-  EXPECT_EQ(session.layout().resident_batches, 6);
+  BatchSupply supply(cell.path());
+  EXPECT_EQ(supply.layout().resident_batches, 6);
   Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
-  session.read_resident(5, batch.inputs.data(), batch.labels.data());
+  supply.read_resident(5, batch.inputs.data(), batch.labels.data());
   for (std::size_t r = 0; r < 4; ++r)
     EXPECT_EQ(batch.labels[r], Cell::label(Cell::plan(1)[(20 + r) % 23].sample));
-  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), CallError);
-  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), CallError);
+  EXPECT_THROW(supply.read_resident(6, batch.inputs.data(), batch.labels.data()), CallError);
+  EXPECT_THROW(supply.read_resident(-1, batch.inputs.data(), batch.labels.data()), CallError);
 }
 
-TEST(Session, keeps_the_last_learning_rate_after_the_schedule) {
+TEST(Supply, keeps_the_last_learning_rate_after_the_schedule) {
   const Cell cell = steps_cell("resident");
-  const BatchSession session(cell.path());
-  ASSERT_GT(session.layout().schedule_rows, 1000);
-  EXPECT_EQ(session.schedule()[2 * 1000], 0.001);
-  EXPECT_EQ(session.schedule()[2 * 1000 + 1], 1001);
+  const BatchSupply supply(cell.path());
+  ASSERT_GT(supply.layout().schedule_rows, 1000);
+  EXPECT_EQ(supply.schedule()[2 * 1000], 0.001);
+  EXPECT_EQ(supply.schedule()[2 * 1000 + 1], 1001);
 }
 
-TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
+TEST(Supply, stamps_one_latency_for_each_timed_step_of_an_inference) {
   const Cell cell = steps_cell("resident", "infer");
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   while (true) {
-    const assay_block block = session.next_block();
+    const assay_block block = supply.next_block();
     if (block.kind == ASSAY_DONE) break;
-    for (std::int64_t i = 0; i < block.steps; ++i) session.lap();
-    session.end_block(std::nan(""));
+    for (std::int64_t i = 0; i < block.steps; ++i) supply.lap();
+    supply.end_block(std::nan(""));
   }
   const auto json = cell.results();
   EXPECT_EQ(json["latencies_ns"].size(), 17u);
@@ -247,32 +247,32 @@ TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
   for (const auto& latency : json["latencies_ns"]) EXPECT_GE(latency, 0);
 }
 
-TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
+TEST(Supply, AsksForTheResultsOfSomeStepsOfAnInference) {
   Cell cell = steps_cell("resident", "infer");
   cell.request["clock"]["steps"] = 2000;
   cell.save_request();
-  BatchSession session(cell.path());
-  EXPECT_THAT([&] { session.results_read(); },
+  BatchSupply supply(cell.path());
+  EXPECT_THAT([&] { supply.results_read(); },
               testing::ThrowsMessage<CallError>(HasSubstr("no results were asked")));
   std::size_t asked = 0;
   std::int64_t last = -1;
-  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+  for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i) {
-      if (!session.lap()) continue;
+      if (!supply.lap()) continue;
       ++asked;
       last = block.first_step + i;
-      session.results_read();
-      session.results_read();
+      supply.results_read();
+      supply.results_read();
     }
-    const bool at_end = session.end_block(std::nan(""));
+    const bool at_end = supply.end_block(std::nan(""));
     EXPECT_EQ(at_end, block.first_step + block.steps == 2003) << "the last step of the run is read";
     if (!at_end) continue;
     ++asked;
     last = 2002;
-    session.results_read();
-    session.results_read();
+    supply.results_read();
+    supply.results_read();
   }
-  session.save();
+  supply.save();
   const auto json = cell.results();
   EXPECT_GT(asked, 0u);
   EXPECT_LE(asked, 65u);
@@ -283,37 +283,37 @@ TEST(Session, AsksForTheResultsOfSomeStepsOfAnInference) {
   EXPECT_FALSE(json["readings"].back().contains("token"));
 }
 
-TEST(Session, NamesTheTokenWhoseResultsWereRead) {
+TEST(Supply, NamesTheTokenWhoseResultsWereRead) {
   Cell cell = steps_cell("resident", "decode");
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   std::pair<std::int64_t, std::int64_t> last{-1, -1};
-  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+  for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i) {
-      session.lap_prefill();
+      supply.lap_prefill();
       for (std::int64_t token = 1; token <= 5; ++token) {
-        if (!session.lap()) continue;
+        if (!supply.lap()) continue;
         last = {block.first_step + i, token};
-        session.results_read();
-        session.results_read();
+        supply.results_read();
+        supply.results_read();
       }
     }
-    if (!session.end_block(std::nan(""))) continue;
+    if (!supply.end_block(std::nan(""))) continue;
     last = {block.first_step + block.steps - 1, 5};
-    session.results_read();
-    session.results_read();
+    supply.results_read();
+    supply.results_read();
   }
-  session.save();
+  supply.save();
   const auto reading = cell.results()["readings"].back();
   EXPECT_EQ(std::pair(reading["step"].get<std::int64_t>(), reading["token"].get<std::int64_t>()), last);
 }
 
-TEST(Session, EvaluatesEachSplitOnceWithoutEpochs) {
+TEST(Supply, EvaluatesEachSplitOnceWithoutEpochs) {
   Cell cell;
   cell.request["clock"] = {{"kind", "epochs"}, {"epochs", 0}, {"evaluate", {"validation"}}};
   cell.save_request();
-  BatchSession session(cell.path());
-  EXPECT_TRUE(run(session).empty());
-  session.save();
+  BatchSupply supply(cell.path());
+  EXPECT_TRUE(run(supply).empty());
+  supply.save();
   const auto json = cell.results();
   EXPECT_TRUE(json["complete"]);
   ASSERT_EQ(json["evaluations"].size(), 1u);
@@ -323,7 +323,7 @@ TEST(Session, EvaluatesEachSplitOnceWithoutEpochs) {
 // Bytes that malloc has given out, without those that it keeps for later.
 std::size_t allocated() { return ::mallinfo2().uordblks; }
 
-TEST(Session, does_not_grow_over_ten_thousand_steps) {
+TEST(Supply, does_not_grow_over_ten_thousand_steps) {
   const std::size_t empty = allocated();
   const auto some = std::make_unique<std::array<char, 10'000>>();
   if (allocated() <= empty) GTEST_SKIP() << "a sanitizer's allocator does not report its allocations";
@@ -331,19 +331,19 @@ TEST(Session, does_not_grow_over_ten_thousand_steps) {
   cell.request["clock"]["steps"] = 10'000;
   cell.request["clock"]["block_seconds"] = 0.0001;
   cell.save_request();
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
   std::size_t before = 0;
   std::size_t blocks = 0;
   std::int64_t steps = 0;
-  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+  for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i, ++steps) {
       const std::size_t in_block = allocated();
-      session.next_batch(batch.inputs.data(), batch.labels.data());
-      session.lap();
+      supply.next_batch(batch.inputs.data(), batch.labels.data());
+      supply.lap();
       ASSERT_EQ(allocated(), in_block) << "something is allocated in a block";
     }
-    session.end_block(0.5);
+    supply.end_block(0.5);
     if (++blocks == 1) before = allocated();
   }
   EXPECT_EQ(steps, 10'003);
@@ -352,29 +352,29 @@ TEST(Session, does_not_grow_over_ten_thousand_steps) {
   EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(Block));
 }
 
-TEST(Session, refuses_calls_out_of_turn) {
+TEST(Supply, refuses_calls_out_of_turn) {
   const Cell cell;
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
-  EXPECT_THROW(session.end_block(0), CallError);
-  EXPECT_THROW(session.lap(), CallError);
-  EXPECT_THROW(read(session), CallError);
-  EXPECT_THROW(session.add_logits(batch.inputs.data()), CallError);
-  const assay_block block = session.next_block();
-  EXPECT_THROW(session.next_block(), CallError);
-  EXPECT_THROW(session.end_block(0), CallError) << "no batch was read";
-  for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-  EXPECT_THROW(read(session), CallError);
-  session.end_block(0);
-  session.next_block();
-  read(session);
-  EXPECT_THROW(read(session), CallError) << "the logits are missing";
-  EXPECT_THROW(session.end_block(0), CallError) << "the evaluation is not whole";
+  EXPECT_THROW(supply.end_block(0), CallError);
+  EXPECT_THROW(supply.lap(), CallError);
+  EXPECT_THROW(read(supply), CallError);
+  EXPECT_THROW(supply.add_logits(batch.inputs.data()), CallError);
+  const assay_block block = supply.next_block();
+  EXPECT_THROW(supply.next_block(), CallError);
+  EXPECT_THROW(supply.end_block(0), CallError) << "no batch was read";
+  for (std::int64_t i = 0; i < block.steps; ++i) read(supply);
+  EXPECT_THROW(read(supply), CallError);
+  supply.end_block(0);
+  supply.next_block();
+  read(supply);
+  EXPECT_THROW(read(supply), CallError) << "the logits are missing";
+  EXPECT_THROW(supply.end_block(0), CallError) << "the evaluation is not whole";
 }
 
 std::string refusal(const Cell& cell) {
   try {
-    BatchSession session(cell.path());
+    BatchSupply supply(cell.path());
   } catch (const IoError& error) {
     return error.what();
   } catch (const JsonError& error) {
@@ -383,7 +383,7 @@ std::string refusal(const Cell& cell) {
   return "opened";
 }
 
-TEST(Session, says_which_field_of_the_request_is_wrong) {
+TEST(Supply, says_which_field_of_the_request_is_wrong) {
   const auto with = [](const nlohmann::json& patch) {
     Cell cell;
     cell.request.merge_patch(patch);
@@ -408,7 +408,7 @@ TEST(Session, says_which_field_of_the_request_is_wrong) {
   EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
 }
 
-TEST(Session, says_which_field_of_the_manifest_is_wrong) {
+TEST(Supply, says_which_field_of_the_manifest_is_wrong) {
   const auto with = [](const nlohmann::json& patch) {
     const Cell cell;
     const std::filesystem::path file = cell.folder / "data/manifest.json";
@@ -440,7 +440,7 @@ TEST(Session, says_which_field_of_the_manifest_is_wrong) {
               HasSubstr("/splits/train: the field \"count\" is missing"));
 }
 
-TEST(Session, says_which_file_of_the_cell_is_missing_or_damaged) {
+TEST(Supply, says_which_file_of_the_cell_is_missing_or_damaged) {
   for (const char* name : {"request.json", "schedule.npy", "data/manifest.json", "data/inputs.npy",
                            "data/labels.npy", "epochs/0001.plan.npy"}) {
     const Cell cell;
@@ -451,7 +451,7 @@ TEST(Session, says_which_file_of_the_cell_is_missing_or_damaged) {
   }
 }
 
-TEST(Session, RefusesClassesThatTheNetworkDoesNotHave) {
+TEST(Supply, RefusesClassesThatTheNetworkDoesNotHave) {
   const auto with_logits = [](std::int64_t classes) {
     const Cell cell;
     const nlohmann::json program = {
@@ -468,7 +468,7 @@ TEST(Session, RefusesClassesThatTheNetworkDoesNotHave) {
                           std::to_string(classes)));
 }
 
-TEST(Session, refuses_data_that_disagree_with_the_manifest) {
+TEST(Supply, refuses_data_that_disagree_with_the_manifest) {
   Cell labels;
   std::vector<std::int32_t> values(Cell::train + Cell::validation, 0);
   values[3] = Cell::classes;
@@ -486,11 +486,11 @@ TEST(Session, refuses_data_that_disagree_with_the_manifest) {
   std::vector<PlanRow> rows = Cell::plan(1);
   rows[2].sample = 23;
   write_plan(plan.path(), 1, rows);
-  BatchSession session(plan.path());
-  EXPECT_THROW(session.next_block(), IoError);
+  BatchSupply supply(plan.path());
+  EXPECT_THROW(supply.next_block(), IoError);
 }
 
-TEST(Session, survives_mutated_requests_and_manifests) {
+TEST(Supply, survives_mutated_requests_and_manifests) {
   Philox random(1, "requests");
   for (const char* name : {"request.json", "data/manifest.json"}) {
     const Cell cell;
@@ -508,18 +508,18 @@ TEST(Session, survives_mutated_requests_and_manifests) {
   }
 }
 
-TEST(Session, feeds_tokens_as_they_are_and_pads_an_evaluation_with_zeros) {
+TEST(Supply, feeds_tokens_as_they_are_and_pads_an_evaluation_with_zeros) {
   Cell cell;
   cell.write_tokens();
-  BatchSession session(cell.path());
-  ASSERT_EQ(session.layout().input_type, ASSAY_I32);
+  BatchSupply supply(cell.path());
+  ASSERT_EQ(supply.layout().input_type, ASSAY_I32);
   std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4);
   std::vector<float> logits(4 * Cell::classes);
   for (int evaluated = 0;;) {
-    const assay_block block = session.next_block();
+    const assay_block block = supply.next_block();
     if (block.kind == ASSAY_DONE) break;
     for (std::int64_t i = 0; i < block.steps; ++i) {
-      const std::int64_t samples = session.next_batch(inputs.data(), labels.data());
+      const std::int64_t samples = supply.next_batch(inputs.data(), labels.data());
       for (std::size_t e = 0; e < inputs.size(); ++e) {
         const auto r = static_cast<std::int64_t>(e) / Cell::elements;
         if (block.kind == ASSAY_EVALUATE) {
@@ -533,28 +533,28 @@ TEST(Session, feeds_tokens_as_they_are_and_pads_an_evaluation_with_zeros) {
                     Cell::raw(sample * Cell::elements + static_cast<std::int64_t>(e) % Cell::elements));
         }
       }
-      if (block.kind == ASSAY_EVALUATE) session.add_logits(logits.data());
+      if (block.kind == ASSAY_EVALUATE) supply.add_logits(logits.data());
     }
-    session.end_block(0.5);
+    supply.end_block(0.5);
     if (block.kind == ASSAY_EVALUATE) {
       EXPECT_GT(evaluated, 0);
     }
   }
 }
 
-TEST(Session, FeedsALabelForEachPosition) {
+TEST(Supply, FeedsALabelForEachPosition) {
   for (const int workers : {0, 2}) {
     Cell cell;
     cell.write_positions();
     cell.request["loader"]["workers"] = workers;
     cell.save_request();
-    BatchSession session(cell.path());
-    ASSERT_EQ(session.layout().positions, Cell::elements);
+    BatchSupply supply(cell.path());
+    ASSERT_EQ(supply.layout().positions, Cell::elements);
     std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4 * Cell::elements);
     const std::vector<float> logits(4 * Cell::elements * Cell::classes);
-    for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+    for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
       for (std::int64_t i = 0; i < block.steps; ++i) {
-        const std::int64_t samples = session.next_batch(inputs.data(), labels.data());
+        const std::int64_t samples = supply.next_batch(inputs.data(), labels.data());
         for (std::int64_t r = 0; r < 4; ++r) {
           const bool evaluated = block.kind == ASSAY_EVALUATE;
           const std::int64_t sample =
@@ -564,21 +564,21 @@ TEST(Session, FeedsALabelForEachPosition) {
             ASSERT_EQ(labels[static_cast<std::size_t>(r * Cell::elements + t)],
                       r < samples ? Cell::label_at(sample * Cell::elements + t) : -1);
         }
-        if (block.kind == ASSAY_EVALUATE) session.add_logits(logits.data());
+        if (block.kind == ASSAY_EVALUATE) supply.add_logits(logits.data());
       }
-      session.end_block(0.5);
+      supply.end_block(0.5);
     }
   }
 }
 
-TEST(Session, EvaluatesOverThePositionsThatCount) {
+TEST(Supply, EvaluatesOverThePositionsThatCount) {
   Cell cell;
   cell.write_positions();
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4 * Cell::elements);
-  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+  for (assay_block block = supply.next_block(); block.kind != ASSAY_DONE; block = supply.next_block()) {
     for (std::int64_t i = 0; i < block.steps; ++i) {
-      session.next_batch(inputs.data(), labels.data());
+      supply.next_batch(inputs.data(), labels.data());
       if (block.kind != ASSAY_EVALUATE) continue;
       // Right at every even position that counts.
       std::vector<float> logits(labels.size() * Cell::classes);
@@ -586,18 +586,18 @@ TEST(Session, EvaluatesOverThePositionsThatCount) {
         const std::size_t right = labels[p] < 0 ? 0 : static_cast<std::size_t>(labels[p]);
         logits[p * Cell::classes + (p % 2 == 0 ? right : (right + 1) % Cell::classes)] = 9;
       }
-      session.add_logits(logits.data());
+      supply.add_logits(logits.data());
     }
-    session.end_block(0.5);
+    supply.end_block(0.5);
   }
-  session.save();
+  supply.save();
   const nlohmann::json evaluation = cell.results()["evaluations"][0];
   // 10 samples of 12 positions; 5 of the samples have one that does not count.
   EXPECT_EQ(evaluation["samples"], 10 * Cell::elements - 5);
   EXPECT_DOUBLE_EQ(evaluation["accuracy"].get<double>(), 60.0 / 115);
 }
 
-TEST(Session, RefusesLabelsThatDoNotFitThePositions) {
+TEST(Supply, RefusesLabelsThatDoNotFitThePositions) {
   Cell one;
   one.write_positions();
   Manifest manifest = read_manifest(one.path());
@@ -620,26 +620,26 @@ TEST(Session, RefusesLabelsThatDoNotFitThePositions) {
   EXPECT_THAT(refusal(single), HasSubstr("is i32 (33), wanted i32 (N, 12)"));
 }
 
-TEST(Session, refuses_a_token_beyond_the_vocabulary_naming_its_place) {
+TEST(Supply, refuses_a_token_beyond_the_vocabulary_naming_its_place) {
   Cell cell;
   cell.write_tokens();
   Manifest manifest = read_manifest(cell.path());
   manifest.vocabulary = 250;
   write_manifest(cell.path(), manifest);
   try {
-    const BatchSession session(cell.path());
+    const BatchSupply supply(cell.path());
     FAIL();
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(), HasSubstr("has token 250 at place"));
   }
 }
 
-TEST(Session, refuses_images_where_the_manifest_says_tokens) {
+TEST(Supply, refuses_images_where_the_manifest_says_tokens) {
   const Cell cell;
   Manifest manifest = read_manifest(cell.path());
   manifest.vocabulary = 251;
   write_manifest(cell.path(), manifest);
-  EXPECT_THROW(BatchSession(cell.path()), IoError);
+  EXPECT_THROW(BatchSupply(cell.path()), IoError);
 }
 
 // One of two ranks, with blocks of 0.1 s after ten steps.
@@ -654,34 +654,34 @@ void make_it_of_two_ranks(Cell& cell) {
   cell.save_request();
 }
 
-TEST(Session, sizes_the_blocks_of_a_rank_by_the_time_of_rank_0) {
+TEST(Supply, sizes_the_blocks_of_a_rank_by_the_time_of_rank_0) {
   Cell cell;
   make_it_of_two_ranks(cell);
-  BatchSession session(cell.path());
+  BatchSupply supply(cell.path());
   int calls = 0;
-  session.set_agree([&](std::int64_t) -> std::int64_t { return ++calls % 2 == 1 ? 0 : 10'000'000; });
-  EXPECT_EQ(session.next_block().steps, 10);
+  supply.set_agree([&](std::int64_t) -> std::int64_t { return ++calls % 2 == 1 ? 0 : 10'000'000; });
+  EXPECT_EQ(supply.next_block().steps, 10);
   EXPECT_EQ(calls, 1) << "ranks begin a block together";
-  session.end_block(0.5);
+  supply.end_block(0.5);
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(session.next_block().steps, 100) << "rank 0 took 1 ms for a step";
+  EXPECT_EQ(supply.next_block().steps, 100) << "rank 0 took 1 ms for a step";
 }
 
-TEST(Session, measures_no_rank_that_cannot_agree_with_the_others) {
+TEST(Supply, measures_no_rank_that_cannot_agree_with_the_others) {
   Cell cell;
   make_it_of_two_ranks(cell);
-  BatchSession session(cell.path());
-  EXPECT_THROW(session.next_block(), CallError) << "nobody set how";
-  BatchSession other(cell.path());
+  BatchSupply supply(cell.path());
+  EXPECT_THROW(supply.next_block(), CallError) << "nobody set how";
+  BatchSupply other(cell.path());
   other.set_agree([](std::int64_t) -> std::int64_t { return -1; });
   EXPECT_THROW(other.next_block(), CallError);
 }
 
-TEST(Session, asks_nobody_if_there_is_one_rank) {
+TEST(Supply, asks_nobody_if_there_is_one_rank) {
   const Cell cell;
-  BatchSession session(cell.path());
-  session.set_agree([](std::int64_t) -> std::int64_t { return -1; });
-  EXPECT_EQ(run(session).size(), 10u);
+  BatchSupply supply(cell.path());
+  supply.set_agree([](std::int64_t) -> std::int64_t { return -1; });
+  EXPECT_EQ(run(supply).size(), 10u);
 }
 
 }  // namespace

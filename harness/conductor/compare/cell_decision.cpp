@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/cell_decision.hpp"
 
 #include <fmt/format.h>
 
@@ -14,13 +14,14 @@ bool went_wrong(Status status) { return status != Status::unsupported && status 
 
 }  // namespace
 
-CellVerdict judge_pair(const CellReport& base, const CellReport& current, const std::string& metric,
-                       const BreakageSettings& breakage_settings, const std::function<CellVerdict()>& judge) {
+CellVerdict decide_pair(const CellReport& base, const CellReport& current, const std::string& metric,
+                        const BreakageSettings& breakage_settings,
+                        const std::function<CellVerdict()>& decide) {
   CellVerdict cell;
   if (base.status == Status::ok && current.status == Status::ok) {
     const auto found = base.metrics.find(metric);
     const Metric described = found == base.metrics.end() ? Metric{} : found->second;
-    cell = judge();
+    cell = decide();
     cell.unit = described.unit;
     cell.hint = described.hint;
   }

@@ -1,4 +1,4 @@
-// The batch library's session as an owned object that throws exceptions.
+// The batch library's supply as an owned object that throws exceptions.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace assay {
 
 // Used from one thread. Every method throws Error with the library's own message.
-class Session {
+class Supply {
  public:
-  explicit Session(const std::filesystem::path& cell_folder);
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  explicit Supply(const std::filesystem::path& cell_folder);
+  Supply(const Supply&) = delete;
+  Supply& operator=(const Supply&) = delete;
 
   const assay_layout& layout() const { return layout_; }
   double learning_rate(std::int64_t row) const { return schedule_[2 * row]; }
@@ -36,19 +36,19 @@ class Session {
   void lap_prefill();
   void add_logits(const float* logits);
   protocol::Progress progress();  // in steps
-  // Writes results/clock.json. If it is not called, the destructor closes the session and ignores errors.
+  // Writes results/clock.json. If it is not called, the destructor closes the supply and ignores errors.
   void close();
 
  private:
   struct Close {
-    void operator()(assay_session* session) const { assay_close(session); }
+    void operator()(assay_supply* supply) const { assay_close(supply); }
   };
   static std::int64_t call_agree(void* context, std::int64_t value);
   int block_must(int result);
 
   std::function<std::int64_t(std::int64_t)> agree_;
   std::exception_ptr error_;  // of agree_
-  std::unique_ptr<assay_session, Close> session_;
+  std::unique_ptr<assay_supply, Close> supply_;
   assay_layout layout_{};
   const double* schedule_ = nullptr;
 };

@@ -18,7 +18,7 @@ inline constexpr double max_threshold = 10;
 // For all intervals at once. Closer to 1, the share of one cell among many has no digits left.
 inline constexpr double max_confidence = 0.999999;
 
-struct JudgeSettings {
+struct DecisionSettings {
   double threshold = usual_threshold;    // a ratio below 1 + threshold is not a regression
   double confidence = usual_confidence;  // of this cell's interval
   bool higher_is_better = false;         // of the metric
@@ -48,8 +48,8 @@ class Scale {
 //   faster        the interval is below 1, and the estimate is at most 1 / (1 + threshold)
 //   same          the interval is within [1 / (1 + threshold), 1 + threshold]
 //   inconclusive  otherwise; also if there are too few rounds for any interval of that confidence
-CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
-                         const JudgeSettings& settings);
+CellVerdict decide_rounds(std::span<const double> base, std::span<const double> current,
+                          const DecisionSettings& settings);
 
 // The minimum number of rounds for which an interval of that confidence exists.
 int min_rounds_for(double confidence);

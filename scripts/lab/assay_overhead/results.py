@@ -1,4 +1,4 @@
-"""The results of a judgment: a file that is written after each pair and that a later run continues."""
+"""The results of a measurement: a file that is written after each pair and that a later run continues."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from assay_judge.cells import Cell
-from assay_judge.pair import LOOPS, ROOT, Conditions, Pair, order_of
-from assay_judge.settings import Setting, differences
-from assay_judge.turns import ADAPTER, LOOP, Ratio
+from assay_overhead.cells import Cell
+from assay_overhead.pair import LOOPS, ROOT, Conditions, Pair, order_of
+from assay_overhead.settings import Setting, differences
+from assay_overhead.turns import ADAPTER, LOOP, Ratio
 
-SCHEMA = "assay-judge/2"
+SCHEMA = "assay-overhead/2"
 
 
 class OtherConditions(ValueError):

@@ -1,4 +1,4 @@
-#include "harness/batch/session.hpp"
+#include "harness/batch/supply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ BlockKind recorded(PlannedBlock::Kind kind) {
 
 }  // namespace
 
-BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
+BatchSupply::BatchSupply(const std::filesystem::path& cell_folder, Now now)
     : cell_folder_(std::filesystem::absolute(cell_folder)),
       now_(now),
       request_(read_request(cell_folder_ / "request.json")),
@@ -136,9 +136,9 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                                      request_.batch, layout_.sample_elements, labels_of_sample_);
 }
 
-BatchSession::~BatchSession() = default;
+BatchSupply::~BatchSupply() = default;
 
-void BatchSession::open_schedule(std::int64_t needed) {
+void BatchSupply::open_schedule(std::int64_t needed) {
   if (request_.op) return;
   const std::filesystem::path path = cell_folder_ / "schedule.npy";
   const bool epochs = clock_.kind == ClockKind::epochs;
@@ -168,13 +168,13 @@ void BatchSession::open_schedule(std::int64_t needed) {
   layout_.schedule_rows = rows;
 }
 
-BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> plans,
-                                         std::int64_t batches) const {
+BatchList BatchSupply::batches_of_plans(std::vector<std::span<const PlanRow>> plans,
+                                        std::int64_t batches) const {
   return {train_.get(), request_.batch,   layout_.sample_elements,
           batches,      std::move(plans), labels_of_sample_};
 }
 
-void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
+void BatchSupply::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
   const std::int64_t slots = std::max<std::int64_t>(layout_.resident_batches, 1);
   if (slot < 0 || slot >= slots)
     out_of_turn("assay_read_resident", fmt::format("got slot {}, but there are {} slots", slot, slots));
@@ -190,7 +190,7 @@ void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* 
   }
 }
 
-assay_block BatchSession::next_block() {
+assay_block BatchSupply::next_block() {
   if (open_) out_of_turn("assay_next_block", "the current block has not ended: call assay_end_block first");
   const std::int64_t now = now_();
   if (unsaved_ && now - saved_ns_ >= save_every_ns) save();
@@ -229,7 +229,7 @@ assay_block BatchSession::next_block() {
   return result;
 }
 
-void BatchSession::start_block(const PlannedBlock& block) {
+void BatchSupply::start_block(const PlannedBlock& block) {
   if (block.kind == PlannedBlock::Kind::evaluate) {
     const auto& splits = clock_.evaluate;
     const auto index =
@@ -254,7 +254,7 @@ void BatchSession::start_block(const PlannedBlock& block) {
   }
 }
 
-std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
+std::int64_t BatchSupply::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
   if (!open_) out_of_turn("assay_next_batch", "no block is open: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
@@ -277,7 +277,7 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   return samples;
 }
 
-void BatchSession::add_logits(const float* logits) {
+void BatchSupply::add_logits(const float* logits) {
   if (!open_ || block_.kind != PlannedBlock::Kind::evaluate)
     out_of_turn("assay_add_logits", "the current block is not an evaluation");
   if (labels_.empty()) out_of_turn("assay_add_logits", "no batch was read: call assay_next_batch first");
@@ -285,21 +285,21 @@ void BatchSession::add_logits(const float* logits) {
   labels_.clear();
 }
 
-void BatchSession::enqueued() {
+void BatchSupply::enqueued() {
   const std::int64_t now = now_();
   if (!open_ || block_.kind == PlannedBlock::Kind::evaluate)
     out_of_turn("assay_enqueued", "no block of steps is open");
   enqueue_ns_ = now - begin_ns_;
 }
 
-void BatchSession::lap(const char* call, Latencies& latencies) {
+void BatchSupply::lap(const char* call, Latencies& latencies) {
   const std::int64_t now = now_();
   if (!open_) out_of_turn(call, "no block is open");
   if (block_.kind == PlannedBlock::Kind::timed) latencies.add(now - last_lap_ns_);
   last_lap_ns_ = now;
 }
 
-bool BatchSession::lap() {
+bool BatchSupply::lap() {
   const std::int64_t begin = last_lap_ns_;
   lap("assay_lap", latencies_);
   if (request_.task == Task::decode)
@@ -313,13 +313,13 @@ bool BatchSession::lap() {
                        last_lap_ns_);
 }
 
-void BatchSession::lap_prefill() {
+void BatchSupply::lap_prefill() {
   lap("assay_lap_prefill", prefills_);
   ++steps_begun_;
   token_ = 0;
 }
 
-bool BatchSession::wants_results(const ResultReading& of, std::int64_t now, bool last) {
+bool BatchSupply::wants_results(const ResultReading& of, std::int64_t now, bool last) {
   const std::size_t count = results_.readings.size();
   const bool always = last || (count < first_readings && (request_.op || !timing_));
   if (!last && count >= max_readings) return false;
@@ -336,7 +336,7 @@ bool BatchSession::wants_results(const ResultReading& of, std::int64_t now, bool
   return true;
 }
 
-void BatchSession::results_read() {
+void BatchSupply::results_read() {
   const std::int64_t now = now_();
   if (readings_left_ == 0) out_of_turn("assay_results_read", "no results were asked for");
   (readings_left_ == 2 ? reading_.first_ns : reading_.again_ns) = now - read_from_ns_;
@@ -348,7 +348,7 @@ void BatchSession::results_read() {
   read_from_ns_ = last_lap_ns_ = now_();
 }
 
-bool BatchSession::end_block(double loss) {
+bool BatchSupply::end_block(double loss) {
   const std::int64_t end = now_();
   if (!open_) out_of_turn("assay_end_block", "no block is open: call assay_next_block first");
   unsaved_ = true;
@@ -380,7 +380,7 @@ bool BatchSession::end_block(double loss) {
                        end, last);
 }
 
-void BatchSession::running_accuracy(double accuracy) {
+void BatchSupply::running_accuracy(double accuracy) {
   if (open_ || results_.blocks.empty() || block_.kind == PlannedBlock::Kind::evaluate)
     out_of_turn("assay_running_accuracy", "no block of steps has just ended");
   if (!(accuracy >= 0 && accuracy <= 1))
@@ -389,7 +389,7 @@ void BatchSession::running_accuracy(double accuracy) {
   unsaved_ = true;
 }
 
-std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {
+std::int64_t BatchSupply::agreed(const char* call, std::int64_t value) const {
   if (request_.world == 1) return value;
   if (!agree_) out_of_turn(call, "several ranks must agree on each block: call assay_set_agree first");
   const std::int64_t common = agree_(value);
@@ -397,7 +397,7 @@ std::int64_t BatchSession::agreed(const char* call, std::int64_t value) const {
   return common;
 }
 
-void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
+void BatchSupply::note_disturbance(const Counters& after, std::int64_t end) {
   const std::int64_t own_ns = after.cpu_ns - first_.cpu_ns + children_cpu_ns() - first_children_ns_;
   results_.disturbance =
       disturbance_between(first_.processors, after.processors, end - first_begin_ns_, own_ns);
@@ -407,7 +407,7 @@ void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
     results_.disturbance->waited_ns = std::max<std::int64_t>(0, *waited - *first_waited_ns_);
 }
 
-void BatchSession::end_evaluation(std::int64_t end) {
+void BatchSupply::end_evaluation(std::int64_t end) {
   if (batches_read_ != block_.steps || !labels_.empty())
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the split '{}' were evaluated",
@@ -419,7 +419,7 @@ void BatchSession::end_evaluation(std::int64_t end) {
   plan_->ended(end - begin_ns_);
 }
 
-void BatchSession::save() {
+void BatchSupply::save() {
   if (!unsaved_) return;
   results_.warm_up = {plan_->warm_up_steps(), plan_->warm_up_seconds(), plan_->steady()};
   results_.latencies_ns = latencies_.kept();

@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 
 #include <cmath>
 #include <random>
@@ -22,48 +22,48 @@ std::vector<double> forks(int count, double median, double spread, unsigned seed
   return values;
 }
 
-TEST(TimeJudge, calls_a_change_past_the_threshold_by_its_direction) {
+TEST(TimeDecision, calls_a_change_past_the_threshold_by_its_direction) {
   const auto base = forks(12, 1e-3, 0.01, 1);
-  EXPECT_EQ(judge_rounds(base, forks(12, 1.1e-3, 0.01, 2), {}).verdict, Verdict::slower);
-  EXPECT_EQ(judge_rounds(base, forks(12, 0.9e-3, 0.01, 3), {}).verdict, Verdict::faster);
-  EXPECT_EQ(judge_rounds(base, forks(12, 1.0e-3, 0.01, 4), {}).verdict, Verdict::same);
-  EXPECT_NEAR(*judge_rounds(base, forks(12, 1.1e-3, 0.01, 2), {}).ratio, 1.1, 0.02);
+  EXPECT_EQ(decide_rounds(base, forks(12, 1.1e-3, 0.01, 2), {}).verdict, Verdict::slower);
+  EXPECT_EQ(decide_rounds(base, forks(12, 0.9e-3, 0.01, 3), {}).verdict, Verdict::faster);
+  EXPECT_EQ(decide_rounds(base, forks(12, 1.0e-3, 0.01, 4), {}).verdict, Verdict::same);
+  EXPECT_NEAR(*decide_rounds(base, forks(12, 1.1e-3, 0.01, 2), {}).ratio, 1.1, 0.02);
 }
 
-TEST(TimeJudge, turns_round_where_more_is_better) {
-  JudgeSettings settings;
+TEST(TimeDecision, turns_round_where_more_is_better) {
+  DecisionSettings settings;
   settings.higher_is_better = true;
   const auto base = forks(12, 1000, 0.01, 1), fewer = forks(12, 880, 0.01, 2);
-  const CellVerdict cell = judge_rounds(base, fewer, settings);
+  const CellVerdict cell = decide_rounds(base, fewer, settings);
   EXPECT_EQ(cell.verdict, Verdict::slower);
   EXPECT_GT(*cell.ratio, 1.05);
 }
 
-TEST(TimeJudge, a_certain_change_below_the_threshold_is_the_same) {
-  const CellVerdict cell = judge_rounds(forks(12, 1e-3, 0.002, 1), forks(12, 1.02e-3, 0.002, 2), {});
+TEST(TimeDecision, a_certain_change_below_the_threshold_is_the_same) {
+  const CellVerdict cell = decide_rounds(forks(12, 1e-3, 0.002, 1), forks(12, 1.02e-3, 0.002, 2), {});
   EXPECT_GT(*cell.lower, 1);
   EXPECT_EQ(cell.verdict, Verdict::same);
 }
 
-TEST(TimeJudge, a_noisy_change_is_inconclusive_with_a_number_of_rounds) {
-  const CellVerdict cell = judge_rounds(forks(6, 1e-3, 0.08, 1), forks(6, 1.06e-3, 0.08, 2), {});
+TEST(TimeDecision, a_noisy_change_is_inconclusive_with_a_number_of_rounds) {
+  const CellVerdict cell = decide_rounds(forks(6, 1e-3, 0.08, 1), forks(6, 1.06e-3, 0.08, 2), {});
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   ASSERT_TRUE(cell.forks_needed);
   EXPECT_GT(*cell.forks_needed, 6);
   EXPECT_THAT(cell.reason, HasSubstr("rounds"));
 }
 
-TEST(TimeJudge, too_few_rounds_never_decide_however_large_the_change) {
-  const CellVerdict cell = judge_rounds(forks(4, 1e-3, 0.001, 1), forks(4, 2e-3, 0.001, 2), {});
+TEST(TimeDecision, too_few_rounds_never_decide_however_large_the_change) {
+  const CellVerdict cell = decide_rounds(forks(4, 1e-3, 0.001, 1), forks(4, 2e-3, 0.001, 2), {});
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   EXPECT_NEAR(*cell.ratio, 2, 0.01);
   EXPECT_EQ(cell.forks_needed, 6);
   EXPECT_THAT(cell.reason, HasSubstr("at most 87.5 %"));
 }
 
-TEST(TimeJudge, NeedsTheSameRoundsOfBothSides) {
-  EXPECT_EQ(judge_rounds({}, {}, {}).verdict, Verdict::inconclusive);
-  EXPECT_EQ(judge_rounds(forks(5, 1, 0.01, 1), forks(6, 1, 0.01, 1), {}).verdict, Verdict::inconclusive);
+TEST(TimeDecision, NeedsTheSameRoundsOfBothSides) {
+  EXPECT_EQ(decide_rounds({}, {}, {}).verdict, Verdict::inconclusive);
+  EXPECT_EQ(decide_rounds(forks(5, 1, 0.01, 1), forks(6, 1, 0.01, 1), {}).verdict, Verdict::inconclusive);
   EXPECT_EQ(min_rounds_for(0.95), 6);
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 
 namespace assay {
@@ -27,20 +27,20 @@ LookPlan plan_looks(double confidence, int cells, int looks = 5, int last = 0);
 inline constexpr int confirming_rounds = 6;  // with which a 95 % interval exists
 inline constexpr double confirming_confidence = 0.95;
 
-// The trial of one pair of cells. Pure: the caller adds rounds until decided().
-class Trial {
+// The looks of one pair of cells. Pure: the caller adds rounds until decided().
+class Looks {
  public:
   // `settings.confidence` is that of a look.
-  Trial(LookPlan plan, const JudgeSettings& settings);
+  Looks(LookPlan plan, const DecisionSettings& settings);
 
   // Adds a round in which both sides were measured. Precondition: not decided().
   void add(double base, double current);
 
   // `same` is decided by one look; `slower` and `faster` when the rounds from that look to the next one also show it, at
-  // 95 %. If they do not, the trial continues. Also true if the last look was inconclusive.
+  // 95 %. If they do not, looks continue. Also true if the last look was inconclusive.
   bool decided() const { return decided_; }
   int rounds() const { return static_cast<int>(base_.size()); }
-  int looks() const { return looks_; }
+  int taken() const { return looks_; }
   // The number of rounds until the next look or the end of a confirmation.
   int rounds_to_next_look() const;
 
@@ -49,13 +49,13 @@ class Trial {
   CellVerdict verdict() const;
 
  private:
-  CellVerdict judge(std::size_t from, double confidence) const;
+  CellVerdict decide(std::size_t from, double confidence) const;
   CellVerdict unconfirmed(CellVerdict cell, const char* why) const;
   void look();
   int confirmation_end() const;
 
   LookPlan plan_;
-  JudgeSettings settings_;
+  DecisionSettings settings_;
   std::vector<double> base_, current_;
   int looks_ = 0;
   std::optional<int> candidate_;  // the round of the look with the verdict slower or faster

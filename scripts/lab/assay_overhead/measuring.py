@@ -1,13 +1,13 @@
-"""How a cell is judged: pairs until there are enough, and disturbed ones again."""
+"""How a cell is measured: pairs until there are enough, and disturbed ones again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assay_judge.cells import Cell
-from assay_judge.pair import Conditions, Pair, PairError
-from assay_judge.results import Results
+from assay_overhead.cells import Cell
+from assay_overhead.pair import Conditions, Pair, PairError
+from assay_overhead.results import Results
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Wanted:
     accept_disturbed: bool = False
 
 
-def judge(cell: Cell, results: Results, wanted: Wanted, make: Callable[[Cell, int], Pair]) -> bool:
+def measure(cell: Cell, results: Results, wanted: Wanted, make: Callable[[Cell, int], Pair]) -> bool:
     """Measure the missing pairs of a cell; return whether it has all of them.
 
     `make` gets the cell and the number of the pair, counted from 0.

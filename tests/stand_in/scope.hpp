@@ -8,15 +8,15 @@
 
 namespace assay::stand_in {
 
-class Session {
+class Scope {
  public:
-  explicit Session(const Conditions& conditions = {}) { begin(conditions); }
-  ~Session() {
+  explicit Scope(const Conditions& conditions = {}) { begin(conditions); }
+  ~Scope() {
     EXPECT_THAT(take_faults(), ::testing::IsEmpty());
     EXPECT_EQ(held(), "");
   }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
 };
 
 // For the names of parameterised tests.

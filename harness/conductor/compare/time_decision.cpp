@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ std::optional<int> rounds_to_decide(double half_width, double distance, double c
   return std::max(static_cast<int>(needed), min_rounds_for(confidence));
 }
 
-void decide(CellVerdict& cell, const Shift& shift, const Scale& scale, const JudgeSettings& settings,
+void decide(CellVerdict& cell, const Shift& shift, const Scale& scale, const DecisionSettings& settings,
             std::optional<int> by_spread) {
   const int rounds = cell.base_forks;
   const double edge = std::log1p(settings.threshold);
@@ -120,7 +120,7 @@ void Scale::describe(CellVerdict& cell, double estimate, double lower, double up
   }
   const double a = sign_ * unit_ * (sign_ > 0 ? lower : upper),
                b = sign_ * unit_ * (sign_ > 0 ? upper : lower);
-  cell.reason = fmt::format("a value is not above 0, so differences are judged: {:.3g} [{:.3g}, {:.3g}]",
+  cell.reason = fmt::format("a value is not above 0, so differences are compared: {:.3g} [{:.3g}, {:.3g}]",
                             sign_ * unit_ * estimate, a, b);
 }
 
@@ -140,8 +140,8 @@ std::optional<int> rounds_for(double spread, double distance, double confidence)
   return std::max(static_cast<int>(needed), min_rounds_for(confidence));
 }
 
-CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
-                         const JudgeSettings& settings) {
+CellVerdict decide_rounds(std::span<const double> base, std::span<const double> current,
+                          const DecisionSettings& settings) {
   CellVerdict cell;
   cell.base_forks = cell.current_forks = static_cast<int>(base.size());
   if (base.empty() || base.size() != current.size() || !all_finite(base) || !all_finite(current)) {

@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/compare/looks.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -38,9 +38,9 @@ LookPlan plan_looks(double confidence, int cells, int looks, int last) {
   return plan;
 }
 
-Trial::Trial(LookPlan plan, const JudgeSettings& settings) : plan_(std::move(plan)), settings_(settings) {}
+Looks::Looks(LookPlan plan, const DecisionSettings& settings) : plan_(std::move(plan)), settings_(settings) {}
 
-void Trial::add(double base, double current) {
+void Looks::add(double base, double current) {
   assert(!decided_);
   base_.push_back(base);
   current_.push_back(current);
@@ -48,9 +48,9 @@ void Trial::add(double base, double current) {
 }
 
 // A confirmation ends at the next look; after the last look, where the next one would be.
-int Trial::confirmation_end() const { return next_look(*candidate_); }
+int Looks::confirmation_end() const { return next_look(*candidate_); }
 
-int Trial::rounds_to_next_look() const {
+int Looks::rounds_to_next_look() const {
   const auto next = static_cast<std::size_t>(looks_);
   const int due = next < plan_.rounds.size() ? plan_.rounds[next]
                   : candidate_               ? confirmation_end()
@@ -58,15 +58,15 @@ int Trial::rounds_to_next_look() const {
   return due - rounds();
 }
 
-CellVerdict Trial::judge(std::size_t from, double confidence) const {
-  JudgeSettings settings = settings_;
+CellVerdict Looks::decide(std::size_t from, double confidence) const {
+  DecisionSettings settings = settings_;
   settings.confidence = confidence;
-  return judge_rounds(std::span(base_).subspan(from), std::span(current_).subspan(from), settings);
+  return decide_rounds(std::span(base_).subspan(from), std::span(current_).subspan(from), settings);
 }
 
-void Trial::look() {
+void Looks::look() {
   if (candidate_) {
-    const CellVerdict fresh = judge(static_cast<std::size_t>(*candidate_), confirming_confidence);
+    const CellVerdict fresh = decide(static_cast<std::size_t>(*candidate_), confirming_confidence);
     if (fresh.verdict == last_->verdict) {
       // The numbers are those of the look that found it; the reason has those of the fresh rounds.
       last_->reason = fmt::format(
@@ -81,7 +81,7 @@ void Trial::look() {
   const auto planned = static_cast<int>(plan_.rounds.size());
   if (looks_ < planned) {
     ++looks_;
-    last_ = judge(0, plan_.confidence);
+    last_ = decide(0, plan_.confidence);
     if (is_change(last_->verdict)) {
       candidate_ = rounds();
       return;
@@ -93,7 +93,7 @@ void Trial::look() {
   if (looks_ == planned) decided_ = true;
 }
 
-CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
+CellVerdict Looks::unconfirmed(CellVerdict cell, const char* why) const {
   const std::string size = cell.ratio ? fmt::format(" by {:.1f} %", 100 * std::abs(*cell.ratio - 1)) : "";
   cell.reason = fmt::format("{}{} after {}, but {}", to_string(cell.verdict), size,
                             plural(cell.base_forks, "round"), why);
@@ -101,7 +101,7 @@ CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
   return cell;
 }
 
-CellVerdict Trial::verdict() const {
+CellVerdict Looks::verdict() const {
   if (decided_) return *last_;
   if (candidate_)
     return unconfirmed(*last_, "the time ended before fresh rounds could confirm it; increase --max-time");
@@ -110,7 +110,7 @@ CellVerdict Trial::verdict() const {
     nothing.reason = "no round was measured";
     return nothing;
   }
-  CellVerdict cell = judge(0, plan_.confidence);
+  CellVerdict cell = decide(0, plan_.confidence);
   if (is_change(cell.verdict))
     return unconfirmed(cell, "the time ended before fresh rounds could confirm it; increase --max-time");
   return cell;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/time_decision.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/report/core_placement.hpp"
 #include "harness/report/report.hpp"
@@ -37,11 +37,11 @@ struct Breakage {
 // difference of the means. Memory is compared by medians, because it does not vary.
 std::optional<Breakage> breakage(const CellReport& base, const CellReport& current,
                                  const BreakageSettings& settings);
-// The number of accuracies that breakage() judges; they share the probability of error.
+// The number of accuracies that breakage() compares; they share the probability of error.
 int accuracies_of(const CellReport& base, const CellReport& current);
 
-// What breakage() cannot judge as it should.
-// "only the baseline has test_accuracy"; empty if both sides have the same judged metrics.
+// What breakage() cannot compare as it should.
+// "only the baseline has test_accuracy"; empty if both sides have the same compared metrics.
 std::string metric_of_one_side(const CellReport& base, const CellReport& current);
 // An accuracy for which the sides share no seed; empty if there is none.
 std::string accuracy_of_other_seeds(const CellReport& base, const CellReport& current);
@@ -57,9 +57,9 @@ std::string main_metric(const Axes& axes);
 
 // The verdict about two rows of one cell.
 
-// Calls `judge` to compare the times if both rows are ok. A broken cell is broken at any speed. A cell that
+// Calls `decide` to compare the times if both rows are ok. A broken cell is broken at any speed. A cell that
 // was not ok in the baseline is new if it is ok now, and unmeasured otherwise.
-CellVerdict judge_pair(const CellReport& base, const CellReport& current, const std::string& metric,
-                       const BreakageSettings& breakage, const std::function<CellVerdict()>& judge);
+CellVerdict decide_pair(const CellReport& base, const CellReport& current, const std::string& metric,
+                        const BreakageSettings& breakage, const std::function<CellVerdict()>& decide);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-"""The cells that are judged: each framework, mode, task, network and loader."""
+"""The cells that are measured: each framework, mode, task, network and loader."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MODES: dict[str, tuple[str, ...]] = {
     "mxnet": ("eager", "hybridize"),
 }
 INFERENCE_MODES = {"torch": ("freeze",), "mxnet": ("mkldnn",)}
-OTHER_MODES = {"tensorflow": ("xla", "autocluster", "fit-xla")}  # judged only on request
+OTHER_MODES = {"tensorflow": ("xla", "autocluster", "fit-xla")}  # measured only on request
 # Judged on LOADED, which they train in the studies.
 STUDY_MODES = {
     "tensorflow": ("fit", "fit-generator", "fit-autocluster", "fit-eager", "v1-graph"),
     "mxnet": ("hybridize-plain", "two-contexts", "two-contexts-own-threads"),
 }
 ONLY_NATIVE = ("fit-generator",)
-# Single operators, with the size of both sides; judged only on request.
+# Single operators, with the size of both sides; measured only on request.
 OPERATORS = {
     **dict.fromkeys(("op/sigmoid", "op/relu", "op/tanh", "op/softplus", "op/softsign"), "500"),
     **{"op/dot": "1000", "op/gemm": "m50", "op/flatten_matrix": "m50", "op/normalise": "m50"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from assay_judge.results import turns_of
-from assay_judge.settings import KNOWN, Setting
-from assay_judge.verdict import interval, verdict
+from assay_overhead.results import turns_of
+from assay_overhead.settings import KNOWN, Setting
+from assay_overhead.verdict import interval, verdict
 
 
 def in_units(seconds: float) -> str:
@@ -58,14 +58,14 @@ def markdown(cells: list[tuple[dict[str, Any], bool]], settings: list[Setting]) 
     """Make the tables: the cells, and the settings in which adapters differ from the framework's defaults."""
     names = ["framework", "mode", "task", "network", "loader"]
     header = [*names, "adapter", "independent loop", "ratio, interval", "turns of pairs", "verdict"]
-    judged = [[*(cell[name] for name in names), *fields(cell, stale)] for cell, stale in cells]
+    measured = [[*(cell[name] for name in names), *fields(cell, stale)] for cell, stale in cells]
     frameworks = {cell["framework"] for cell, _ in cells}
     known = [setting for setting in (*settings, *KNOWN) if setting.framework in frameworks]
     known.sort(key=lambda setting: setting.framework)
     told = [[one.framework, one.name, one.adapter, one.loop, one.remark] for one in known]
     return "\n".join(
         [
-            *rows_of(header, judged),
+            *rows_of(header, measured),
             "",
             *rows_of(["framework", "setting", "adapter", "independent loop", "remark"], told),
             "",

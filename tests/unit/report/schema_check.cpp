@@ -1,4 +1,4 @@
-#include "tests/unit/report/schema_judge.hpp"
+#include "tests/unit/report/schema_check.hpp"
 
 #include <map>
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from assay_judge.processes import TICKS, Running
+from assay_overhead.processes import TICKS, Running
 
 ADAPTER, LOOP = "adapter", "loop"
 DISTURBED, STOLEN = "disturbed", "stolen"

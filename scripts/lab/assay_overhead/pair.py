@@ -15,9 +15,9 @@ from typing import Any
 
 from report_rows import rows
 
-from assay_judge.cells import OPERATORS, Cell
-from assay_judge.processes import Running
-from assay_judge.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
+from assay_overhead.cells import OPERATORS, Cell
+from assay_overhead.processes import Running
+from assay_overhead.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "scripts/lab/overhead"
@@ -292,7 +292,7 @@ class Started:
 
 @contextmanager
 def started(program: Program, cell: Cell, conditions: Conditions) -> Iterator[Started]:
-    with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-overhead-") as folder:
         both = Started(program, cell, conditions, Path(folder))
         try:
             yield both

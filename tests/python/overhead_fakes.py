@@ -12,7 +12,7 @@ from program import hurried
 
 CELL = "torch/eager/train/mlp/resident"
 
-# One plan for both programs that the judge starts: what they measure, each time in turn.
+# One plan for both programs that verify-overhead starts: what they measure, each time in turn.
 # A block claims two steps of the plan's time, and takes longer than that.
 FAKE_ASSAY = """#!{python}
 import json, mmap, os, signal, sys, time
@@ -44,7 +44,7 @@ if worker == 0:
     signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGCONT}})
     with (cell / "inputs.npy").open("rb") as file:
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    signal.sigwait({{signal.SIGCONT}})  # the judge stops it here, and then it warms up
+    signal.sigwait({{signal.SIGCONT}})  # verify-overhead stops it here, and then it warms up
     continued = []
     signal.signal(signal.SIGCONT, lambda *_: continued.append(True))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {{signal.SIGCONT}})
@@ -119,8 +119,8 @@ class Fake:
         plan = {"adapter": [1e-3], "loop": 1e-3, "sleep": 0.005} | changed
         (self.folder / "plan.json").write_text(json.dumps(plan))
 
-    def judge(self, *options: object) -> subprocess.CompletedProcess[str]:
-        command = hurried("verify-overhead", "assay_judge.pair", "WARM_UP_SECONDS", 0.05)
+    def verify(self, *options: object) -> subprocess.CompletedProcess[str]:
+        command = hurried("verify-overhead", "assay_overhead.pair", "WARM_UP_SECONDS", 0.05)
         command += ["--assay", self.folder / "assay"]
         command += [
             "--environments",

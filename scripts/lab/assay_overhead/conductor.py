@@ -16,7 +16,7 @@ MAX_SHARE = 0.01
 
 def conductor_share(assay: Path) -> float:
     """Watch a run between its first timed block and its last."""
-    with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-overhead-") as folder:
         report = Path(folder) / "conductor.json"
         command = [assay, "run", "--workload", "mlp", "--backend", "onednn", "--mode", "graph", "--forks", 1]
         command += ["--spare-rounds", 0, "--dataset", "synthetic", "--check=false", "--blocks", 100]

@@ -1,1 +1,0 @@
-"""The judge of Assay's framework adapters: see scripts/lab/verify-overhead."""

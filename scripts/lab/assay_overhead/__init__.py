@@ -1,0 +1,1 @@
+"""What Assay's framework adapters cost: see scripts/lab/verify-overhead."""
