@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +66,29 @@ def test_a_fault_of_the_importer_is_one(tmp_path: Path) -> None:
     done = imported(tmp_path, "fault")
     assert done.returncode == 1
     assert "the importer has a fault: RuntimeError: the importer is broken" in done.stderr
+    assert entries(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_importer_and_nothing_stays(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "model.onnx").write_text("slow")
+    command = [
+        PROGRAM,
+        "import",
+        tmp_path / "model.onnx",
+        "--python",
+        sys.executable,
+        "--out",
+        tmp_path / "models/mine",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not list(tmp_path.glob("models/.assay-import-*/mine/waits")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 4, errors
+    assert f"interrupted by {number.name}; nothing was made" in errors
     assert entries(tmp_path) == []
 
 

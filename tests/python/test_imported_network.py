@@ -156,17 +156,90 @@ def test_what_does_not_fit_its_shapes_is_refused(mine: Path, options: list[str],
 
 
 def test_own_arrays_of_its_shapes_are_its_data(mine: Path, tmp_path: Path) -> None:
-    (tmp_path / "npy").mkdir()
     random = np.random.default_rng(1)
-    np.save(tmp_path / "npy/inputs.npy", random.normal(size=(100, 1, 6, 6)).astype(np.float32))
-    np.save(tmp_path / "npy/labels.npy", np.arange(100) % 3)
-    run = ["run", "--workload", mine, "--backend", "reference", *SHORT, "--data", tmp_path]
-    done = assay(*run, "--dataset", "npy", "--out", tmp_path / "report.json")
+    inputs, labels, report = tmp_path / "x.npy", tmp_path / "y.npy", tmp_path / "report.json"
+    np.save(inputs, random.normal(size=(100, 1, 6, 6)).astype(np.float32))
+    np.save(labels, np.arange(100) % 3)
+    run = ["run", "--workload", mine, "--backend", "reference", *SHORT]
+    named = [*run, "--inputs", inputs, "--labels", labels]
+    done = assay(*named, "--out", report)
     assert done.returncode == 0, done.stderr
-    np.save(tmp_path / "npy/labels.npy", np.arange(100) % 4)
-    refused = assay(*run, "--dataset", "npy", "--dry-run")
+    found = json.loads(report.read_text())
+    assert found["run"]["datasets"][0]["name"] == "npy"
+    assert "/npy/" in found["cells"][0]["id"]
+    command = shlex.split(found["cells"][0]["reproduce"])[1:]
+    assert found["cells"][0]["id"] in assay(*command, "--dry-run").stdout
+    (tmp_path / "npy").mkdir()
+    (tmp_path / "npy/inputs.npy").symlink_to(inputs)
+    (tmp_path / "npy/labels.npy").symlink_to(labels)
+    assert assay(*run, "--dataset", "npy", "--data", tmp_path, "--out", report).returncode == 0
+    again = json.loads(report.read_text())
+    first, second = (one["cells"][0]["forks"][0]["blocks"]["loss"][-1] for one in (found, again))
+    assert first == second
+    np.save(labels, np.arange(100) % 4)
+    refused = assay(*named, "--dry-run")
     assert refused.returncode == 2
     assert "has 3 classes" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--inputs", "x.npy"], "belong together"),
+        (["--inputs", "x.npy", "--labels", "none.npy"], "[labels] got 'none.npy': it does not exist"),
+        (["--inputs", "x.npz", "--labels", "x.npy"], "[inputs] got 'x.npz': it is no file whose name"),
+        (["--inputs", "x.npy", "--labels", "x.npy", "--dataset", "mnist"], "leave --dataset out"),
+    ],
+)
+def test_arrays_that_are_named_wrongly_are_refused(
+    mine: Path, tmp_path: Path, options: list[str], reason: str
+) -> None:
+    for name in ("x.npy", "x.npz"):
+        (tmp_path / name).touch()
+    done = assay("run", "--workload", mine, "--backend", "reference", "--dry-run", *options, folder=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
+def test_a_config_names_it_and_its_shards_are_joined(mine: Path, tmp_path: Path) -> None:
+    config = {
+        "workload": ["models/mine"],
+        "backend": ["reference"],
+        "task": ["infer"],
+        "batch": [2, 4],
+        "threads": [1],
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(config))
+    for index in (1, 2):
+        shard = ["--shard", f"{index}/2", "--out", f"shard-{index}.json"]
+        done = assay("run", "mine.json", *SHORT[len(QUICK) :], *shard, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    done = assay("merge", "shard-1.json", "shard-2.json", "--out", "both.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cells = json.loads((tmp_path / "both.json").read_text())["cells"]
+    assert [cell["status"] for cell in cells] == ["ok", "ok"]
+    assert assay("compare", "both.json", "both.json", folder=tmp_path).returncode in (0, 6)
+
+
+def test_ab_compares_two_settings_of_it(mine: Path, tmp_path: Path) -> None:
+    done = assay("ab", "--workload", mine, "--backend", "reference", "--task", "infer", *QUICK, "--a", "mode=graph",
+                 "--b", "mode=eager", "--rounds", "8", "--block-seconds", "0.001", "--warm-up-seconds", "0",
+                 "--format", "json", "--out", tmp_path / "ab")  # fmt: skip
+    assert done.returncode in (0, 3, 6), done.stderr
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert cell["ratio"] > 0
+
+
+def test_two_ranks_train_it_as_one_process_does(tmp_path: Path) -> None:
+    if not is_there("torch"):
+        pytest.skip("not set up: assay setup torch")
+    document = network()  # the masks of dropout are not checked across ranks
+    document["nodes"] = [one for one in document["nodes"] if one["name"] != "drop"]
+    document["nodes"][-1]["inputs"][0] = "shifted"
+    mine = write_folder(tmp_path / "models/mine", document)
+    (cell,) = checked(mine, "torch", "train", "--ranks", "2")
+    assert cell["status"] == "ok", cell["reason"]
+    assert "mine@" in cell["id"]
 
 
 def test_a_folder_that_is_none_is_refused_by_name(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ Verification verify_import(const fs::path& folder, bool wanted) {
     }
   }
   if (cell.status == Status::unsupported || cell.status == Status::unavailable) return left_out(cell.reason);
+  if (cell.status == Status::interrupted)
+    return {Outcome::failed, "its verification was interrupted; --no-verify makes it without that", {}};
   const bool passed = cell.status == Status::ok && cell.equivalence.passed;
   if (cell.status != Status::ok && cell.status != Status::wrong_result)
     return {Outcome::failed,

@@ -22,6 +22,12 @@ void RunOptions::add(CLI::App& command, bool resumable) {
                      "Name or file of a config (assay list configs) (default: the axes on the command line)");
   command.add_option("--filter", filter_, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
+  command
+      .add_option("--inputs", inputs_,
+                  "Samples of your own, u8 or f32 (N, ...) in C order, instead of a data set; with --labels")
+      ->type_name("FILE.npy");
+  command.add_option("--labels", labels_, "Labels of these samples: whole numbers from 0 (N)")
+      ->type_name("FILE.npy");
   if (resumable)
     command.add_option("--resume", resume, "Keep the cells of this report and measure only the missing ones")
         ->type_name("REPORT");
@@ -54,9 +60,34 @@ void reject_programs(const RunConfig& config, const OptionValues& given, std::st
 
 }  // namespace
 
+void RunOptions::name_arrays(OptionValues& given) const {
+  if (inputs_.empty() && labels_.empty()) return;
+  if (inputs_.empty() || labels_.empty())
+    throw UsageError(
+        "--inputs and --labels belong together: the samples, and a label for each; for samples without "
+        "labels, save np.zeros(len(x), np.int32)");
+  for (const auto& [option, file] : {std::pair{"inputs", inputs_}, std::pair{"labels", labels_}}) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored) || !file.ends_with(".npy"))
+      throw UsageError(fmt::format("[{}] got '{}': it {}; save it with np.save()", option, one_line(file),
+                                   std::filesystem::exists(file, ignored)
+                                       ? "is no file whose name ends with .npy"
+                                       : "does not exist"));
+  }
+  const auto dataset = given.find("dataset");
+  if (dataset != given.end() && dataset->second != std::vector<std::string>{"npy"})
+    throw UsageError(
+        fmt::format("[dataset] got '{}': --inputs and --labels are the data set npy; leave --dataset out",
+                    fmt::join(dataset->second, ",")));
+  given["dataset"] = {"npy"};
+  std::vector<std::string>& data = given["data"];
+  data.insert(data.begin(), {inputs_, labels_});
+}
+
 RunRequest RunOptions::request(const std::vector<std::string>& command_line) const {
   RunRequest request;
-  const OptionValues given = table_.values();
+  OptionValues given = table_.values();
+  name_arrays(given);
   if (!resume.empty()) request.resume = load_report(resume);
   if (!config_.empty()) {
     request.config = read_config(find_config(config_));

@@ -26,7 +26,10 @@ class RunOptions {
   std::string resume;  // --resume
 
  private:
-  std::string config_, filter_;
+  // What --inputs and --labels stand for: the data set npy, and these files among its places.
+  void name_arrays(OptionValues& given) const;
+
+  std::string config_, filter_, inputs_, labels_;
   bool keep_folders_ = false;
   TableOptions table_;
 };

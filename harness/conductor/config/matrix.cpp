@@ -345,7 +345,7 @@ class Expander {
     if (!place.here) return;  // the run reports it with the remedy
     auto found = sample_kinds_.find(dataset.name);
     if (found == sample_kinds_.end())
-      found = sample_kinds_.emplace(dataset.name, dataset.format->describe(place.folder)).first;
+      found = sample_kinds_.emplace(dataset.name, dataset.format->describe(place)).first;
     const SampleKind& kind = found->second;
     cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
     cell.network().own_classes = kind.classes;

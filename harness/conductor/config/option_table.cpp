@@ -118,17 +118,19 @@ constexpr std::array settings = {
            true},
     Option{"weights", run, text, "FILE", "",
            "Weights for minilm, bert-base or an imported network, a safetensors file, instead of others"},
-    Option{"data",
-           run,
-           text,
-           "DIR",
-           "",
-           "Folder with data sets, each in DIR/NAME/, or a text file for the data set text; searched before "
-           "$ASSAY_DATA and the system's folders",
-           0,
-           0,
-           {},
-           true},
+    Option{
+        "data",
+        run,
+        text,
+        "DIR",
+        "",
+        "Folder with data sets, each in DIR/NAME/, or a text file for the data set text, or the samples and the labels of the "
+        "data set npy (--inputs and --labels); searched before "
+        "$ASSAY_DATA and the system's folders",
+        0,
+        0,
+        {},
+        true},
 };
 
 }  // namespace

@@ -15,12 +15,29 @@ namespace {
 
 constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
 
-// The places of a set under one of the searched folders, or the named file itself.
-std::vector<std::filesystem::path> places_in(const Dataset& dataset, const std::filesystem::path& parent) {
-  std::error_code ignored;
-  if (dataset.format->one_file() && std::filesystem::is_regular_file(parent, ignored)) return {parent};
-  std::vector<std::filesystem::path> places{parent / dataset.name};
-  if (!dataset.other_place.empty()) places.push_back(parent / dataset.other_place);
+// The files that were named themselves; empty if one is missing.
+std::vector<std::filesystem::path> files_named_in(const Dataset& dataset,
+                                                  std::span<const std::filesystem::path> given) {
+  const std::vector<std::string_view> ends = dataset.format->named();
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path& path : given) {
+    std::error_code ignored;
+    if (files.size() < ends.size() && path.native().ends_with(ends[files.size()]) &&
+        std::filesystem::is_regular_file(path, ignored))
+      files.push_back(std::filesystem::absolute(path));
+  }
+  if (files.size() < ends.size()) files.clear();
+  return files;
+}
+
+// The places of a set under the searched folders.
+std::vector<std::filesystem::path> places_in(const Dataset& dataset,
+                                             std::span<const std::filesystem::path> folders) {
+  std::vector<std::filesystem::path> places;
+  for (const std::filesystem::path& parent : folders) {
+    places.push_back(parent / dataset.name);
+    if (!dataset.other_place.empty()) places.push_back(parent / dataset.other_place);
+  }
   return places;
 }
 
@@ -106,7 +123,8 @@ std::span<const Dataset> datasets() {
        0,
        0,
        0,
-       "put inputs.npy and labels.npy into DIR/npy and name it with --data DIR",
+       "name the files with --inputs FILE.npy --labels FILE.npy, or put inputs.npy and labels.npy into DIR/npy and name "
+       "it with --data DIR",
        &own_arrays_format()},
       {"text",
        "A text of your own: its characters, cut into sequences; the label of each is the next character",
@@ -166,23 +184,30 @@ std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesyst
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in) {
-  for (const std::filesystem::path& parent : folders)
-    for (const std::filesystem::path& place : places_in(dataset, parent)) {
-      if (looked_in != nullptr) looked_in->push_back(place);
-      DatasetFiles found{place, dataset.format->find(place)};
-      if (found.files.empty()) continue;
-      if (found.files.front() == place) found.folder = place.parent_path();
-      return found;
-    }
+  if (std::vector<std::filesystem::path> named = files_named_in(dataset, folders); !named.empty())
+    return DatasetFiles{named.front().parent_path(), std::move(named)};
+  for (const std::filesystem::path& place : places_in(dataset, folders)) {
+    if (looked_in != nullptr) looked_in->push_back(place);
+    DatasetFiles found{place, dataset.format->find(place)};
+    if (!found.files.empty()) return found;
+  }
   return std::nullopt;
 }
 
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
-  if (dataset.made_here()) return {true, "", ""};
-  for (const std::filesystem::path& parent : folders)
-    for (const std::filesystem::path& place : places_in(dataset, parent))
-      if (dataset.format->here(place)) return {true, place.string(), ""};
-  return {false, "", dataset.remedy};
+  if (dataset.made_here()) return {.here = true};
+  if (std::vector<std::filesystem::path> named = files_named_in(dataset, folders); !named.empty())
+    return {.here = true, .folder = named.front().parent_path(), .named = std::move(named)};
+  for (const std::filesystem::path& place : places_in(dataset, folders))
+    if (dataset.format->here(place)) return {.here = true, .folder = place};
+  return {.remedy = dataset.remedy};
+}
+
+std::string DatasetPlace::text() const {
+  if (named.empty()) return folder.string();
+  std::vector<std::string> names;
+  for (const std::filesystem::path& file : named) names.push_back(file.string());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace assay

@@ -46,7 +46,7 @@ std::span<const Dataset> datasets();
 // Throws DataError with the nearest name and all names.
 const Dataset& find_dataset(std::string_view name);
 
-// `given` (the folders of --data, or a text file, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
+// `given` (the folders of --data, or named files, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
 // /usr/local/share/datasets, /usr/share/datasets.
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given);
 
@@ -55,17 +55,21 @@ struct DatasetFiles {
   std::filesystem::path folder;              // DIR/<name>
   std::vector<std::filesystem::path> files;  // all of them, in the order of the format
 };
-// Searches DIR/<name>/, then DIR/<other_place>/, for each folder in order. `looked_in` (may be null) gets all
-// searched folders.
+// The named files, if each that the format wants is in `folders`; else searches DIR/<name>/, then DIR/<other_place>/, for
+// each folder in order. `looked_in` (may be null) gets all searched folders.
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in = nullptr);
 
-// For `assay list datasets`: here with its folder, or missing with its remedy.
+// Here with its folder, or missing with its remedy.
 struct DatasetPlace {
   bool here = false;
-  std::string folder;  // empty if missing, and for synthetic sets
-  std::string remedy;
+  std::filesystem::path folder = {};              // empty if missing, and for synthetic sets
+  std::vector<std::filesystem::path> named = {};  // its files, if they were named themselves
+  std::string remedy = {};
+
+  // For people: the folder, or the named files.
+  std::string text() const;
 };
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders);
 

@@ -19,7 +19,7 @@ void reject_larger(std::string_view format, const std::filesystem::path& file, s
 
 void DatasetFormat::check_sizes(const Dataset&, std::span<const std::filesystem::path>) const {}
 
-SampleKind DatasetFormat::describe(const std::filesystem::path&) const {
+SampleKind DatasetFormat::describe(const DatasetPlace&) const {
   throw std::logic_error("[dataset] the samples of this format are known in advance");
 }
 

@@ -15,6 +15,7 @@
 namespace assay {
 
 struct Dataset;
+struct DatasetPlace;
 
 // Samples in memory. inputs: u8, f32 or i32 (N, sample...), row-major.
 struct LoadedArrays {
@@ -79,15 +80,15 @@ class DatasetFormat {
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
   // Whether workers read its files themselves, because a copy in the cache would be too large.
   virtual bool reads_in_place() const { return false; }
-  // Whether the set is one file, which may be named itself instead of a folder: then find() gets the file.
-  virtual bool one_file() const { return false; }
+  // The ends of the names of its files, in the order of find(), if they may be named themselves instead of a folder.
+  virtual std::vector<std::string_view> named() const { return {}; }
   // Whether its images are scaled to the requested size.
   virtual bool any_image_size() const { return false; }
   // Whether its texts are cut into sequences of the requested length.
   virtual bool any_sequence_length() const { return false; }
   // For a set whose samples and classes are known only from its files (Dataset::classes is 0). Throws
   // IoError.
-  virtual SampleKind describe(const std::filesystem::path& folder) const;
+  virtual SampleKind describe(const DatasetPlace& place) const;
   // Checks lengths and headers before any content is read or summed, to reject files at once that are too
   // large for the set (a sparse file of terabytes). Throws IoError naming the file.
   virtual void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const;

@@ -250,8 +250,8 @@ class JpegFolderFormat : public DatasetFormat {
 
   bool any_image_size() const override { return true; }
 
-  SampleKind describe(const fs::path& folder) const override {
-    return {{}, std::max<std::int64_t>(2, std::ssize(classes(folder)))};
+  SampleKind describe(const DatasetPlace& place) const override {
+    return {{}, std::max<std::int64_t>(2, std::ssize(classes(place.folder)))};
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {

@@ -183,6 +183,7 @@ class OwnArraysFormat : public DatasetFormat {
  public:
   std::string_view name() const override { return "npy"; }
   std::string_view wanted() const override { return "inputs.npy and labels.npy"; }
+  std::vector<std::string_view> named() const override { return {".npy", ".npy"}; }
 
   std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
     std::vector<std::filesystem::path> files = {folder / "inputs.npy", folder / "labels.npy"};
@@ -192,10 +193,13 @@ class OwnArraysFormat : public DatasetFormat {
     return files;
   }
 
-  SampleKind describe(const std::filesystem::path& folder) const override {
-    const NpyHeader header = check_headers(folder / "inputs.npy", folder / "labels.npy", nullptr);
-    const std::vector<std::int32_t> labels = read_labels(folder / "labels.npy");
-    check_classes_of(labels, folder / "labels.npy");
+  SampleKind describe(const DatasetPlace& place) const override {
+    const bool named = !place.named.empty();
+    const std::filesystem::path inputs = named ? place.named[0] : place.folder / "inputs.npy";
+    const std::filesystem::path path = named ? place.named[1] : place.folder / "labels.npy";
+    const NpyHeader header = check_headers(inputs, path, nullptr);
+    const std::vector<std::int32_t> labels = read_labels(path);
+    check_classes_of(labels, path);
     return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(labels))};
   }
 

@@ -91,19 +91,17 @@ class TextFormat : public DatasetFormat {
  public:
   std::string_view name() const override { return "text"; }
   std::string_view wanted() const override { return "input.txt"; }
-  bool one_file() const override { return true; }
+  std::vector<std::string_view> named() const override { return {""}; }
   bool any_sequence_length() const override { return true; }
 
-  // `place`: a folder, or the file itself.
-  std::vector<fs::path> find(const fs::path& place) const override {
+  std::vector<fs::path> find(const fs::path& folder) const override {
     std::error_code ignored;
-    for (const fs::path& file : {place, place / "input.txt"})
-      if (fs::is_regular_file(file, ignored)) return {file};
+    if (fs::is_regular_file(folder / "input.txt", ignored)) return {folder / "input.txt"};
     return {};
   }
 
-  SampleKind describe(const fs::path& place) const override {
-    const fs::path file = find(place).at(0);
+  SampleKind describe(const DatasetPlace& place) const override {
+    const fs::path file = place.named.empty() ? place.folder / "input.txt" : place.named.front();
     return {{}, static_cast<std::int64_t>(vocabulary_of(read_characters(file), file).size())};
   }
 

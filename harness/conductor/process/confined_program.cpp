@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <optional>
@@ -36,19 +37,19 @@ std::string end_of(int file) {
   return text;
 }
 
-// False if it still runs at the deadline.
-bool has_ended_by(int process, Clock::time_point deadline) {
+// False if it still runs at the deadline, or when the user interrupts this program.
+bool has_ended_by(int process, Clock::time_point deadline, const Interrupts& interrupts) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
-    pollfd waited{process, POLLIN, 0};
-    if (::poll(&waited, 1, static_cast<int>(left)) > 0) return true;
+    std::array waited{pollfd{process, POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
+    if (::poll(waited.data(), waited.size(), static_cast<int>(left)) > 0) return waited[0].revents != 0;
   }
 }
 
 }  // namespace
 
-ConfinedEnd run_confined(const ConfinedProgram& program) {
+ConfinedEnd run_confined(const ConfinedProgram& program, const Interrupts& interrupts) {
   const Confinement confinement{
       .unreadable = {}, .unwritable = {"/"}, .own = {program.folder, "/dev/null"}, .connects = false};
   const ConfinementRules rules(confinement);
@@ -71,8 +72,10 @@ ConfinedEnd run_confined(const ConfinedProgram& program) {
     throw std::system_error(child.error, std::generic_category(), program.command.front());
   const Descriptor process(open_process(child.process));
   ConfinedEnd end;
-  end.timed_out = !has_ended_by(process.get(), Clock::now() + program.patience);
-  if (end.timed_out) ::kill(-child.process, SIGKILL);
+  const bool ended = has_ended_by(process.get(), Clock::now() + program.patience, interrupts);
+  end.signal = interrupts.signal();
+  end.timed_out = !ended && end.signal == 0;
+  if (!ended) ::kill(-child.process, SIGKILL);
   std::optional<WorkerExit> exit;
   while (!(exit = reap(child.process))) {
     pollfd waited{process.get(), POLLIN, 0};

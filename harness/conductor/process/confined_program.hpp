@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/conductor/process/interrupts.hpp"
 #include "harness/launch/child.hpp"
 
 namespace assay {
@@ -26,11 +27,12 @@ struct ConfinedProgram {
 struct ConfinedEnd {
   WorkerExit exit{};
   bool timed_out = false;
+  int signal = 0;        // that the user sent to this program meanwhile, which ended the other
   std::string errors{};  // the end of its standard error
 };
 
 // Waits for it. Its standard output is this program's. Where the kernel can, it opens no connection by TCP. Throws
 // std::system_error if it cannot be started.
-ConfinedEnd run_confined(const ConfinedProgram& program);
+ConfinedEnd run_confined(const ConfinedProgram& program, const Interrupts& interrupts);
 
 }  // namespace assay

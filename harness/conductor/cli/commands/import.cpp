@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -114,6 +115,10 @@ std::string last_line(const std::string& errors) {
 
 // The exit code of the command if the importer did not succeed.
 int explain(const ConfinedEnd& end, const ImportOptions& options, const ConfinedProgram& program) {
+  if (end.signal != 0) {
+    warn(fmt::format("import: interrupted by SIG{}; nothing was made", ::sigabbrev_np(end.signal)));
+    return incomplete;
+  }
   if (end.timed_out)
     throw UsageError(
         fmt::format("import: {} was not read within {} s", options.source, program.patience.count()));
@@ -151,7 +156,7 @@ int import(const ImportOptions& options) {
   const ConfinedProgram program = importer(options, folder);
   const ConfinedEnd end = [&] {
     try {
-      return run_confined(program);
+      return run_confined(program, Interrupts());
     } catch (const std::system_error& error) {
       throw UsageError(fmt::format("import: {} cannot be started: {}; name another Python with --python",
                                    program.command.front(), error.code().message()));

@@ -230,7 +230,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
           dataset.format->check_sizes(dataset, files->files);
-          if (dataset.classes == 0) dataset.format->describe(place.folder);
+          if (dataset.classes == 0) dataset.format->describe(place);
           provenance = provenance_of(*files, FileStamps(*files), cache_folder(), {.max_bytes = max_summed});
           if (!provenance->checksum)
             out.table.notes.push_back(fmt::format("{}: the first run with it reads its {} for the checksum",
@@ -249,7 +249,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
                  {"validation", dataset.validation},
                  {"test", dataset.test},
                  {"available", place.here && fault.empty()},
-                 {"folder", place.folder},
+                 {"folder", place.text()},
                  {"remedy", place.here && fault.empty() ? "" : dataset.remedy}};
     if (!fault.empty()) item["fault"] = fault;
     if (provenance) {
@@ -270,7 +270,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
                               {dataset.description}});
     if (!place.here) out.table.notes.push_back(fmt::format("{}: get it: {}", dataset.name, place.remedy));
     if (place.here && !place.folder.empty())
-      out.table.notes.push_back(fmt::format("{}: in {}", dataset.name, place.folder));
+      out.table.notes.push_back(fmt::format("{}: in {}", dataset.name, place.text()));
   }
   if (!checksums) out.table.notes.push_back("assay list datasets adds sizes and checksums.");
   return out;

@@ -24,6 +24,7 @@ if what == "fault":
 if what == "greedy":
     held = [bytearray(1 << 30) for _ in range(64)]
 if what == "slow":
+    (given.out / "waits").touch()
     time.sleep(1000)
 if what == "outside":
     (given.source.parent / "stolen").write_text("it may write here")

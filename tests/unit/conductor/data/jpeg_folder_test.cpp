@@ -113,14 +113,15 @@ TEST(JpegFolder, LeavesOutHiddenFilesAndFolders) {
   EXPECT_EQ(manifest.classes, 3);
   for (const char* split : {"train", "validation"})
     EXPECT_EQ(manifest.splits.at(split).count, before.splits.at(split).count);
-  EXPECT_EQ(jpeg_folder_format().describe(folders.home()).classes, 3);
+  EXPECT_EQ(jpeg_folder_format().describe({.here = true, .folder = folders.home()}).classes, 3);
 }
 
 TEST(JpegFolder, RefusesWhatItWouldLeaveOut) {
   const auto reason = [](const std::function<void(const Folders&)>& change) {
     const Folders folders;
     change(folders);
-    const std::string described = reason_of([&] { jpeg_folder_format().describe(folders.home()); });
+    const std::string described =
+        reason_of([&] { jpeg_folder_format().describe({.here = true, .folder = folders.home()}); });
     EXPECT_EQ(described, reason_of([&] { folders.prepare(); })) << "both look at the same";
     return described;
   };

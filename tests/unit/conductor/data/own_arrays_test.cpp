@@ -74,9 +74,27 @@ TEST(OwnArrays, are_split_by_number_and_define_shape_and_classes) {
   EXPECT_EQ(test.as<float>()[6], 19 * 6);
   EXPECT_EQ(labels.as<std::int32_t>()[0], 1);
   EXPECT_EQ(MappedNpy(manifest.splits.at("train").inputs).as<float>()[8 * 6], 10 * 6);
-  const SampleKind kind = find_dataset("npy").format->describe(own.folder / "npy");
+  const SampleKind kind = find_dataset("npy").format->describe({.here = true, .folder = own.folder / "npy"});
   EXPECT_EQ(kind.sample_shape, (Shape{1, 2, 3}));
   EXPECT_EQ(kind.classes, 4);
+}
+
+TEST(OwnArrays, AreReadFromFilesThatAreNamedThemselves) {
+  const Own own;
+  const std::filesystem::path inputs = own.folder / "x.npy", labels = own.folder / "elsewhere" / "y.npy";
+  std::filesystem::create_directories(labels.parent_path());
+  std::filesystem::rename(own.folder / "npy" / "inputs.npy", inputs);
+  std::filesystem::rename(own.folder / "npy" / "labels.npy", labels);
+  PrepareOptions options = own.options;
+  options.folders = {inputs, own.folder.path(), labels};
+  const PreparedDataset prepared = prepare_dataset("npy", options);
+  EXPECT_EQ(prepared.manifest.classes, 4);
+  EXPECT_EQ(prepared.provenance.files.at(1).name, "elsewhere/y.npy");
+  const DatasetPlace place = locate_dataset(find_dataset("npy"), options.folders);
+  EXPECT_EQ(place.text(), inputs.string() + ", " + labels.string());
+  EXPECT_EQ(find_dataset("npy").format->describe(place).classes, 4);
+  options.folders = {inputs};
+  EXPECT_THROW(prepare_dataset("npy", options), DatasetMissing) << "there are no labels";
 }
 
 TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
@@ -191,8 +209,8 @@ TEST(OwnArrays, RefuseALabelThatWouldMakeAHugeNetwork) {
     std::string labels(100, '\0');
     std::memcpy(labels.data() + 12, &label, sizeof label);
     own.write_labels(npy("<i4", "(25,)", labels));
-    const std::string described =
-        reason_of([&] { find_dataset("npy").format->describe(own.folder / "npy"); });
+    const std::string described = reason_of(
+        [&] { find_dataset("npy").format->describe({.here = true, .folder = own.folder / "npy"}); });
     EXPECT_EQ(described, own.reason());
     return described;
   };
@@ -210,7 +228,8 @@ TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
   write_atomically(inputs.folder / "npy" / "inputs.npy", npy("|u1", "(1099511627776, 1)", ""), false);
   std::filesystem::resize_file(inputs.folder / "npy" / "inputs.npy", 128 + terabyte);
   EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its size"));
-  const auto described = reason_of([&] { find_dataset("npy").format->describe(inputs.folder / "npy"); });
+  const auto described = reason_of(
+      [&] { find_dataset("npy").format->describe({.here = true, .folder = inputs.folder / "npy"}); });
   EXPECT_THAT(described, HasSubstr("reading it takes 4 times its size"));
   for (const char* name : {"inputs.npy", "labels.npy"}) {
     const Own sparse;

@@ -144,7 +144,7 @@ TEST(Preparation, FindsTheFoldersOfTorchvision) {
   std::filesystem::rename(little.home(), little.folder / "data" / "Little" / "raw");
   EXPECT_EQ(little.prepare().provenance.folder, little.folder / "data" / "Little" / "raw");
   EXPECT_EQ(locate_dataset(little.dataset, little.options.folders).folder,
-            (little.folder / "data" / "Little" / "raw").string());
+            little.folder / "data" / "Little" / "raw");
   EXPECT_EQ(find_dataset("mnist").other_place, "MNIST/raw");
   EXPECT_EQ(find_dataset("fashion-mnist").other_place, "FashionMNIST/raw");
 }

@@ -86,13 +86,13 @@ TEST(TextFormat, TakesAFileThatIsNamedItself) {
   const PreparedDataset prepared = little.prepared();
   EXPECT_EQ(prepared.manifest.classes, 2);
   EXPECT_EQ(prepared.provenance.files.at(0).name, "input.txt");
-  EXPECT_EQ(locate_dataset(find_dataset("text"), little.options.folders).folder, little.file().string());
+  EXPECT_EQ(locate_dataset(find_dataset("text"), little.options.folders).text(), little.file().string());
 }
 
 TEST(TextFormat, DescribesTheNumberOfCharacters) {
   const LittleText little("to be or not to be");
-  EXPECT_EQ(text_format().describe(little.folder / "text").classes, 7);
-  EXPECT_TRUE(text_format().describe(little.folder / "text").sample_shape.empty());
+  EXPECT_EQ(text_format().describe({.here = true, .folder = little.folder / "text"}).classes, 7);
+  EXPECT_TRUE(text_format().describe({.here = true, .folder = little.folder / "text"}).sample_shape.empty());
 }
 
 TEST(TextFormat, RefusesWhatIsNoTextOrTooShort) {
@@ -120,7 +120,8 @@ TEST(TextFormat, ReadsMarksAndLineEndsAsPythonDoes) {
     const LittleText little(text);
     const Manifest manifest = little.prepared().manifest;
     EXPECT_EQ(manifest.classes, expected.prepared().manifest.classes);
-    EXPECT_EQ(text_format().describe(little.folder / "text").classes, manifest.classes);
+    EXPECT_EQ(text_format().describe({.here = true, .folder = little.folder / "text"}).classes,
+              manifest.classes);
     EXPECT_EQ(values(manifest.splits.at("train").inputs), values(train.inputs));
   }
   // A mark elsewhere is a character of the text.
