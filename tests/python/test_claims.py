@@ -29,6 +29,11 @@ from assay_plots.claims.catalogue import (
 )
 from assay_plots.claims.configs import entries_of, may_hold, read_config
 from assay_plots.claims.evaluate import NO_CELL, read_for
+from assay_plots.claims.numbers import filled
+from assay_plots.claims.output import page_rows
+from assay_plots.claims.published import difference_rows, left_over, place_of, value_rows, values_of
+from assay_plots.claims.results_page import command_of
+from assay_plots.claims.trust import doubt_of_cell
 from assay_plots.claims.verdict import (
     ABSENT,
     HOLDS,
@@ -41,11 +46,6 @@ from assay_plots.claims.verdict import (
     decide,
     together,
 )
-from assay_plots.claims.numbers import filled
-from assay_plots.claims.output import page_rows
-from assay_plots.claims.published import difference_rows, left_over, place_of, value_rows, values_of
-from assay_plots.claims.results_page import command_of
-from assay_plots.claims.trust import doubt_of_cell
 from assay_plots.report import Cell, Item
 from program import BUILD, PROGRAM
 

@@ -222,9 +222,12 @@ def test_a_config_names_it_and_its_shards_are_joined(mine: Path, tmp_path: Path)
 
 
 def test_ab_compares_two_settings_of_it(mine: Path, tmp_path: Path) -> None:
-    done = assay("ab", "--workload", mine, "--backend", "reference", "--task", "infer", *QUICK, "--a", "mode=graph",
-                 "--b", "mode=eager", "--rounds", "8", "--block-seconds", "0.001", "--warm-up-seconds", "0",
-                 "--format", "json", "--out", tmp_path / "ab")  # fmt: skip
+    sides = ["--a", "mode=graph", "--b", "mode=eager"]
+    short = ["--rounds", "8", "--block-seconds", "0.001", "--warm-up-seconds", "0"]
+    done = assay(
+        "ab", "--workload", mine, "--backend", "reference", "--task", "infer", *QUICK, *sides, *short,
+        "--format", "json", "--out", tmp_path / "ab",
+    )  # fmt: skip
     assert done.returncode in (0, 3, 6), done.stderr
     (cell,) = json.loads(done.stdout)["cells"]
     assert cell["ratio"] > 0

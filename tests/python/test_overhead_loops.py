@@ -121,6 +121,8 @@ def test_made_inputs_are_of_their_network(name: str) -> None:
 
 def test_loops_share_nothing_with_the_adapters() -> None:
     for file in LOOPS.glob("*.py"):
+        if file.name == "write_model.py":  # no loop: it writes the file that those of the runtimes read
+            continue
         nodes = [*ast.walk(ast.parse(file.read_text()))]
         imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}

@@ -26,6 +26,7 @@ from assay_overhead.cells import (
     OPERATORS,
     OTHER_MODES,
     PRODUCTS,
+    RUNTIMES,
     STUDY_MODES,
     Cell,
     cells_of,
@@ -525,3 +526,19 @@ def test_measures_the_real_adapter(framework: Framework, tmp_path: Path) -> None
         assert 0 < turn["adapter_seconds"] < 60
     assert cell["parameters"] == 101770
     assert cell["versions"][ADAPTER] == cell["versions"][LOOP]
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+@pytest.mark.parametrize(("runtime", "mode"), [(name, modes[0]) for name, modes in RUNTIMES.items()])
+def test_measures_a_runtime_by_a_file(runtime: str, mode: str, tmp_path: Path) -> None:
+    if not (ENVIRONMENTS / runtime / "bin/python").exists():
+        pytest.skip(f"not set up: assay setup {runtime}")
+    out = tmp_path / "out.json"
+    command: list[object] = [sys.executable, ROOT / "scripts/lab/verify-overhead", "--assay", PROGRAM]
+    command += ["--environments", ENVIRONMENTS, "--only", runtime, "--workloads", "minilm", "--batch", 1]
+    command += ["--pairs", 1, "--turns", 2, "--turn-seconds", 0.3, "--warm-up-steps", 2]
+    command += ["--accept-disturbed", "--without-conductor", "--out", out]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (name,) = json.loads(out.read_text())["cells"]
+    assert name == f"{runtime}/{mode}/infer/minilm/resident"

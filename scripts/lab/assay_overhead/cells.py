@@ -12,9 +12,11 @@ MODES: dict[str, tuple[str, ...]] = {
     "jax": ("eager", "jit"),
     "mxnet": ("eager", "hybridize"),
 }
+# They infer only.
+RUNTIMES: dict[str, tuple[str, ...]] = {"onnxruntime": ("enable-all",), "openvino": ("latency",)}
 INFERENCE_MODES = {"torch": ("freeze",), "mxnet": ("mkldnn",)}
 OTHER_MODES = {"tensorflow": ("xla", "autocluster", "fit-xla")}  # measured only on request
-# Judged on LOADED, which they train in the studies.
+# Measured on LOADED, which they train in the studies.
 STUDY_MODES = {
     "tensorflow": ("fit", "fit-generator", "fit-autocluster", "fit-eager", "v1-graph"),
     "mxnet": ("hybridize-plain", "two-contexts", "two-contexts-own-threads"),
@@ -64,6 +66,9 @@ class Cell:
 
 def modes_of(framework: str, task: str, network: str, wanted: Collection[str]) -> list[str]:
     """Return the requested modes that the framework has; all except OTHER_MODES if none is named."""
+    if framework in RUNTIMES:
+        known = RUNTIMES[framework] if task == "infer" and network not in OPERATORS else ()
+        return [mode for mode in known if not wanted or mode in wanted]
     if network in OPERATORS:
         known = OPERATOR_MODES[framework] if task == "infer" else ()
         return [mode for mode in known if takes(framework, mode, network) and (not wanted or mode in wanted)]
@@ -93,7 +98,7 @@ def loaders_of(framework: str, mode: str, task: str, network: str) -> list[str]:
 
 
 def cells_of(
-    frameworks: Collection[str] = (*MODES,),
+    frameworks: Collection[str] = (*MODES, *RUNTIMES),
     networks: Collection[str] = PUBLISHED,
     modes: Collection[str] = (),
     tasks: Collection[str] = TASKS,

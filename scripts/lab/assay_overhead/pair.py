@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 from report_rows import rows
 
-from assay_overhead.cells import OPERATORS, Cell
+from assay_overhead.cells import OPERATORS, RUNTIMES, Cell
 from assay_overhead.processes import Running
 from assay_overhead.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
 
@@ -126,6 +127,18 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
     return [*command, "--keep-folders", "--out", report]
 
 
+def write_model(program: Program, cell: Cell, conditions: Conditions, folder: Path) -> Path:
+    """Write the network of a runtime's loop as a file."""
+    batch = ["--batch", str(conditions.batch)] if conditions.batch else []
+    graph, model = folder / "graph.json", folder / "model.onnx"
+    python = program.python_of_loop(cell.framework)
+    with graph.open("wb") as out:
+        inspect: list[object] = [program.assay, "inspect", cell.network, "--graph", *batch]
+        subprocess.run([*map(str, inspect)], stdout=out, check=True)
+    subprocess.run([*map(str, (python, LOOPS / "write_model.py", graph, model))], check=True)
+    return model
+
+
 def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[object]:
     command: list[object] = [python, LOOPS / f"{cell.framework}_loop.py", "--network", cell.network]
     command += ["--mode", cell.mode, "--task", cell.task]
@@ -215,6 +228,8 @@ class Started:
             ADAPTER: adapter_command(program.assay, cell, conditions, folder / "report.json"),
             LOOP: loop_command(program.python_of_loop(cell.framework), cell, conditions),
         }
+        if cell.framework in RUNTIMES:
+            commands[LOOP] += ["--model", write_model(program, cell, conditions, folder)]
         environments = {ADAPTER: os.environ | outer, LOOP: os.environ | alone}
         self.sides = {side: self._start(side, commands[side], environments[side]) for side in commands}
 

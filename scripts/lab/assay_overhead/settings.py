@@ -21,6 +21,7 @@ REMARKS = {
     ("torch", "interop_threads"): "within the budget of --threads",
     ("tensorflow", "interop_threads"): "within the budget of --threads",
     ("mxnet", "threads"): "MXNet's own default is half of the processors",
+    ("onnxruntime", "threads"): "0: as many as there are cores, each of which stays on one",
 }
 # Differences that no process reports.
 KNOWN = (
@@ -37,6 +38,8 @@ KNOWN = (
         Setting(name, "parameters of a bf16 inference", "cast once", "cast in each call", "as our engine")
         for name in ("tensorflow", "torch")
     ),
+    Setting("onnxruntime", "outputs", "where they were", "new in each step", "as its documentation has it"),
+    Setting("openvino", "inputs", "of each slot in turn", "one batch", "as benchmark_app does"),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
 )
 

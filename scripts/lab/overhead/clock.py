@@ -2,7 +2,7 @@
 
     <framework>_loop.py --network NAME|op/NAME --mode MODE [--task train|infer] [--loader resident|native]
                         [--batch N] [--seconds S] [--block-seconds S] [--warm-up-steps N]
-                        [--device cpu|cuda] [--precision fp32|tf32|bf16]
+                        [--device cpu|cuda] [--precision fp32|tf32|bf16] [--model FILE.onnx]
     <framework>_loop.py --count
 
 It prints `loop: compiled` after its first step, and `loop: warm ` and the seconds of a step before the first
@@ -20,6 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -77,6 +78,21 @@ class Framework(ABC):
     @abstractmethod
     def count(self, name: str, network: Network) -> int:
         """Return the number of parameters that the network trains."""
+
+
+class ModelFramework(Framework):
+    """A runtime, which infers the network of a file."""
+
+    model: Path
+
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        raise NotImplementedError("a runtime does not train")
+
+    def operator(self, name: str, mode: str) -> Loop:
+        raise NotImplementedError("the file has a network")
+
+    def count(self, name: str, network: Network) -> int:
+        raise NotImplementedError("the file knows")
 
 
 class Calls(Loop):
@@ -213,6 +229,7 @@ def main(framework: Framework) -> None:
     parser.add_argument("--block-seconds", type=float, default=0.1)
     parser.add_argument("--warm-up-steps", type=int, default=10)
     parser.add_argument("--learning-rate", type=float, help="then the loss need not fall")
+    parser.add_argument("--model", type=Path, help="of a runtime: what write_model.py wrote")
     parser.add_argument("--count", action="store_true")
     given = parser.parse_args()
     if given.count:
@@ -227,6 +244,10 @@ def main(framework: Framework) -> None:
         return
     network = NETWORKS[given.network]
     framework.device, framework.precision = given.device, given.precision
+    if isinstance(framework, ModelFramework):
+        if given.model is None or given.task != "infer":
+            parser.error("a runtime needs --model and --task infer")
+        framework.model = given.model
     if given.batch:
         # It is not known how soon a small batch learns.
         network = replace(network, batch=given.batch, learns_within=None)
