@@ -206,7 +206,7 @@ inline Description describe(Of<WarmUp>) {
                 field("steps", &WarmUp::steps, "Number of steps."),
                 field("seconds", &WarmUp::seconds, "Duration."),
                 field("steady", &WarmUp::steady,
-                      "Whether the time of a step had become steady; null: too few steps to judge.")
+                      "Whether the time of a step had become steady; null: too few steps to tell.")
                     .optional());
 }
 

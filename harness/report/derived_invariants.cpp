@@ -127,7 +127,7 @@ Fork marks_of(const Fork& fork) {
 
 }  // namespace
 
-void validate_rules_3(Violations& violations, CellReport& cell) {
+void validate_by_rules_3(Violations& violations, CellReport& cell) {
   std::vector<std::vector<std::string>> stored;
   for (Fork& fork : cell.forks) {
     stored.push_back(fork.flags);

@@ -45,7 +45,7 @@ void validate_metric(Violations& violations, const std::string& name, const Metr
 void validate_equivalence(Violations& violations, const CellReport& cell);
 // Compares the numbers and the flags of a cell with what its forks give by rules 3, by which a round that was disturbed
 // for one cell counted for none. Values that have another meaning today are left out. Leaves the cell as it was.
-void validate_rules_3(Violations& violations, CellReport& cell);
+void validate_by_rules_3(Violations& violations, CellReport& cell);
 // Compares the metrics, the flags and the status with what the forks give, by the rules of this program.
 void validate_derived(Violations& violations, const CellReport& cell);
 // Compares the flags of forks that follow from other forks of their round.

@@ -228,7 +228,7 @@ inline Description describe(Of<Fork>) {
           .left_out_by_default(),
       field("spent", &Fork::spent, "How its time was spent.").left_out_by_default(),
       field("steady", &Fork::steady,
-            "Whether the time of a step was steady when timing began; absent: too few steps to judge.")
+            "Whether the time of a step was steady when timing began; absent: too few steps to tell.")
           .left_out_by_default(),
       field(
           "blocks", &Fork::blocks,

@@ -38,7 +38,7 @@ void validate_by_earlier_rules(Report& report, std::vector<std::string>& found) 
   if (report.rules != 3) return;
   for (CellReport& cell : report.cells) {
     Violations violations(cell.id.substr(0, 200));
-    validate_rules_3(violations, cell);
+    validate_by_rules_3(violations, cell);
     found.insert(found.end(), violations.found().begin(), violations.found().end());
   }
 }

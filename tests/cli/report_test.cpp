@@ -278,7 +278,7 @@ TEST(CliValidate, names_violations_of_an_invariant) {
               HasSubstr("step_time: upper is 0.001, but the raw numbers of its forks give 0.0021"));
 }
 
-TEST(CliValidate, judges_every_report_though_the_first_is_bad) {
+TEST(CliValidate, reads_every_report_though_the_first_is_bad) {
   const test::TemporaryFolder folder;
   const Outcome outcome = run({"validate", folder.file("r.json", "{}"), golden()});
   EXPECT_EQ(outcome.code, 2);

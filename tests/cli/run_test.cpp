@@ -196,7 +196,7 @@ TEST(CliRun, refuses_a_data_set_that_is_cut_short_and_names_the_file) {
 }
 
 TEST(CliRun, refuses_a_report_path_that_cannot_be_written) {
-  expect_refused({.arguments = with({"run", "--out", "/no/such/folder/r.json"}, small)}, "/no/such/folder");
+  expect_refused({.arguments = with({"run", "--out", "/dev/null/folder/r.json"}, small)}, "/dev/null/folder");
   expect_refused({.arguments = with({"run", "--out", "/"}, small)}, "/");
   expect_refused({.arguments = with({"run", "--out", "/dev/full"}, small)}, "/dev/full");
 }
@@ -208,6 +208,18 @@ TEST(CliRun, lists_its_cells_and_runs_nothing_when_dry) {
   EXPECT_THAT(outcome.out,
               HasSubstr("mlp/reference/cpu/graph/train/fp32/native/b32/synthetic/resident/adam/t1/"));
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+  const Outcome named = test::assay(
+      {.arguments = with({"run", "--dry-run", "--out", "reports/new/r.json"}, small)}, folder.path());
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+}
+
+TEST(CliRun, MakesTheFolderOfItsReport) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::assay({.arguments = with({"run", "--out", "reports/new/r.json"}, small)}, folder.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "reports/new/r.json"));
 }
 
 TEST(CliRun, SaysWhenDryWhatARunWouldFind) {
@@ -228,8 +240,8 @@ TEST(CliRun, SaysWhenDryWhatARunWouldFind) {
   EXPECT_EQ(many.code, 0) << many.err;
   EXPECT_THAT(many.out, HasSubstr("4096 threads share"));
   EXPECT_THAT(many.out, HasSubstr("Warm-up and timed blocks take at least 3 s"));
-  const Outcome closed =
-      test::assay({.arguments = with({"run", "--dry-run", "--out", "/no/such/r.json"}, busy)}, folder.path());
+  const Outcome closed = test::assay(
+      {.arguments = with({"run", "--dry-run", "--out", "/dev/null/folder/r.json"}, busy)}, folder.path());
   EXPECT_EQ(closed.code, 2) << "a place that cannot be written is found before the run";
 }
 

@@ -7,7 +7,8 @@
 Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
 forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.
 Batches are small, so that the oracle is quick; other tests check how a bound depends on the size of a batch.
-Large networks are left out unless --workloads names them: their oracle needs 10 GB of memory and more.
+Large networks are left out unless --workloads names them: their oracle needs 10 GB of memory and more. It may
+also name folders of imported networks, and the small networks of made_networks.py.
 Single ops are not part of it: assay check --workload 'op/*' judges them.
 A fork that is refused ends its cell. The table has the largest ratio of an error to its bound.
 The differences in docs/reference/differences.md are expected: those cells are named and not counted.
@@ -18,6 +19,7 @@ Exit code 1: a cell was refused that is not listed, or failed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -30,6 +32,7 @@ from functools import partial
 from pathlib import Path
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
+from made_networks import MADE, write_network
 
 # Workload: the size of its exam.
 SIZES = {
@@ -49,8 +52,10 @@ SIZES = {
 IMAGES, TEXTS = ("--batch", "2"), ("--batch", "2", "--sequence-length", "16")
 LARGE = dict.fromkeys(("alexnet", "overfeat", "vgg_a"), IMAGES)
 LARGE |= dict.fromkeys(("bert-base", "gpt2-small"), TEXTS)
+IMPORTED = ("--batch", "2")
 GENERATES = ("nanogpt", "gpt2-small")  # task decode
 BACKENDS = ("reference", "onednn", "torch", "jax", "tensorflow", "mxnet")
+RUNTIMES = ("onnxruntime", "openvino")  # if they are named
 SHORT = (
     *("--dataset", "synthetic", "--steps", "6", "--warm-up-steps", "1", "--warm-up-seconds", "0"),
     *("--resident-batches", "3", "--spare-rounds", "0", "--fork-style", "resident", "--examine", "all"),
@@ -104,10 +109,21 @@ class Job:
     image_size: int | None = None
 
     @property
+    def name(self) -> str:
+        """Of a folder with what is in it, so that it is no built-in network, nor another one of its name."""
+        folder = Path(self.workload)
+        if not (folder / "network.json").is_file():
+            return self.workload
+        digest = hashlib.sha256()
+        for file in ("network.json", "weights.safetensors"):
+            digest.update((folder / file).read_bytes() if (folder / file).is_file() else b"")
+        return f"{folder.name}@{digest.hexdigest()[:8]}"
+
+    @property
     def key(self) -> str:
         size = [f"{self.image_size}px"] if self.image_size else []
         return "/".join(
-            (self.workload, self.backend, self.mode, self.task, self.precision, f"{self.seeds}", *size)
+            (self.name, self.backend, self.mode, self.task, self.precision, f"{self.seeds}", *size)
         )
 
 
@@ -127,11 +143,12 @@ def run(program: Path, job: Job) -> Row:
 
 def run_part(program: Path, job: Job, first: int, forks: int) -> Row:
     image = ["--image-size", f"{job.image_size}"] if job.image_size else []
+    size = (SIZES | LARGE).get(job.name, IMPORTED)
     with tempfile.TemporaryDirectory(prefix="false-alarms-") as folder:
         report = Path(folder) / "report.json"
         done = subprocess.run(
             [str(program), "run", "--workload", job.workload, "--backend", job.backend, "--mode", job.mode,
-             "--task", job.task, "--precision", job.precision, *(SIZES | LARGE)[job.workload], *SHORT, *image,
+             "--task", job.task, "--precision", job.precision, *size, *SHORT, *image,
              "--seed", f"{1 + first}", "--forks", f"{forks}", "--exams", f"{forks}", "--out", str(report)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -166,7 +183,7 @@ def table(results: dict[str, Row]) -> list[str]:
         elif row["worst"] is not None:
             at = workload, precision, backend
             nearest[at] = max(nearest.get(at, 0.0), row["worst"])
-    backends = [backend for backend in BACKENDS if any(at[2] == backend for at in nearest)]
+    backends = [backend for backend in (*BACKENDS, *RUNTIMES) if any(at[2] == backend for at in nearest)]
     head = ["network", "precision", "cells", "exams", "refused", "listed differences", *backends]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for cell in sorted({key[:2] for key in counts}):
@@ -182,6 +199,11 @@ def alarms(results: dict[str, Row]) -> list[str]:
         for key, row in results.items()
         if row["status"] not in ("ok", *NOT_JUDGED) and not is_known(key, row)
     ]
+
+
+def place_of(workload: str, folders: Path) -> str:
+    """Write a made network, and return its folder; other workloads are known by their names."""
+    return str(write_network(workload, folders)) if workload in MADE else workload
 
 
 def modes_of(backend: str, wanted: str) -> list[str]:
@@ -210,8 +232,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="forks of each cell, each with its own exam")
     parser.add_argument("--image-size", type=int, help="pixels on each side of synthetic images")
     given = parse(parser)
-    for option, known in (("workloads", SIZES | LARGE), ("backends", BACKENDS)):
+    for option, known in (("workloads", SIZES | LARGE | MADE), ("backends", (*BACKENDS, *RUNTIMES))):
         unknown = set(getattr(given, option).split(",")) - set(known)
+        if option == "workloads":
+            unknown = {name for name in unknown if not Path(name, "network.json").is_file()}
         if unknown:
             parser.error(f"--{option} {', '.join(sorted(unknown))}: known are {', '.join(known)}")
     try:
@@ -219,9 +243,11 @@ def main() -> int:
     except OtherProgram as error:
         print(error, file=sys.stderr)
         return 1
+    folders = tempfile.TemporaryDirectory(prefix="false-alarms-")
+    workloads = [place_of(workload, Path(folders.name)) for workload in given.workloads.split(",")]
     jobs = [
         Job(workload, backend, mode, task, precision, given.seeds, given.image_size)
-        for workload in given.workloads.split(",")
+        for workload in workloads
         for backend in given.backends.split(",")
         for mode in modes_of(backend, given.modes)
         for task in given.tasks.split(",")

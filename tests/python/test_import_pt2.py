@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import subprocess
 import sys
 import zipfile
@@ -16,7 +15,6 @@ import pytest
 from assay_import.errors import Refused
 from assay_import.importing import Import, import_file
 from assay_import.options import Options
-from framework import ENVIRONMENTS
 from imported import missing_of, ops_of, random, rules_of
 from network_interpreter import compute, compute_folder, convolution
 from pt2_archive import archive, argument, call
@@ -432,25 +430,6 @@ def test_the_mask_of_padding_is_found(is_truth: bool, tmp_path: Path) -> None:
     scores = np.where((x != 0)[:, None], e @ e.swapaxes(1, 2) / 2, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     assert close(result(found, x), weights / weights.sum(-1, keepdims=True) @ e)
-
-
-TORCH = ENVIRONMENTS / "torch/bin/python"
-
-
-@pytest.mark.skipif(not TORCH.exists(), reason="PyTorch is not set up: assay setup torch")
-def test_the_tutorial_prints_what_its_page_says(tmp_path: Path) -> None:
-    page = (ROOT / "docs/tutorial/own-model.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    subprocess.run([TORCH, "-c", code], cwd=tmp_path, check=True, capture_output=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "assay_import", "net.pt2", "--dry-run"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT / "backends/python")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "".join(f"    {line}\n" for line in done.stdout.splitlines()) in page
 
 
 def test_two_inputs_are_refused_with_the_remedy(tmp_path: Path) -> None:

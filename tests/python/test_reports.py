@@ -291,7 +291,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.skipif(not os.environ.get("ASSAY_SPEED"), reason="speed is judged where ASSAY_SPEED is set")
+@pytest.mark.skipif(not os.environ.get("ASSAY_SPEED"), reason="speed is measured where ASSAY_SPEED is set")
 def test_ten_thousand_cells_are_validated_and_compared_in_two_seconds_each(large: Path) -> None:
     for command in (["validate", large], ["compare", large, large, "--format", "json"]):
         begin = time.monotonic()

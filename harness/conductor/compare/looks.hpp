@@ -37,7 +37,7 @@ class Looks {
   void add(double base, double current);
 
   // `same` is decided by one look; `slower` and `faster` when the rounds from that look to the next one also show it, at
-  // 95 %. If they do not, looks continue. Also true if the last look was inconclusive.
+  // 95 %. If they do not, the looks continue. Also true if the last look was inconclusive.
   bool decided() const { return decided_; }
   int rounds() const { return static_cast<int>(base_.size()); }
   int taken() const { return looks_; }

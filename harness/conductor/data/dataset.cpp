@@ -15,18 +15,22 @@ namespace {
 
 constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
 
-// The files that were named themselves; empty if one is missing.
+// The files that were named themselves; empty if one is missing, and for a set whose contents are known. Without links and
+// dots, so that one has a name below the folder of another.
 std::vector<std::filesystem::path> files_named_in(const Dataset& dataset,
                                                   std::span<const std::filesystem::path> given) {
-  const std::vector<std::string_view> ends = dataset.format->named();
+  if (dataset.classes > 0) return {};
+  const std::vector<NamedFile> wanted = dataset.format->named();
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::path& path : given) {
     std::error_code ignored;
-    if (files.size() < ends.size() && path.native().ends_with(ends[files.size()]) &&
-        std::filesystem::is_regular_file(path, ignored))
-      files.push_back(std::filesystem::absolute(path));
+    if (files.size() == wanted.size() || !std::filesystem::is_regular_file(path, ignored)) continue;
+    const std::string_view end = wanted[files.size()].end;
+    const bool is_array = path.native().ends_with(".npy");
+    if (end.empty() ? !is_array : path.native().ends_with(end))
+      files.push_back(std::filesystem::canonical(path));
   }
-  if (files.size() < ends.size()) files.clear();
+  if (files.size() < wanted.size()) files.clear();
   return files;
 }
 
@@ -184,8 +188,11 @@ std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesyst
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in) {
-  if (std::vector<std::filesystem::path> named = files_named_in(dataset, folders); !named.empty())
-    return DatasetFiles{named.front().parent_path(), std::move(named)};
+  if (std::vector<std::filesystem::path> named = files_named_in(dataset, folders); !named.empty()) {
+    std::vector<std::string> names;
+    for (const NamedFile& file : dataset.format->named()) names.emplace_back(file.name);
+    return DatasetFiles{named.front().parent_path(), std::move(named), std::move(names)};
+  }
   for (const std::filesystem::path& place : places_in(dataset, folders)) {
     if (looked_in != nullptr) looked_in->push_back(place);
     DatasetFiles found{place, dataset.format->find(place)};

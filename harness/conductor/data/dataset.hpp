@@ -52,8 +52,9 @@ std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesyst
 
 // The files of a set.
 struct DatasetFiles {
-  std::filesystem::path folder;              // DIR/<name>
+  std::filesystem::path folder;              // DIR/<name>, or that of the first named file
   std::vector<std::filesystem::path> files;  // all of them, in the order of the format
+  std::vector<std::string> names = {};       // what a folder would call them, if the user named them
 };
 // The named files, if each that the format wants is in `folders`; else searches DIR/<name>/, then DIR/<other_place>/, for
 // each folder in order. `looked_in` (may be null) gets all searched folders.

@@ -65,6 +65,12 @@ struct SampleKind {
   std::int64_t classes = 0;
 };
 
+// A file that the user may name: what it is called in a folder, and how its name must end.
+struct NamedFile {
+  std::string_view name;
+  std::string_view end;
+};
+
 // Stateless; there is one object per format, which exists for the whole program.
 class DatasetFormat {
  public:
@@ -80,8 +86,8 @@ class DatasetFormat {
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
   // Whether workers read its files themselves, because a copy in the cache would be too large.
   virtual bool reads_in_place() const { return false; }
-  // The ends of the names of its files, in the order of find(), if they may be named themselves instead of a folder.
-  virtual std::vector<std::string_view> named() const { return {}; }
+  // The files of find(), if the user may name others in their places.
+  virtual std::vector<NamedFile> named() const { return {}; }
   // Whether its images are scaled to the requested size.
   virtual bool any_image_size() const { return false; }
   // Whether its texts are cut into sequences of the requested length.

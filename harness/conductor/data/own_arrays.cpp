@@ -183,7 +183,7 @@ class OwnArraysFormat : public DatasetFormat {
  public:
   std::string_view name() const override { return "npy"; }
   std::string_view wanted() const override { return "inputs.npy and labels.npy"; }
-  std::vector<std::string_view> named() const override { return {".npy", ".npy"}; }
+  std::vector<NamedFile> named() const override { return {{"inputs.npy", ".npy"}, {"labels.npy", ".npy"}}; }
 
   std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
     std::vector<std::filesystem::path> files = {folder / "inputs.npy", folder / "labels.npy"};

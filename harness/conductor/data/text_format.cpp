@@ -91,7 +91,7 @@ class TextFormat : public DatasetFormat {
  public:
   std::string_view name() const override { return "text"; }
   std::string_view wanted() const override { return "input.txt"; }
-  std::vector<std::string_view> named() const override { return {""}; }
+  std::vector<NamedFile> named() const override { return {{"input.txt", ""}}; }
   bool any_sequence_length() const override { return true; }
 
   std::vector<fs::path> find(const fs::path& folder) const override {

@@ -62,7 +62,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
 
 // Fills blocks, evaluations and latencies of the fork; sets a flag if the warm-up did not become steady.
 // has_loss: task train; there a loss of null means that it was not finite. Throws JsonError with the file and
-// the field; the file is missing if the worker did not close its session.
+// the field; the file is missing if the worker did not close its supply.
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork);
 
 }  // namespace assay

@@ -73,8 +73,7 @@ ConfinedEnd run_confined(const ConfinedProgram& program, const Interrupts& inter
   const Descriptor process(open_process(child.process));
   ConfinedEnd end;
   const bool ended = has_ended_by(process.get(), Clock::now() + program.patience, interrupts);
-  end.signal = interrupts.signal();
-  end.timed_out = !ended && end.signal == 0;
+  end.timed_out = !ended && interrupts.signal() == 0;
   if (!ended) ::kill(-child.process, SIGKILL);
   std::optional<WorkerExit> exit;
   while (!(exit = reap(child.process))) {
@@ -82,6 +81,7 @@ ConfinedEnd run_confined(const ConfinedProgram& program, const Interrupts& inter
     ::poll(&waited, 1, 100);
   }
   end_survivors(child.process);
+  end.signal = interrupts.signal();
   end.exit = *exit;
   end.errors = end_of(errors.get());
   return end;

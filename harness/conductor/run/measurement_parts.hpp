@@ -57,7 +57,7 @@ struct Measurement::Parts {
   // Once for all cells of a device, precision and thread count that are still to be timed.
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   void draw_rooflines();
-  // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
+  // A cell above the roofline is wrong, or the roofline is too low: measures it again before it flags the
   // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork);
   // The run is over: keeps only what a reader must know of a cell that has no other fork.

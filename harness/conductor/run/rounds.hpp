@@ -24,7 +24,7 @@ struct PlannedFork {
 //
 // With `until` == forks each pair gets `forks` rounds, and one more for each round that does not count for it: up to
 // `spare_rounds`, or up to a third of them if none counts. With `until` == clear a pair gets rounds until it is settled:
-// the interval of the ratio excludes 1, or is within 2 % of 1. It is judged after 6, 9, 13, 18 and 25 rounds that count,
+// the interval of the ratio excludes 1, or is within 2 % of 1. It is decided after 6, 9, 13, 18 and 25 rounds that count,
 // see time_ratio(); it is given up if fewer than a quarter of 24 rounds or more count.
 //
 // Forks of an earlier session (--resume) are kept. If a pair lacks rounds, both cells run in new ones.

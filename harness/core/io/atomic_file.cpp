@@ -143,6 +143,13 @@ void copy_files(const std::filesystem::path& from, const std::filesystem::path& 
     if (entry.is_regular_file()) copy_atomically(entry.path(), to / entry.path().filename(), durable);
 }
 
+void make_folder_of(const std::filesystem::path& path) {
+  if (!path.has_parent_path()) return;
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) throw IoError("write", path, "its folder cannot be made", error.value());
+}
+
 void require_writable(const std::filesystem::path& path) {
   AtomicFile file(path);
   std::error_code ignored;

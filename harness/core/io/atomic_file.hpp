@@ -55,6 +55,9 @@ void copy_files(const std::filesystem::path& from, const std::filesystem::path& 
 // cannot remove.
 std::size_t remove_abandoned(const std::filesystem::path& path);
 
+// Makes the folders of a file that will be written, if they are missing. Throws IoError.
+void make_folder_of(const std::filesystem::path& path);
+
 // Throws IoError if a file could not be written at `path`; leaves no file there. Call it before a long run.
 void require_writable(const std::filesystem::path& path);
 

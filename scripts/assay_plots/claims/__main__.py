@@ -19,7 +19,7 @@ from assay_plots.report import Study
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scripts/claims",
-        description="Decide by reports what studies claim: a table of published and measured values.",
+        description="Say by reports which claims of studies hold: a table of published and measured values.",
         epilog="exit codes: 0 written, 1 a fault of the program, 2 wrong input or a wrong option",
     )
     parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT", help="a report of assay run")

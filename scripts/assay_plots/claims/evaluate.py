@@ -11,6 +11,7 @@ from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
 from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal, spelling
 from assay_plots.claims.configs import ConfigRow, Entry, entries_of, read_config
+from assay_plots.claims.trust import ONE_PROCESS, ONE_SEED, doubt_of_pair, marks_of
 from assay_plots.claims.verdict import (
     ABSENT,
     DECIDED,
@@ -21,7 +22,6 @@ from assay_plots.claims.verdict import (
     decide,
     together,
 )
-from assay_plots.claims.trust import ONE_PROCESS, ONE_SEED, doubt_of_pair, marks_of
 from assay_plots.over_axis import WITHOUT
 from assay_plots.report import Cell, Item, Report, Study
 

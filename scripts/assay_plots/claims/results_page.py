@@ -11,7 +11,6 @@ from typing import Any
 from assay_plots.analysis import Asked, read_answers
 from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
 from assay_plots.claims.evaluate import Line, evaluate, read_for
-from assay_plots.claims.verdict import ABSENT, UNMEASURED, VERDICTS, Verdict
 from assay_plots.claims.numbers import filled
 from assay_plots.claims.output import (
     HEADS,
@@ -30,6 +29,7 @@ from assay_plots.claims.published import (
 )
 from assay_plots.claims.summary_table import WITHOUT_A_SAMPLE, summary_table
 from assay_plots.claims.trust import marks_of
+from assay_plots.claims.verdict import ABSENT, UNMEASURED, VERDICTS, Verdict
 from assay_plots.over_axis import CONTESTANT
 from assay_plots.report import Cell, Item, Study
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from assay_plots.claims.catalogue import Claim, Family, StudyOf
 from assay_plots.claims.configs import Entry, entries_of, read_config
 from assay_plots.claims.evaluate import Line
-from assay_plots.claims.verdict import ABSENT, UNDECIDED, UNMEASURED, VERDICTS
 from assay_plots.claims.output import markdown_table
+from assay_plots.claims.verdict import ABSENT, UNDECIDED, UNMEASURED, VERDICTS
 from assay_plots.report import Study
 from assay_plots.text import plural, shown
 

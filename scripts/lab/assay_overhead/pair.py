@@ -132,10 +132,16 @@ def write_model(program: Program, cell: Cell, conditions: Conditions, folder: Pa
     batch = ["--batch", str(conditions.batch)] if conditions.batch else []
     graph, model = folder / "graph.json", folder / "model.onnx"
     python = program.python_of_loop(cell.framework)
-    with graph.open("wb") as out:
-        inspect: list[object] = [program.assay, "inspect", cell.network, "--graph", *batch]
-        subprocess.run([*map(str, inspect)], stdout=out, check=True)
-    subprocess.run([*map(str, (python, LOOPS / "write_model.py", graph, model))], check=True)
+    inspect: list[object] = [program.assay, "inspect", cell.network, "--graph", *batch]
+    write: list[object] = [python, LOOPS / "write_model.py", graph, model]
+    try:
+        found = subprocess.run([*map(str, inspect)], capture_output=True, check=True)
+        graph.write_bytes(found.stdout)
+        subprocess.run([*map(str, write)], capture_output=True, check=True)
+    except OSError as error:
+        raise PairError(f"the model was not written: {error}") from None
+    except subprocess.CalledProcessError as error:
+        raise PairError(f"the model was not written: {error.stderr.decode()[-2000:]}") from None
     return model
 
 

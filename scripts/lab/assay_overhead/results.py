@@ -24,7 +24,7 @@ class OtherConditions(ValueError):
 def sources_of(framework: str) -> str:
     """Return a digest of the adapter, the code of all workers, and the loop."""
     files = [*(ROOT / "backends" / framework).glob("*"), *(ROOT / "backends/python").rglob("*.py")]
-    files += [LOOPS / name for name in ("clock.py", "networks.py")]
+    files += [LOOPS / name for name in ("clock.py", "networks.py", "write_model.py")]
     files += LOOPS.glob(f"{framework}_*.py")
     digest = hashlib.sha256()
     for file in sorted(file for file in files if file.is_file()):

@@ -32,13 +32,14 @@ KNOWN = (
     Setting("tensorflow", "gradient of an embedding", "dense", "IndexedSlices", "every row is updated"),
     *(
         Setting(name, "glibc keeps blocks of", "up to 32 MiB", "what it freed", "as after loading data")
-        for name in ("jax", "mxnet", "tensorflow", "torch")
+        for name in ("jax", "mxnet", "onnxruntime", "openvino", "tensorflow", "torch")
     ),
     *(
         Setting(name, "parameters of a bf16 inference", "cast once", "cast in each call", "as our engine")
         for name in ("tensorflow", "torch")
     ),
     Setting("onnxruntime", "outputs", "where they were", "new in each step", "as its documentation has it"),
+    Setting("openvino", "performance_hint", "LATENCY", "none", "the hint for one request at a time"),
     Setting("openvino", "inputs", "of each slot in turn", "one batch", "as benchmark_app does"),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
 )

@@ -138,6 +138,10 @@ TEST(AtomicFile, can_be_asked_beforehand_and_leaves_nothing) {
   require_writable(folder / "x");
   EXPECT_EQ(entries(folder.path()), 0u);
   EXPECT_THROW(require_writable(folder / "no" / "x"), IoError);
+  make_folder_of(folder / "no" / "such" / "x");
+  require_writable(folder / "no" / "such" / "x");
+  make_folder_of("x");
+  EXPECT_THROW(make_folder_of("/dev/null/x/y"), IoError);
 }
 
 TEST(AtomicFile, always_shows_readers_a_whole_file) {

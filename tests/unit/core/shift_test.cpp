@@ -52,7 +52,7 @@ std::vector<double> mixed(int count, double above) {
   return values;
 }
 
-// 584 pairs are judged exactly, and 585 by the normal distribution.
+// 584 pairs are counted exactly, and 585 by the normal distribution.
 TEST(Shift, OfSamplesTooLargeToCountIsNearlyTheExactOne) {
   for (const double confidence : {0.9, 0.95, 0.999}) {
     const Shift few = paired_shift(mixed(584, -0.3), confidence),

@@ -385,7 +385,7 @@ TEST(ReportJson, says_that_other_rules_made_its_metrics) {
   EXPECT_THAT(other_rules(read(json)), HasSubstr(std::to_string(derivation_rules + 1)));
 }
 
-// A report with any bytes is read or refused, validated and judged; no other exception escapes.
+// A report with any bytes is read or refused, and validated; no other exception escapes.
 TEST(ReportJson, survives_hostile_reports) {
   std::mt19937 random(20260102);
   const std::string good = report_text(sample_report(2));

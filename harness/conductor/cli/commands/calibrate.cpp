@@ -118,7 +118,7 @@ int write_calibration(const CalibrateOptions& options, const Calibration& calibr
     print(text);
     return fine;
   }
-  if (out.has_parent_path()) fs::create_directories(out.parent_path());
+  make_folder_of(out);
   write_atomically(out, text);
   if (options.json)
     print(text);

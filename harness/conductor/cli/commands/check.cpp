@@ -11,6 +11,7 @@
 #include "harness/conductor/cli/run_options.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {
@@ -31,6 +32,7 @@ int check(const CheckOptions& options, const Context& context) {
   if (options.dry_run) return print_plan(expansion, registries.backends, settings, true);
   for (const std::string& doubt : doubts_about(expansion.cells, settings)) warn(doubt);
   Progress progress = Progress::on_stderr();
+  if (!request.out.empty()) make_folder_of(request.out);
   const RunOutcome outcome = run(request, std::move(expansion), registries, progress);
   if (options.json || options.run.out == "-") {
     print(report_text(outcome.report));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -113,12 +114,14 @@ std::string last_line(const std::string& errors) {
   return line.empty() ? "it says no reason" : one_line(line);
 }
 
+int interrupted_by(int signal) {
+  warn(fmt::format("import: interrupted by SIG{}; nothing was made", ::sigabbrev_np(signal)));
+  return incomplete;
+}
+
 // The exit code of the command if the importer did not succeed.
 int explain(const ConfinedEnd& end, const ImportOptions& options, const ConfinedProgram& program) {
-  if (end.signal != 0) {
-    warn(fmt::format("import: interrupted by SIG{}; nothing was made", ::sigabbrev_np(end.signal)));
-    return incomplete;
-  }
+  if (end.signal != 0) return interrupted_by(end.signal);
   if (end.timed_out)
     throw UsageError(
         fmt::format("import: {} was not read within {} s", options.source, program.patience.count()));
@@ -154,9 +157,11 @@ int import(const ImportOptions& options) {
   const fs::path out = place_of(options);
   NewFolder folder(out);
   const ConfinedProgram program = importer(options, folder);
+  // Until the verification, which has its own.
+  std::optional<Interrupts> interrupts(std::in_place);
   const ConfinedEnd end = [&] {
     try {
-      return run_confined(program, Interrupts());
+      return run_confined(program, *interrupts);
     } catch (const std::system_error& error) {
       throw UsageError(fmt::format("import: {} cannot be started: {}; name another Python with --python",
                                    program.command.front(), error.code().message()));
@@ -164,6 +169,8 @@ int import(const ImportOptions& options) {
   }();
   if (const int code = explain(end, options, program); code != fine || options.dry_run) return code;
   const Workload network = read_network(folder.path());
+  if (interrupts->signal() != 0) return interrupted_by(interrupts->signal());
+  interrupts.reset();
   const Verification verification = verify_import(folder.path(), !options.no_verify);
   if (verification.outcome == Verification::Outcome::failed) {
     warn(fmt::format("import: {} was not made: {}", out.string(), verification.text));

@@ -14,6 +14,7 @@
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/run.hpp"
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/report/merge.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -46,6 +47,7 @@ int merge_reports(const MergeOptions& options, const Context& context) {
     print(report_text(outcome.report));
     for (const std::string& line : lines) warn(line);
   } else {
+    make_folder_of(options.out);
     Journal(options.out).finish(outcome.report);  // refuses a report that a run is writing
     for (const std::string& line : lines) print(line + "\n");
     print(fmt::format("Report: {}\n", options.out));

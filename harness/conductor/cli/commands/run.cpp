@@ -50,8 +50,13 @@ fs::path default_report(const RunConfig& config, const std::optional<Shard>& sha
   for (char& c : name)
     if (c == '/') c = '-';
   if (shard) name += fmt::format("-shard-{}-of-{}", shard->index, shard->count);
-  fs::create_directories("reports");
   return fs::path("reports") / fmt::format("{}-{}.json", name, utc_now_for_file());
+}
+
+// The outermost folder that would be made for the file, or the file itself.
+fs::path first_missing(fs::path file) {
+  while (file.has_parent_path() && !fs::exists(file.parent_path())) file = file.parent_path();
+  return file;
 }
 
 // A device (such as /dev/full) gets the report only at the end, too late to find out that it is full, so
@@ -101,7 +106,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   Expansion expansion = cells_of(request, registries);  // rejects bad input before a folder is made
   const bool to_stdout = options.run.out == "-";
   if (options.dry_run) {
-    if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
+    if (!to_stdout && !options.run.out.empty()) require_writable(first_missing(options.run.out));
     return print_plan(expansion, registries.backends, settings_of(request.config), false);
   }
   for (const std::string& doubt : doubts_about(expansion.cells, settings_of(request.config))) warn(doubt);
@@ -109,6 +114,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
     request.out = !options.run.out.empty()      ? fs::path(options.run.out)
                   : !options.run.resume.empty() ? fs::path(options.run.resume)
                                                 : default_report(request.config, request.shard);
+    make_folder_of(request.out);
     require_room(request.out);
   }
   if (const std::string few = too_few_forks(expansion, settings_of(request.config)); !few.empty()) warn(few);

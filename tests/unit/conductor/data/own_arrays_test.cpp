@@ -91,10 +91,29 @@ TEST(OwnArrays, AreReadFromFilesThatAreNamedThemselves) {
   EXPECT_EQ(prepared.manifest.classes, 4);
   EXPECT_EQ(prepared.provenance.files.at(1).name, "elsewhere/y.npy");
   const DatasetPlace place = locate_dataset(find_dataset("npy"), options.folders);
-  EXPECT_EQ(place.text(), inputs.string() + ", " + labels.string());
+  EXPECT_EQ(place.text(),
+            std::filesystem::canonical(inputs).string() + ", " + std::filesystem::canonical(labels).string());
   EXPECT_EQ(find_dataset("npy").format->describe(place).classes, 4);
   options.folders = {inputs};
   EXPECT_THROW(prepare_dataset("npy", options), DatasetMissing) << "there are no labels";
+  EXPECT_FALSE(locate_dataset(find_dataset("imdb"), options.folders).here) << "whose shapes are known";
+}
+
+TEST(OwnArrays, AreTheSameDataWhereverTheFilesAre) {
+  const Own own;
+  const auto checksum = [&](std::vector<std::filesystem::path> places) {
+    PrepareOptions options = own.options;
+    options.folders = std::move(places);
+    return prepare_dataset("npy", options).provenance.checksum.value();
+  };
+  const std::string expected = checksum({own.folder.path()});
+  const std::filesystem::path labels = own.folder / "there" / "y.npy";
+  std::filesystem::create_directories(labels.parent_path());
+  std::filesystem::copy(own.folder / "npy" / "labels.npy", labels);
+  std::filesystem::create_directory_symlink(own.folder / "npy", own.folder / "link");
+  EXPECT_EQ(checksum({own.folder / "npy" / "inputs.npy", labels}), expected);
+  EXPECT_EQ(checksum({own.folder / "link" / "inputs.npy", labels}), expected);
+  EXPECT_EQ(checksum({own.folder / "there" / ".." / "npy" / "inputs.npy", labels}), expected);
 }
 
 TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
