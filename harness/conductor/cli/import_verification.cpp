@@ -52,17 +52,16 @@ CellReport checked(const fs::path& folder, int batch, Registries& registries) {
 
 }  // namespace
 
-Verification verify_import(const fs::path& folder, bool wanted) {
+Verification verify_import(const fs::path& folder, bool wanted, bool fixed_batch) {
   Registries registries;
   registries.backends = find_backends();
   if (const std::string why = why_impossible(folder, wanted, registries.backends); !why.empty())
     return left_out(why);
   registries.workloads.add_folder(folder.string());
-  // Two samples show whether one reaches into the other, and the oracle of a large network takes minutes for more. A file
-  // may have a batch of one in it.
-  int batch = 2;
+  // Two samples show whether one reaches into the other, and the oracle of a large network takes minutes for more.
+  int batch = fixed_batch ? 1 : 2;
   CellReport cell = checked(folder, batch, registries);
-  if (cell.status == Status::failed || cell.status == Status::crashed) {
+  if (batch > 1 && (cell.status == Status::failed || cell.status == Status::crashed)) {
     CellReport single = checked(folder, 1, registries);
     if (single.status == Status::ok || single.status == Status::interrupted) {
       cell = std::move(single);

@@ -18,7 +18,8 @@ struct Verification {
   nlohmann::json document{};  // verified.json
 };
 
-// Checks the folder's network in mode `original` of onnxruntime, task infer. wanted: false leaves it out.
-Verification verify_import(const std::filesystem::path& folder, bool wanted);
+// Checks the folder's network in mode `original` of onnxruntime, task infer. wanted: false leaves it out. fixed_batch: the
+// file may have a batch of one in it.
+Verification verify_import(const std::filesystem::path& folder, bool wanted, bool fixed_batch);
 
 }  // namespace assay::cli

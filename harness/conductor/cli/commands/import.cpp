@@ -171,7 +171,7 @@ int import(const ImportOptions& options) {
   const Workload network = read_network(folder.path());
   if (interrupts->signal() != 0) return interrupted_by(interrupts->signal());
   interrupts.reset();
-  const Verification verification = verify_import(folder.path(), !options.no_verify);
+  const Verification verification = verify_import(folder.path(), !options.no_verify, options.free_batch);
   if (verification.outcome == Verification::Outcome::failed) {
     warn(fmt::format("import: {} was not made: {}", out.string(), verification.text));
     return incomplete;
