@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,10 +41,15 @@ struct SteppedState {
   double loss = 0;
 };
 
+// The same step from that state with other parameters, which are off by up to 1e-4: each number from 1 has its own signs.
+// Empty: it cannot be computed.
+using NudgedStep = std::function<std::optional<SteppedState>(int number)>;
+
 struct RunAudit {
   std::vector<Replayed> replayed{};
   std::optional<Replayed> next_loss{};  // of the first step of the continuation, which the worker answers
   std::optional<SteppedState> next_state{};
+  NudgedStep nudged_step{};    // asked where the worker's state is not that one
   std::string state{};         // why the state that it handed over is not that of the run; empty: it is
   bool own_loader = false;     // the batches came from the framework's own loader
   bool draws_masks = false;    // of dropout: then it may be unable to take the same steps again
@@ -58,7 +64,8 @@ std::vector<ReportedLoss> replayable(std::span<const Block> blocks);
 
 // What a replay may take.
 inline constexpr double max_replay_seconds = 0.25;
-// From parameters that are off by 1e-4, as long as a loss is beyond what the earlier ones allow.
+// From parameters that are off by 1e-4, as long as a loss, or the state after the next step, is beyond what the earlier ones
+// allow.
 inline constexpr int max_nudged_replays = 8;
 
 // The last of these numbers of steps (ascending) that a replay reaches in time; 0 if it reaches none.

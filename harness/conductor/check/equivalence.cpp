@@ -329,7 +329,7 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     }
     if (audit.next_state)
       add(judge_next_state(worker, asked.program, asked.precision, asked.noisy, *audit.next_state,
-                           audit.excerpt));
+                           audit.excerpt, audit.nudged_step));
     if (!audit.state.empty())
       add_failure(result, "state", fmt::format("is not that of the run: {}", audit.state));
     add(judge_audit(worker, audit, asked.precision));

@@ -43,10 +43,15 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
 // of the tensor. Where the loss is small, the gradient is the difference of a probability and 1, so 64 roundings of 1
 // (4 of narrower storage) by the loss are added to the share. Empty if the share is more than 0.6. What only rounding
 // moves is left out.
+//
+// Rounding may decide the side of a kink, which parts two right backends by more, if few samples share a gradient. So each
+// tensor may also do what one of up to max_nudged_replays steps does that are `nudged`: the changes are compared, and the
+// allowed share is the same. The verdict is the nearest.
 std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Program& program,
                                             const Precision& precision, const std::set<std::string>& noisy,
                                             const SteppedState& next,
-                                            const std::optional<ExamExcerpt>& excerpt);
+                                            const std::optional<ExamExcerpt>& excerpt,
+                                            const NudgedStep& nudged = {});
 
 // The maximum size of the tensors of a continuation, in bytes.
 std::uint64_t max_continuation_bytes(const Program& program);

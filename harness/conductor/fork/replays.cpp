@@ -124,11 +124,14 @@ std::vector<double> losses_of(const ClockFile& clock) {
 // Each element of each parameter is off by up to 1e-4 of its value; elements that are zero (biases) by as much of 0.1.
 // The signs differ, so a sum of hundreds of products is off by 1e-6 to 1e-5: ten times what libraries differ by. As many
 // units change sides of the kink of a ReLU or of a max-pool, which parts the losses by an amount of its own.
-// number: each has its own signs.
-void nudge_parameters(const fs::path& file, int number) {
+// Only parameters: a file of a state has moments and running statistics, too. number: each has its own signs.
+void nudge_parameters(const fs::path& file, const Program& program, int number) {
   constexpr double share = 1e-4, for_zero = 0.1;
   std::vector<HostTensor> tensors = read_safetensors(file);
+  const std::vector<StateTensor> state = state_tensors(program);
   for (HostTensor& tensor : tensors) {
+    const auto known = std::ranges::find(state, tensor.name, &StateTensor::name);
+    if (known == state.end() || known->parameter != tensor.name) continue;
     Philox random(static_cast<std::uint64_t>(number), "replay/" + tensor.name);
     for (float& value : tensor.as<float>()) {
       const double size = value == 0 ? for_zero : std::abs(static_cast<double>(value));
@@ -172,7 +175,7 @@ void write_folder(const fs::path& folder, const Cell& cell, const Player& player
   request["deterministic"] = true;
   if (cell.measure.epochs > 0) request["loader"]["kind"] = to_string(LoaderKind::harness);
   request["clock"] = encode(asked.clock);
-  if (asked.nudge > 0) nudge_parameters(folder / "parameters.safetensors", asked.nudge);
+  if (asked.nudge > 0) nudge_parameters(folder / "parameters.safetensors", *cell.program, asked.nudge);
   if (asked.next) {
     request["loader"]["resident_batches"] = 1;
     request["hand_over"] = true;
@@ -285,6 +288,17 @@ std::vector<double> Replays::spread(const Cell& cell, std::uint64_t seed, std::s
     }
   }
   return kept->spread;
+}
+
+Replays::Step Replays::nudged_step(const Cell& cell, std::uint64_t seed, const fs::path& state,
+                                   const NextStep& next, int number, const ForkContext& context) {
+  const Player player = player_of(cell, context);
+  const std::lock_guard lock(mutex_);
+  const Played asked{.seed = seed, .clock = single_steps(1), .state = state, .nudge = number, .next = next};
+  played(program_key(cell, player), cell, player, asked, context);
+  const fs::path& folder = stage_->folders.cell();
+  return {TensorFile::read(folder / "parameters.safetensors"),
+          TensorFile::read(folder / "results/state.safetensors")};
 }
 
 Replays::FromState Replays::from_state(const Cell& cell, std::uint64_t seed, const fs::path& state,

@@ -60,6 +60,14 @@ class Replays {
                        const std::optional<NextStep>& next, const std::vector<Evaluation>& evaluations,
                        const ForkContext& context);
 
+  // That step again with other parameters: each number has its own signs. The parameters are those of `before`. Throws
+  // Error if the player fails.
+  struct Step {
+    TensorFile before, after;
+  };
+  Step nudged_step(const Cell& cell, std::uint64_t seed, const std::filesystem::path& state,
+                   const NextStep& next, int number, const ForkContext& context);
+
   // Ends the worker that computes: between the calls about one fork it stays, so that it starts and compiles once, and
   // it may not stay while something is timed.
   void end_worker();

@@ -107,6 +107,11 @@ std::optional<Replays::NextStep> next_step(const Cell& cell, const Fork& fork, c
                            .number = steps + 1};
 }
 
+struct EndsWorker {
+  Replays& replays;
+  ~EndsWorker() { replays.end_worker(); }
+};
+
 // What follows from the state that the run left.
 void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const fs::path& folder,
                     const ForkContext& context) {
@@ -120,6 +125,16 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const f
     audit.next_loss = {"continuation/loss", 0, *computed.loss,
                        (narrow ? 0.02 : 2e-4) * std::max(*computed.loss, 0.1)};
     audit.next_state = {read_handed_state(folder), std::move(computed.after), *computed.loss};
+    audit.nudged_step = [&cell, &context, seed = fork.seed, state = handed_state(folder), step = *next,
+                         loss = *computed.loss](int number) -> std::optional<SteppedState> {
+      const EndsWorker at_end{*context.replays};
+      try {
+        Replays::Step found = context.replays->nudged_step(cell, seed, state, step, number, context);
+        return SteppedState{std::move(found.before), std::move(found.after), loss};
+      } catch (const Error&) {
+        return std::nullopt;  // then the first step decides
+      }
+    };
   }
   for (const Evaluation& here : evaluations) {
     const auto found = std::ranges::find(computed.evaluations, here.split, &Evaluation::split);
@@ -132,11 +147,6 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const f
         {name + "accuracy", here.accuracy, found->accuracy, few + (narrow ? 0.01 : 1e-3)});
   }
 }
-
-struct EndsWorker {
-  Replays& replays;
-  ~EndsWorker() { replays.end_worker(); }
-};
 
 }  // namespace
 

@@ -244,6 +244,34 @@ TEST(NextStateJudge, ComparesTheFirstStepWithThatOfAnotherBackend) {
   EXPECT_EQ(step_ratio({2, 1, 1}), beyond_measure);
 }
 
+// Other steps move "w" from (1 + n / 1000, 1) by (1, 0), and with number 3 by (2, 0): there a unit is at the other side of
+// its kink.
+TEST(NextStateJudge, TakesTheNearestOfStepsFromParametersThatAreOff) {
+  int asked = 0;
+  const NudgedStep nudged = [&](int number) {
+    ++asked;
+    const float begin = 1 + static_cast<float>(number) / 1000, change = number == 3 ? 2 : 1;
+    return SteppedState{state_of({begin, 1}), state_of({begin + change, 1}), 1};
+  };
+  const auto ratio = [&](const std::vector<float>& found, const NudgedStep& other) {
+    asked = 0;
+    return judge_next_state(handed_over({{"start", found}}), of_one_parameter(2),
+                            precision_of(PrecisionKind::fp32), {}, {state_of({1, 1}), state_of({2, 1}), 1},
+                            std::nullopt, other)
+        .front()
+        .ratio;
+  };
+  EXPECT_LT(ratio({2.1F, 1}, nudged), 1);
+  EXPECT_EQ(asked, 0) << "the first step is near enough";
+  EXPECT_LT(ratio({3, 1}, nudged), 0.01);
+  EXPECT_EQ(asked, 3);
+  EXPECT_GT(ratio({1, 1}, nudged), 4) << "no step was done";
+  EXPECT_EQ(asked, max_nudged_replays);
+  EXPECT_GT(ratio({2.5F, 1}, nudged), 1) << "it did neither";
+  EXPECT_EQ(ratio({NAN, 1}, nudged), beyond_measure);
+  EXPECT_GT(ratio({3, 1}, [](int) { return std::optional<SteppedState>(); }), 4);
+}
+
 TEST(NextStateJudge, JudgesNothingWhereTheGradientIsRounding) {
   EXPECT_EQ(judged_step({1, 1}, 1e-3).size(), 1u);
   for (const double loss : {1e-6, 0.0, -1e-9}) EXPECT_TRUE(judged_step({1, 1}, loss).empty()) << loss;
