@@ -28,7 +28,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
@@ -98,6 +98,18 @@ DIFFERENCES = (
 )
 
 
+@cache
+def name_of(workload: str) -> str:
+    """Return the name of a workload; that of a folder has a digest, as others may be called so."""
+    folder = Path(workload)
+    if not (folder / "network.json").is_file():
+        return workload
+    digest = hashlib.sha256()
+    for file in ("network.json", "weights.safetensors"):
+        digest.update((folder / file).read_bytes() if (folder / file).is_file() else b"")
+    return f"{folder.name}@{digest.hexdigest()[:8]}"
+
+
 @dataclass(frozen=True)
 class Job:
     workload: str
@@ -110,14 +122,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Of a folder with what is in it, so that it is no built-in network, nor another one of its name."""
-        folder = Path(self.workload)
-        if not (folder / "network.json").is_file():
-            return self.workload
-        digest = hashlib.sha256()
-        for file in ("network.json", "weights.safetensors"):
-            digest.update((folder / file).read_bytes() if (folder / file).is_file() else b"")
-        return f"{folder.name}@{digest.hexdigest()[:8]}"
+        return name_of(self.workload)
 
     @property
     def key(self) -> str:

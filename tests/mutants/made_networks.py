@@ -14,19 +14,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends/python"))
 from assay_worker.tensors import write_tensors
 
 IMAGE, CLASSES = (3, 32, 32), 10
-BLOCKS = (
-    (16, 16, 1),
-    (64, 24, 2),
-    (72, 24, 1),
-    (96, 32, 2),
-)  # channels inside, channels of the result, stride
+# Channels inside, channels of the result, stride.
+BLOCKS = ((16, 16, 1), (64, 24, 2), (72, 24, 1), (96, 32, 2))
 
 
 class Network:
     """Writes node after node; a name is that of a node and of its result."""
 
-    def __init__(self, activation: dict[str, Any], squeezes: bool) -> None:
-        self.activation, self.squeezes = activation, squeezes
+    def __init__(self, activation: str, attributes: dict[str, Any], squeezes: bool) -> None:
+        self.activation, self.attributes, self.squeezes = activation, attributes, squeezes
         self.nodes: list[dict[str, Any]] = []
         self.tensors: list[dict[str, Any]] = []
 
@@ -55,8 +51,7 @@ class Network:
         return self.node(f"{name}.bn", "batch_norm", y, *states, epsilon=1e-3, momentum=0.99)
 
     def active(self, x: str) -> str:
-        attributes = {name: value for name, value in self.activation.items() if name != "op"}
-        return self.node(f"{x}.active", self.activation["op"], x, **attributes)
+        return self.node(f"{x}.active", self.activation, x, **self.attributes)
 
     def linear(self, name: str, x: str, inputs: int, outputs: int) -> str:
         weight = self.tensor(f"{name}.weight", [outputs, inputs], "glorot_uniform")
@@ -98,9 +93,9 @@ class Network:
 
 
 # As MobileNetV2 and V3 have them.
-MADE: dict[str, tuple[dict[str, Any], bool]] = {
-    "mobile-relu6": ({"op": "clamp", "least": 0.0, "most": 6.0}, False),
-    "mobile-hard-swish": ({"op": "hard_swish"}, True),
+MADE: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "mobile-relu6": ("clamp", {"least": 0.0, "most": 6.0}, False),
+    "mobile-hard-swish": ("hard_swish", {}, True),
 }
 
 

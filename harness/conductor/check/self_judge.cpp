@@ -186,9 +186,7 @@ class NextTensor {
     const TensorType whole{DType::f32, tensor.shape};
     const TensorType handed{DType::f32, excerpt ? Shape{excerpt->count(whole.elements())} : tensor.shape};
     if (!worker.refusal(answer, handed).empty() || !next.after.refusal(name_, whole).empty()) return;
-    before_ = next.before.required(name_, excerpt);
-    change_ = worker.required(answer);
-    for (std::size_t i = 0; i < before_.size(); ++i) change_[i] -= before_[i];
+    change_ = change(next.before.required(name_, excerpt), worker.required(answer));
     nearest_ = against(next);
   }
 
@@ -201,23 +199,26 @@ class NextTensor {
   }
 
  private:
+  static std::vector<double> change(const std::vector<double>& before, std::vector<double> after) {
+    for (std::size_t i = 0; i < after.size(); ++i) after[i] -= before[i];
+    return after;
+  }
   TensorVerdict against(const SteppedState& other) const {
     const std::vector<double> before = other.before.required(name_, excerpt_),
                               after = other.after.required(name_, excerpt_);
-    std::vector<double> change = after;
-    for (std::size_t i = 0; i < change.size(); ++i) change[i] -= before[i];
+    const std::vector<double> other_change = change(before, after);
     double largest = 0;
-    for (std::size_t i = 0; i < change.size(); ++i)
-      largest = std::max(largest, std::abs(change_[i] - change[i]));
-    const double distance = l2_distance(change_, change);
-    const double allowed = share_ * l2_norm(change) + 8 * unit_roundoff(DType::f32) * l2_norm(after);
+    for (std::size_t i = 0; i < change_.size(); ++i)
+      largest = std::max(largest, std::abs(change_[i] - other_change[i]));
+    const double distance = l2_distance(change_, other_change);
+    const double allowed = share_ * l2_norm(other_change) + 8 * unit_roundoff(DType::f32) * l2_norm(after);
     return {"continuation/step/" + name_, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
   }
 
   std::string name_;
   std::optional<ExamExcerpt> excerpt_;
   double share_;
-  std::vector<double> before_, change_;  // empty: the worker's tensor is beyond measure
+  std::vector<double> change_;  // empty: the worker's tensor is beyond measure
   TensorVerdict nearest_ = beyond_all_measure("continuation/step/" + name_);
 };
 

@@ -26,7 +26,7 @@ class RunOptions {
   std::string resume;  // --resume
 
  private:
-  // What --inputs and --labels stand for: the data set npy, and these files among its places.
+  // Replaces --inputs and --labels by the data set npy, with these files among its places.
   void name_arrays(OptionValues& given) const;
 
   std::string config_, filter_, inputs_, labels_;

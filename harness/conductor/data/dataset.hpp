@@ -69,6 +69,10 @@ struct DatasetPlace {
   std::vector<std::filesystem::path> named = {};  // its files, if they were named themselves
   std::string remedy = {};
 
+  // File i of its format, which a folder of the set has by this name.
+  std::filesystem::path file(std::size_t i, std::string_view name) const {
+    return named.empty() ? folder / name : named.at(i);
+  }
   // For people: the folder, or the named files.
   std::string text() const;
 };

@@ -194,10 +194,8 @@ class OwnArraysFormat : public DatasetFormat {
   }
 
   SampleKind describe(const DatasetPlace& place) const override {
-    const bool named = !place.named.empty();
-    const std::filesystem::path inputs = named ? place.named[0] : place.folder / "inputs.npy";
-    const std::filesystem::path path = named ? place.named[1] : place.folder / "labels.npy";
-    const NpyHeader header = check_headers(inputs, path, nullptr);
+    const std::filesystem::path path = place.file(1, "labels.npy");
+    const NpyHeader header = check_headers(place.file(0, "inputs.npy"), path, nullptr);
     const std::vector<std::int32_t> labels = read_labels(path);
     check_classes_of(labels, path);
     return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(labels))};

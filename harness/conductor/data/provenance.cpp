@@ -110,7 +110,7 @@ bool allows(const Summing& summing, const fs::path& folder, std::int64_t bytes) 
   return true;
 }
 
-// Of the same files it is the same, whether they are in a folder of the set or were named themselves.
+// Does not depend on whether the files are in a folder of the set or were named themselves.
 std::string checksum_of(const DatasetFiles& files, const std::vector<std::string>& digests) {
   Sha256 all;
   for (std::size_t i = 0; i < digests.size(); ++i)

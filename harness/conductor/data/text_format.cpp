@@ -101,7 +101,7 @@ class TextFormat : public DatasetFormat {
   }
 
   SampleKind describe(const DatasetPlace& place) const override {
-    const fs::path file = place.named.empty() ? place.folder / "input.txt" : place.named.front();
+    const fs::path file = place.file(0, "input.txt");
     return {{}, static_cast<std::int64_t>(vocabulary_of(read_characters(file), file).size())};
   }
 

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/batch/plan_file.hpp"
-#include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/fork_context.hpp"
 #include "harness/conductor/fork/fork_folders.hpp"
@@ -290,8 +289,8 @@ std::vector<double> Replays::spread(const Cell& cell, std::uint64_t seed, std::s
   return kept->spread;
 }
 
-Replays::Step Replays::nudged_step(const Cell& cell, std::uint64_t seed, const fs::path& state,
-                                   const NextStep& next, int number, const ForkContext& context) {
+SteppedState Replays::nudged_step(const Cell& cell, std::uint64_t seed, const fs::path& state,
+                                  const NextStep& next, int number, const ForkContext& context) {
   const Player player = player_of(cell, context);
   const std::lock_guard lock(mutex_);
   const Played asked{.seed = seed, .clock = single_steps(1), .state = state, .nudge = number, .next = next};

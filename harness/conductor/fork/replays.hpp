@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/dataset.hpp"
@@ -60,13 +61,10 @@ class Replays {
                        const std::optional<NextStep>& next, const std::vector<Evaluation>& evaluations,
                        const ForkContext& context);
 
-  // That step again with other parameters: each number has its own signs. The parameters are those of `before`. Throws
-  // Error if the player fails.
-  struct Step {
-    TensorFile before, after;
-  };
-  Step nudged_step(const Cell& cell, std::uint64_t seed, const std::filesystem::path& state,
-                   const NextStep& next, int number, const ForkContext& context);
+  // That step again with other parameters: each number has its own signs. The parameters are those of `before`; the
+  // loss is left out. Throws Error if the player fails.
+  SteppedState nudged_step(const Cell& cell, std::uint64_t seed, const std::filesystem::path& state,
+                           const NextStep& next, int number, const ForkContext& context);
 
   // Ends the worker that computes: between the calls about one fork it stays, so that it starts and compiles once, and
   // it may not stay while something is timed.

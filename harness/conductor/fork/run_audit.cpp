@@ -125,12 +125,11 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const f
     audit.next_loss = {"continuation/loss", 0, *computed.loss,
                        (narrow ? 0.02 : 2e-4) * std::max(*computed.loss, 0.1)};
     audit.next_state = {read_handed_state(folder), std::move(computed.after), *computed.loss};
-    audit.nudged_step = [&cell, &context, seed = fork.seed, state = handed_state(folder), step = *next,
-                         loss = *computed.loss](int number) -> std::optional<SteppedState> {
+    audit.nudged_step = [&cell, &context, seed = fork.seed, state = handed_state(folder),
+                         step = *next](int number) -> std::optional<SteppedState> {
       const EndsWorker at_end{*context.replays};
       try {
-        Replays::Step found = context.replays->nudged_step(cell, seed, state, step, number, context);
-        return SteppedState{std::move(found.before), std::move(found.after), loss};
+        return context.replays->nudged_step(cell, seed, state, step, number, context);
       } catch (const Error&) {
         return std::nullopt;  // then the first step decides
       }

@@ -21,7 +21,7 @@ REMARKS = {
     ("torch", "interop_threads"): "within the budget of --threads",
     ("tensorflow", "interop_threads"): "within the budget of --threads",
     ("mxnet", "threads"): "MXNet's own default is half of the processors",
-    ("onnxruntime", "threads"): "0: as many as there are cores, each of which stays on one",
+    ("onnxruntime", "threads"): "0: one for each core, which stays there",
 }
 # Differences that no process reports.
 KNOWN = (

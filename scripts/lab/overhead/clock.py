@@ -80,10 +80,16 @@ class Framework(ABC):
         """Return the number of parameters that the network trains."""
 
 
-class ModelFramework(Framework):
-    """A runtime, which infers the network of a file."""
+class Runtime(Framework):
+    """It infers the network of a file. `loop` gets the file and the batches."""
 
     model: Path
+
+    def __init__(self, version: str, mode: str, loop: Callable[[Path, list[Batch]], Loop]) -> None:
+        self.version, self.modes, self._loop = version, (mode,), loop
+
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        return self._loop(self.model, batches)
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
         raise NotImplementedError("a runtime does not train")
@@ -244,7 +250,7 @@ def main(framework: Framework) -> None:
         return
     network = NETWORKS[given.network]
     framework.device, framework.precision = given.device, given.precision
-    if isinstance(framework, ModelFramework):
+    if isinstance(framework, Runtime):
         if given.model is None or given.task != "infer":
             parser.error("a runtime needs --model and --task infer")
         framework.model = given.model

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from clock import Batch, Loop, ModelFramework, main
-from networks import Network
+from clock import Batch, Loop, Runtime, main
 
 
 class Session(Loop):
@@ -44,13 +43,5 @@ class Session(Loop):
         }
 
 
-class OnnxRuntime(ModelFramework):
-    version = onnxruntime.__version__
-    modes = ("enable-all",)
-
-    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
-        return Session(self.model, batches)
-
-
 if __name__ == "__main__":
-    main(OnnxRuntime())
+    main(Runtime(onnxruntime.__version__, "enable-all", Session))

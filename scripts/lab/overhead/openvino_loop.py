@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import openvino
-from clock import Batch, Loop, ModelFramework, main
-from networks import Network
+from clock import Batch, Loop, Runtime, main
 from openvino.tools.benchmark.benchmark import Benchmark
 
 
@@ -44,13 +43,5 @@ class BenchmarkApp(Loop):
         return {name.lower(): str(self.compiled.get_property(name)) for name in names}
 
 
-class OpenVino(ModelFramework):
-    version = openvino.__version__
-    modes = ("latency",)
-
-    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
-        return BenchmarkApp(self.model, batches)
-
-
 if __name__ == "__main__":
-    main(OpenVino())
+    main(Runtime(openvino.__version__, "latency", BenchmarkApp))

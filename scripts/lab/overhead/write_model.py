@@ -1,6 +1,7 @@
 """write_model.py GRAPH MODEL: writes what `assay inspect NETWORK --graph` printed, with drawn weights.
 
-The loops of the runtimes read a file, as their users do. Its property "parameters" is their number.
+The loops of the runtimes read a file, as their users do. The property "parameters" of the
+file is the number of those that are trained.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class NewFolder {
  public:
   explicit NewFolder(const fs::path& out) {
     const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
-    fs::create_directories(parent);
+    make_folder_of(out);
     std::string path = (parent / ".assay-import-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr) throw IoError("import", parent, "cannot be written", errno);
     root_ = fs::canonical(path);
