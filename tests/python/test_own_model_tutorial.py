@@ -20,7 +20,9 @@ from worker_under_test import ROOT
 PAGE = (ROOT / "docs/tutorial/own-model.md").read_text(encoding="utf-8")
 SETUP = re.compile(r"    assay setup (\S+)\n").findall(PAGE)[0].split(",")
 BACKENDS = {"onednn", "torch", "jax", "tensorflow", "onnxruntime", "openvino"}
-QUICK = "--quick --forks 1 --spare-rounds 0"
+# Without --quick, which would cut a slow machine off after its two minutes for a backend.
+SHORT = "--forks 1 --spare-rounds 0 --blocks 2 --block-seconds 0.02 --warm-up-seconds 0.05"
+MODES = {"train": "eager,graph,jit", "infer": "eager,graph,jit,enable-all,latency"}  # they start quickly
 
 TORCH = ENVIRONMENTS / "torch/bin/python"
 needs_torch = pytest.mark.skipif(not TORCH.exists(), reason="not set up: assay setup torch")
@@ -77,7 +79,8 @@ def cells_of(report: Path) -> dict[str, list[dict[str, Any]]]:
 )
 def test_its_commands_make_what_it_says(exported: Path) -> None:
     for command in commands():
-        done(f"{command} {QUICK}" if command.startswith("assay run") else command, exported)
+        task = re.search(r"assay run .*--task (\S+)", command)
+        done(f"{command} {SHORT} --mode {MODES[task[1]]}" if task else command, exported)
     inferred, trained = cells_of(exported / "reports/net.json"), cells_of(exported / "reports/net-train.json")
     assert set(inferred) == BACKENDS
     assert all({cell["axes"]["batch"] for cell in cells} == {1, 32} for cells in inferred.values())
