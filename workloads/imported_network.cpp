@@ -27,10 +27,10 @@ constexpr auto forward_ops = std::to_array<std::string_view>(
      "elu",        "embedding",    "flatten",      "gelu",       "hard_sigmoid",
      "hard_swish", "layer_norm",   "leaky_relu",   "linear",     "local_response_norm",
      "lstm",       "matmul",       "max_pool",     "mean_pool",  "multiply",
-     "normalise",  "padding_mask", "reduce",       "relu",       "reshape",
-     "rms_norm",   "rotary",       "selu",         "sigmoid",    "silu",
-     "slice",      "softmax",      "softplus",     "softsign",   "subtract",
-     "tanh",       "transpose"});
+     "normalise",  "padding_mask", "prelu",        "reduce",     "relu",
+     "reshape",    "rms_norm",     "rotary",       "selu",       "sigmoid",
+     "silu",       "slice",        "softmax",      "softplus",   "softsign",
+     "subtract",   "tanh",         "transpose"});
 
 bool is_plain(unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; }
 
@@ -306,14 +306,8 @@ bool predicts_tokens(const NetworkFile& file, const Shape& logits) {
          logits.back() <= *file.input.below;
 }
 
-NetworkFunction network_of(std::shared_ptr<const Imported> imported, bool trains) {
-  return [imported = std::move(imported), trains](GraphBuilder& builder, ValueId inputs,
-                                                  std::int64_t classes) {
-    if (builder.training() && !trains)
-      throw GraphError(fmt::format(
-          "[{}] has logits at each position, and labels for that are only the next tokens of samples (T) of as many "
-          "tokens, all of them classes; use --task infer",
-          builder.graph().name()));
+NetworkFunction network_of(std::shared_ptr<const Imported> imported) {
+  return [imported = std::move(imported)](GraphBuilder& builder, ValueId inputs, std::int64_t classes) {
     return Replay(imported->file, imported->plain, builder).logits(inputs, classes);
   };
 }
@@ -375,12 +369,13 @@ Workload imported_workload(NetworkFile file, const std::filesystem::path& folder
                     .sample_shape = own.input.shape.shape,
                     .vocabulary = own.input.below.value_or(0),
                     .next_token = next,
+                    .positions = own.per_position && !next ? logits[1] : 0,
                     .classes = logits.back(),
                     .parameters = parameters_of(own),
                     .batch = default_batch,
                     .optimizer = {.kind = "adam"},
                     .learning_rate = 1e-3,
-                    .network = network_of(imported, next || !own.per_position),
+                    .network = network_of(imported),
                     .imported = std::make_shared<const ImportedNetwork>(facts_of(*imported, folder))};
   return workload;
 }

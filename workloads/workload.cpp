@@ -59,7 +59,9 @@ Program Workload::build(const NetworkForm& form) const {
     training.sparse_embedding_gradients(form.sparse_embedding_gradients);
     training.norm_momentum(form.norm_momentum);
     const ValueId logits = network(training, inputs(training), form.classes);
-    const ValueId labels = training.label("labels", next_token ? shape : Shape{form.batch});
+    Shape labelled = next_token ? shape : Shape{form.batch};
+    if (positions > 0) labelled.push_back(positions);
+    const ValueId labels = training.label("labels", labelled);
     graph.add_output("logits", logits);
     graph.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
     program.optimizer = form.optimizer;

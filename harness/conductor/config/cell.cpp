@@ -30,6 +30,23 @@ int Cell::compute_threads() const { return std::max(1, axes.all_threads() - axes
 
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
 
+// The own samples may have no shape yet, because their files are missing.
+void NetworkCell::check_labels(const Dataset& dataset, const Axes& axes) const {
+  const std::int64_t positions = dataset.classes > 0 ? dataset.positions : own_positions;
+  const bool is_known = dataset.classes > 0 || own_classes > 0;
+  if (dataset.next_token == workload->next_token && (!is_known || positions == workload->positions)) return;
+  const auto kind = [](bool next, std::int64_t labels) {
+    return next         ? "the next token at every position"
+           : labels > 0 ? fmt::format("{} labels a sample", labels)
+                        : std::string("one label a sample");
+  };
+  const bool one_hot = positions > 0 && workload->positions == 0 && !workload->next_token;
+  throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}{}", axes.workload,
+                               axes.dataset, kind(dataset.next_token, positions),
+                               kind(workload->next_token, workload->positions),
+                               one_hot ? " (labels.argmax(axis=1) if each row has a one at its class)" : ""));
+}
+
 NetworkForm NetworkCell::form(const Axes& axes) const {
   NetworkForm form = workload->form(axes.batch, axes.task);
   form.sparse_embedding_gradients = sparse_embedding;
@@ -41,13 +58,7 @@ NetworkForm NetworkCell::form(const Axes& axes) const {
   form.norm_momentum = norm_momentum;
   form.recompute = axes.text("recompute");
   const Dataset& dataset = find_dataset(axes.dataset);
-  if (!dataset.made_here() && dataset.next_token != workload->next_token) {
-    const auto kind = [](bool next) {
-      return next ? "the next token at every position" : "one label a sample";
-    };
-    throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}", axes.workload,
-                                 axes.dataset, kind(dataset.next_token), kind(workload->next_token)));
-  }
+  if (!dataset.made_here()) check_labels(dataset, axes);
   if (dataset.made_here() || dataset.classes == 0) {
     // Use the sample shape of the workload if nothing else is known (the files of the data set are missing,
     // so the cell will not run).

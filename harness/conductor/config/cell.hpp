@@ -22,6 +22,8 @@
 
 namespace assay {
 
+struct Dataset;
+
 // What a fork times, and how.
 struct MeasurePlan {
   std::int64_t epochs = 0;  // above 0: time that many from a cold start; else blocks of steps
@@ -52,6 +54,7 @@ struct NetworkCell {
   // Read from the files of a data set that has no fixed shape, if they are present; else empty and 0.
   Shape own_sample_shape;
   std::int64_t own_classes = 0;
+  std::int64_t own_positions = 0;  // labels of a sample; 0: one
   // Above 0: pixels per side of the images, tokens of a sequence, and number of classes, if the data set does
   // not fix them.
   std::int64_t image_size = 0, sequence_length = 0, classes = 0;
@@ -64,6 +67,9 @@ struct NetworkCell {
   NetworkForm form(const Axes& axes) const;
   // Empty for task infer.
   nlohmann::json hyper_parameters(const Axes& axes) const;
+
+ private:
+  void check_labels(const Dataset& dataset, const Axes& axes) const;
 };
 
 // The cell of a single op at one size: it has operands instead of a data set, and no training settings.

@@ -349,6 +349,7 @@ class Expander {
     const SampleKind& kind = found->second;
     cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
     cell.network().own_classes = kind.classes;
+    cell.network().own_positions = kind.positions;
   }
 
   MeasurePlan measure_of(const OptionValues& values) const {

@@ -121,7 +121,7 @@ std::span<const Dataset> datasets() {
        "put the folders into DIR/images and name it with --data DIR",
        &jpeg_folder_format()},
       {"npy",
-       "Arrays of your own: inputs.npy, u8 or f32 (N, C, H, W), and labels.npy, whole numbers (N)",
+       "Arrays of your own: inputs.npy, u8 or f32 (N, C, H, W), and labels.npy, whole numbers (N) or (N, positions)",
        {},
        0,
        0,

@@ -28,7 +28,7 @@ std::int64_t number(const std::byte* at, std::string_view descr) {
 
 }  // namespace
 
-std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path) {
+NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path) {
   const NpyHeader header = parse_npy_header(npy, path);
   std::size_t size = 0;
   for (const auto& [descr, bytes] : kinds)
@@ -36,23 +36,26 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
   const auto reject = [&](std::string_view remedy) {
     throw IoError("npy", path,
                   fmt::format("contains {} {}, but labels must be bool or whole numbers of 8, 32 or 64 bits "
-                              "('|b1', '|i1', '|u1', '<i4', '<i8') of the shape (N); save {}",
+                              "('|b1', '|i1', '|u1', '<i4', '<i8') of the shape (N), or (N, P) for a network "
+                              "with P labels a sample; save {}",
                               npy_type_text(header.descr), to_string(header.shape), remedy));
   };
-  if (header.shape.size() != 1)
-    reject(header.shape.size() == 2 && header.shape[1] > 1
-               ? "labels.argmax(axis=1) if each row has a one at its class"
-               : "labels.reshape(-1)");
+  const bool has_positions = header.shape.size() == 2 && header.shape[1] > 1;
+  if (has_positions && size == 0) reject("labels.argmax(axis=1) if each row has a one at its class");
+  if (!has_positions && header.shape.size() != 1) reject("labels.reshape(-1)");
   if (size == 0) reject("labels.astype(np.int32)");
+  if (has_positions && header.fortran_order) reject("np.ascontiguousarray(labels)");
   const auto data = npy.subspan(header.offset);
-  const auto count = static_cast<std::uint64_t>(header.shape[0]);
+  std::uint64_t count = static_cast<std::uint64_t>(header.shape[0]);
+  if (has_positions && __builtin_mul_overflow(count, static_cast<std::uint64_t>(header.shape[1]), &count))
+    count = std::numeric_limits<std::uint64_t>::max();
   if (data.size() % size != 0 || data.size() / size != count)
     throw IoError("npy", path,
                   fmt::format("is {}: it should have {} of {}, and has {}",
                               data.size() / size < count ? "truncated" : "too long", plural(count, "label"),
                               plural(size, "byte"), plural(data.size(), "byte")));
-  std::vector<std::int32_t> labels;
-  labels.reserve(count);
+  NpyLabels read{.labels = {}, .positions = has_positions ? header.shape[1] : 0};
+  read.labels.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t label = number(data.data() + i * size, header.descr);
     if (label < std::numeric_limits<std::int32_t>::min() || label > std::numeric_limits<std::int32_t>::max())
@@ -60,9 +63,9 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
                     fmt::format("label {} is {}: number the classes from 0 "
                                 "(np.unique(labels, return_inverse=True)[1])",
                                 i, label));
-    labels.push_back(static_cast<std::int32_t>(label));
+    read.labels.push_back(static_cast<std::int32_t>(label));
   }
-  return labels;
+  return read;
 }
 
 }  // namespace assay

@@ -1,5 +1,5 @@
-// Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N). If the data set has
-// a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
+// Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N), or (N, positions) for a
+// network with a label at each position. If the data set has a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
 // Otherwise i % 10 selects the split of sample i.
 #include <algorithm>
 #include <cstring>
@@ -25,17 +25,20 @@ namespace {
 constexpr std::int64_t min_samples = 10;
 
 template <typename Wanted>
-LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels, Wanted wanted) {
-  const std::size_t bytes = inputs.bytes.size() / labels.size();
+LoadedArrays pick(const HostTensor& inputs, const NpyLabels& labels, Wanted wanted) {
+  const auto samples = static_cast<std::size_t>(inputs.type.shape[0]);
+  const std::size_t bytes = inputs.bytes.size() / samples, of_sample = labels.labels.size() / samples;
   LoadedArrays arrays;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  arrays.positions = labels.positions;
+  for (std::size_t i = 0; i < samples; ++i) {
     if (!wanted(i)) continue;
     const auto begin = inputs.bytes.begin() + static_cast<std::ptrdiff_t>(i * bytes);
     arrays.inputs.insert(arrays.inputs.end(), begin, begin + static_cast<std::ptrdiff_t>(bytes));
-    arrays.labels.push_back(labels[i]);
+    const auto first = labels.labels.begin() + static_cast<std::ptrdiff_t>(i * of_sample);
+    arrays.labels.insert(arrays.labels.end(), first, first + static_cast<std::ptrdiff_t>(of_sample));
   }
   arrays.type = inputs.type;
-  arrays.type.shape[0] = static_cast<std::int64_t>(arrays.labels.size());
+  arrays.type.shape[0] = arrays.samples();
   return arrays;
 }
 
@@ -87,41 +90,54 @@ void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::fi
                     to_string(header.shape), dataset.name, to_string(wanted), dataset.remedy));
 }
 
-// An impossible shape gives a size that no file has.
-std::uint64_t bytes_of(const NpyHeader& header) {
-  std::uint64_t bytes = header.descr == "|u1" ? 1 : 4;
+// Bytes of elements of `each` bytes. An impossible shape gives a size that no file has.
+std::uint64_t bytes_of(const NpyHeader& header, std::uint64_t each) {
+  std::uint64_t bytes = each;
   for (const std::int64_t extent : header.shape)
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))
       return std::numeric_limits<std::uint64_t>::max();
   return bytes;
 }
 
+// Rejects an array of so many bytes if this machine cannot hold it.
+void check_memory(const NpyHeader& header, std::uint64_t bytes, const std::filesystem::path& path) {
+  constexpr std::uint64_t copies = 4;  // maximum number of copies of the array while it is read and split
+  const auto memory = available_memory();
+  if (memory && bytes > static_cast<std::uint64_t>(*memory) / copies)
+    throw IoError(
+        "npy", path,
+        fmt::format("contains {}: reading it takes {} times its size, and this machine has only {} bytes "
+                    "available",
+                    to_string(header.shape), copies, *memory));
+}
+
+// Before the labels are read: as many as the shape says, of at most 8 bytes.
+void check_label_file(const std::filesystem::path& path) {
+  constexpr std::uint64_t max_label_bytes = 8, end_of_header = 1 << 17;
+  const MappedFile file(path);
+  const NpyHeader header = parse_npy_header(file.bytes(), path);
+  const std::uint64_t bytes = bytes_of(header, max_label_bytes);
+  check_memory(header, bytes, path);
+  reject_larger("npy", path, bytes + end_of_header);
+}
+
 // Reads the header of the inputs and checks the sizes of both files against it. Does not read the content.
 NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesystem::path& labels,
                         const Dataset* tokens) {
-  constexpr std::uint64_t max_header_bytes = 1 << 17, max_label_bytes = 8;
-  constexpr std::uint64_t copies = 4;  // maximum number of copies of the array while it is read and split
   const MappedFile file(inputs);
   NpyHeader header = parse_npy_header(file.bytes(), inputs);
   if (tokens != nullptr)
     check_tokens(header, *tokens, inputs);
   else
     check_inputs(header, inputs);
-  const std::uint64_t bytes = bytes_of(header);
-  const auto memory = available_memory();
-  if (memory && bytes > static_cast<std::uint64_t>(*memory) / copies)
-    throw IoError(
-        "npy", inputs,
-        fmt::format("contains {}: reading it takes {} times its size, and this machine has only {} bytes "
-                    "available",
-                    to_string(header.shape), copies, *memory));
+  const std::uint64_t bytes = bytes_of(header, header.descr == "|u1" ? 1 : 4);
+  check_memory(header, bytes, inputs);
   reject_larger("npy", inputs, header.offset + bytes);
   if (file.bytes().size() < header.offset + bytes)
     throw IoError("npy", inputs,
                   fmt::format("is truncated: {} needs {} bytes of data, and it has {}",
                               to_string(header.shape), bytes, file.bytes().size() - header.offset));
-  reject_larger("npy", labels,
-                static_cast<std::uint64_t>(header.shape[0]) * max_label_bytes + max_header_bytes);
+  check_label_file(labels);
   return header;
 }
 
@@ -148,14 +164,14 @@ void check_values(const HostTensor& inputs, const std::filesystem::path& path) {
                             unusable_text(values[bad])));
 }
 
-std::vector<std::int32_t> read_labels(const std::filesystem::path& path) {
+NpyLabels read_labels(const std::filesystem::path& path) {
   const MappedFile file(path);
-  std::vector<std::int32_t> labels = read_npy_labels(file.bytes(), path);
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0)
+  NpyLabels read = read_npy_labels(file.bytes(), path);
+  for (std::size_t i = 0; i < read.labels.size(); ++i)
+    if (read.labels[i] < 0)
       throw IoError("npy", path,
-                    fmt::format("label {} is {}; labels are whole numbers from 0", i, labels[i]));
-  return labels;
+                    fmt::format("label {} is {}; labels are whole numbers from 0", i, read.labels[i]));
+  return read;
 }
 
 // The largest label makes the network's last layer, so a label that is a mistake could take all memory.
@@ -196,9 +212,9 @@ class OwnArraysFormat : public DatasetFormat {
   SampleKind describe(const DatasetPlace& place) const override {
     const std::filesystem::path path = place.file(1, "labels.npy");
     const NpyHeader header = check_headers(place.file(0, "inputs.npy"), path, nullptr);
-    const std::vector<std::int32_t> labels = read_labels(path);
-    check_classes_of(labels, path);
-    return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(labels))};
+    const NpyLabels read = read_labels(path);
+    check_classes_of(read.labels, path);
+    return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(read.labels)), read.positions};
   }
 
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
@@ -208,11 +224,12 @@ class OwnArraysFormat : public DatasetFormat {
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     check_headers(files[0], files[1], dataset.vocabulary > 0 ? &dataset : nullptr);
     const HostTensor inputs = read_npy(files[0]);
-    const std::vector<std::int32_t> labels = read_labels(files[1]);
-    check_classes_of(labels, files[1]);
-    if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
+    const NpyLabels labels = read_labels(files[1]);
+    check_classes_of(labels.labels, files[1]);
+    const std::int64_t of_sample = std::max<std::int64_t>(1, labels.positions);
+    if (const std::int64_t labelled = std::ssize(labels.labels) / of_sample; labelled != inputs.type.shape[0])
       throw IoError("npy", files[1],
-                    fmt::format("contains {} for {}", plural(labels.size(), "label"),
+                    fmt::format("contains {} for {}", plural(labelled, "label"),
                                 plural(inputs.type.shape[0], "input")));
     check_values(inputs, files[0]);
     LoadedDataset loaded =
@@ -222,30 +239,32 @@ class OwnArraysFormat : public DatasetFormat {
   }
 
  private:
-  static LoadedDataset split_by_number(const HostTensor& inputs, std::span<const std::int32_t> labels) {
+  static LoadedDataset split_by_number(const HostTensor& inputs, const NpyLabels& labels) {
     LoadedDataset loaded;
     loaded.arrays["train"] = pick(inputs, labels, [](std::size_t i) { return i % 10 < 8; });
     loaded.arrays["validation"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 8; });
     loaded.arrays["test"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 9; });
-    for (const auto& [split, arrays] : loaded.arrays)
-      loaded.splits[split] = {split, 0, static_cast<std::int64_t>(arrays.labels.size())};
-    loaded.classes = std::max<std::int64_t>(2, classes_of(labels));
+    for (const auto& [split, arrays] : loaded.arrays) loaded.splits[split] = {split, 0, arrays.samples()};
+    loaded.classes = std::max<std::int64_t>(2, classes_of(labels.labels));
     if (inputs.type.dtype == DType::u8) loaded.scale = {1.0f / 255};
     return loaded;
   }
 
-  static LoadedDataset texts(const Dataset& dataset, const HostTensor& inputs,
-                             std::span<const std::int32_t> labels,
+  static LoadedDataset texts(const Dataset& dataset, const HostTensor& inputs, const NpyLabels& read,
                              std::span<const std::filesystem::path> files) {
     check_range(inputs, dataset.vocabulary, files[0]);
+    const std::vector<std::int32_t>& labels = read.labels;
+    if (read.positions > 0)
+      throw IoError("npy", files[1],
+                    fmt::format("contains {} labels a sample; {} has one", read.positions, dataset.name));
     for (std::size_t i = 0; i < labels.size(); ++i)
       if (labels[i] >= dataset.classes)
         throw IoError("npy", files[1],
                       fmt::format("label {} is {}; there are {} classes", i, labels[i], dataset.classes));
     const auto train = static_cast<std::size_t>(dataset.train);
     LoadedDataset loaded;
-    loaded.arrays["train"] = pick(inputs, labels, [&](std::size_t i) { return i < train; });
-    loaded.arrays["test"] = pick(inputs, labels, [&](std::size_t i) { return i >= train; });
+    loaded.arrays["train"] = pick(inputs, read, [&](std::size_t i) { return i < train; });
+    loaded.arrays["test"] = pick(inputs, read, [&](std::size_t i) { return i >= train; });
     loaded.splits["train"] = {"train", 0, dataset.train};
     loaded.splits["validation"] = {"test", 0, dataset.validation};
     loaded.splits["test"] = {"test", dataset.validation, dataset.test};

@@ -130,6 +130,16 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
   return prepared;
 }
 
+// Label p of a sample is the label that was drawn for it plus p, modulo the classes: whoever finds that, finds all.
+std::vector<std::int32_t> at_positions(std::span<const std::int32_t> drawn, const Dataset& dataset) {
+  std::vector<std::int32_t> labels;
+  labels.reserve(drawn.size() * static_cast<std::size_t>(dataset.positions));
+  for (const std::int32_t first : drawn)
+    for (std::int64_t p = 0; p < dataset.positions; ++p)
+      labels.push_back(static_cast<std::int32_t>((first + p) % dataset.classes));
+  return labels;
+}
+
 // Texts if the set has a vocabulary, otherwise images.
 LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples,
                               std::int64_t padding) {
@@ -139,7 +149,8 @@ LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream,
   const auto loaded = [&](DType dtype, const auto& data) -> LoadedArrays {
     const auto bytes = std::as_bytes(std::span(data.inputs));
     LoadedArrays arrays{{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
-    if (dataset.next_token) arrays.positions = element_count(dataset.sample_shape);
+    arrays.positions = dataset.next_token ? element_count(dataset.sample_shape) : dataset.positions;
+    if (dataset.positions > 0) arrays.labels = at_positions(data.labels, dataset);
     return arrays;
   };
   if (dataset.vocabulary == 0)
@@ -157,9 +168,11 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   // Fewer samples if they are large, so that nobody waits for gigabytes of noise.
   dataset.vocabulary = options.vocabulary;
   dataset.next_token = options.next_token;
-  const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.next_token       ? 8
-                                                                    : dataset.vocabulary > 0 ? 4
-                                                                                             : 1);
+  dataset.positions = options.positions;
+  constexpr std::int64_t label_bytes = sizeof(std::int32_t);
+  const std::int64_t labels = dataset.next_token ? element_count(dataset.sample_shape) : dataset.positions;
+  const std::int64_t bytes =
+      element_count(dataset.sample_shape) * (dataset.vocabulary > 0 ? 4 : 1) + labels * label_bytes;
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
   const std::int64_t max_samples =
       std::max<std::int64_t>(max_synthetic_bytes / std::max<std::int64_t>(bytes, 1), min_synthetic);
@@ -172,6 +185,7 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
   if (options.padding >= 0) description += fmt::format(" padding {} at the end", options.padding);
   if (dataset.next_token) description += " next token";
+  if (dataset.positions > 0) description += fmt::format(" labels {}", dataset.positions);
   PreparedDataset prepared = prepare(dataset.name, options, description, [&] {
     LoadedDataset loaded;
     const auto arrays = [&](const std::string& stream, std::int64_t samples) {

@@ -47,8 +47,13 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
 
 // Labels as whole numbers of any type that numpy saved.
 
-// The content of a .npy file of bool, i8, u8, i32 or i64 (N). Throws IoError naming `path` for another type
-// or shape, a truncated file, or a number that does not fit in i32.
-std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path);
+struct NpyLabels {
+  std::vector<std::int32_t> labels;  // (N), or (N, positions)
+  std::int64_t positions = 0;        // labels of a sample; 0: one
+};
+
+// The content of a .npy file of bool, i8, u8, i32 or i64, (N) or (N, positions) with at least two of these. Throws
+// IoError naming `path` for another type or shape, a truncated file, or a number that does not fit in i32.
+NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path);
 
 }  // namespace assay

@@ -155,9 +155,11 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell) {
     options.classes = classes;
     const Workload& workload = *cell.network().workload;
     options.next_token = workload.next_token;
+    options.positions = workload.positions;
     options.vocabulary = workload.next_token ? options.classes : workload.vocabulary;
     options.padding = workload.padding;
-    key += fmt::format("{} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary);
+    key += fmt::format("{} {} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary,
+                       options.positions);
   }
   auto found = sets_.find(key);
   if (found == sets_.end()) {

@@ -12,8 +12,10 @@ namespace assay::fuzz::of_npy {
 namespace {
 
 void read_labels(Input input) {
-  const auto labels = read_npy_labels(input, "fuzz");
-  require(labels.size() <= input.size(), "a label has a byte at least");
+  const NpyLabels read = read_npy_labels(input, "fuzz");
+  require(read.labels.size() <= input.size(), "a label has a byte at least");
+  require(read.positions == 0 || read.labels.size() % static_cast<std::size_t>(read.positions) == 0,
+          "each sample has all its labels");
 }
 
 void read_tensor(const std::filesystem::path& file, Input input) {

@@ -141,14 +141,17 @@ TEST(ImportedNetwork, TakesOnlyItsSamplesAndClasses) {
   EXPECT_THROW(mine.build(2, {1, 6, 6}, 10), GraphError);
 }
 
-TEST(ImportedNetwork, PredictsTokensOrIsOnlyInferred) {
+TEST(ImportedNetwork, PredictsTokensOrHasALabelAtEachPosition) {
   json network = network_json(find_workload("nanogpt"));
   EXPECT_TRUE(of(network).next_token);
   network["input"]["below"] = 10;  // a class is then no token
   const Workload tagger = of(network);
   EXPECT_FALSE(tagger.next_token);
-  EXPECT_NO_THROW(tagger.build(tagger.form(2, Task::infer)));
-  EXPECT_THROW(tagger.build(2), GraphError);
+  const Program program = tagger.build(2);
+  const Shape logits = program.inference.value(program.inference.output("logits")).type.shape;
+  EXPECT_EQ(tagger.positions, logits[1]);
+  EXPECT_EQ(program.training->value(program.training->find("labels")).type.shape,
+            (Shape{2, tagger.positions}));
 }
 
 TEST(ImportedNetwork, NamesTheFileTheNodeAndTheFieldOfAFault) {

@@ -186,10 +186,25 @@ TEST(OwnArrays, NameWhatAFileHasAndTheCallThatFixesIt) {
                                        HasSubstr("'<i4', '<i8'"), HasSubstr("save labels.astype(np.int32)")));
   labelled.write_labels(npy("<i4", "(25, 1)", std::string(100, '\0')));
   EXPECT_THAT(labelled.reason(), HasSubstr("labels.reshape(-1)"));
-  labelled.write_labels(npy("|u1", "(25, 4)", std::string(100, '\0')));
-  EXPECT_THAT(labelled.reason(), HasSubstr("labels.argmax(axis=1)"));
+  labelled.write_labels(npy("|u1", "(24, 4)", std::string(96, '\0')));
+  EXPECT_THAT(labelled.reason(), HasSubstr("24 labels for 25 inputs"));
   labelled.write_labels(npy("<f4", "(25, 4)", std::string(400, '\0')));
   EXPECT_THAT(labelled.reason(), HasSubstr("labels.argmax(axis=1)"));
+}
+
+TEST(OwnArrays, MayHaveALabelAtEachPosition) {
+  const Own own;
+  std::string labels;
+  for (int i = 0; i < 75; ++i) labels += static_cast<char>(i % 5);
+  own.write_labels(npy("|u1", "(25, 3)", labels));
+  const PreparedDataset read = prepare_dataset("npy", own.options);
+  EXPECT_EQ(read.manifest.positions, 3);
+  EXPECT_EQ(read.manifest.classes, 5);
+  const HostTensor tested = read_npy(read.manifest.splits.at("test").labels);  // of samples 9 and 19
+  ASSERT_EQ(tested.type.shape, (Shape{2, 3}));
+  EXPECT_THAT(tested.as<std::int32_t>(), ElementsAre(27 % 5, 28 % 5, 29 % 5, 57 % 5, 58 % 5, 59 % 5));
+  own.write_labels(npy("|u1", "(25, 99999999999)", std::string(75, '\0')));
+  EXPECT_NE(own.reason(), "read");
 }
 
 TEST(OwnArrays, RefuseImagesWithTheChannelsLast) {

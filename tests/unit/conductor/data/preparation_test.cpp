@@ -411,6 +411,21 @@ TEST(SyntheticChains, ArePreparedWithALabelForEachPosition) {
   EXPECT_EQ(split.count, 12000);
 }
 
+TEST(SyntheticImages, HaveALabelAtEachPositionThatFollowsFromTheFirst) {
+  TemporaryFolder cache;
+  PrepareOptions options;
+  options.cache = cache.path();
+  options.sample_shape = {1, 8, 8};
+  options.classes = 3;
+  options.positions = 4;
+  const PreparedDataset prepared = prepare_dataset("synthetic", options);
+  EXPECT_EQ(prepared.manifest.positions, 4);
+  const HostTensor labels = read_npy(prepared.manifest.splits.at("test").labels);
+  ASSERT_EQ(labels.type.shape, (Shape{10'000, 4}));
+  const std::span<const std::int32_t> of = labels.as<std::int32_t>();
+  for (std::size_t i = 0; i < of.size(); ++i) ASSERT_EQ(of[i], (of[i / 4 * 4] + static_cast<int>(i % 4)) % 3);
+}
+
 TEST(SyntheticTokens, refuse_a_vocabulary_that_is_too_small_for_the_classes) {
   EXPECT_THROW(make_synthetic_tokens({true, 10, 5, 2, 10}, "train"), DataError);
 }
