@@ -178,6 +178,16 @@ def max_pool(kernel: Numbers, stride: Numbers, padding: Numbers, *, form: Form) 
     return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding, form=form)
 
 
+def prelu(*, form: Form) -> Op:
+    def run(x: Array, slope: Array) -> Array:
+        wide = as_type(x, jnp.float32)
+        (channels,) = form.axes(x, [1])
+        slopes = slope.reshape([-1 if axis == channels else 1 for axis in range(x.ndim)])
+        return as_type(jnp.where(wide > 0, wide, slopes * wide), x.dtype)
+
+    return run
+
+
 def batch_norm(epsilon: float, momentum: float, training: bool, *, form: Form) -> Op:
     of_channels = form.of_channels
 
@@ -470,6 +480,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "multiply": binary(operator.mul),
     "normalise": normalise,
     "padding_mask": padding_mask,
+    "prelu": prelu,
     "reduce": reduce,
     "relu": lambda: jax.nn.relu,
     "reshape": reshape,
@@ -501,11 +512,12 @@ FORMED_OPS = {
         "lstm",
         "matmul",
     ),
-    *("local_response_norm", "max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+    *("local_response_norm", "max_pool", "normalise", "prelu", "reduce", "reshape", "slice", "softmax"),
+    "transpose",
     *BROADCASTING_OPS,
 }
 # In the layout `native` the images of these ops are (N, H, W, C).
-IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool"}
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool", "prelu"}
 # The weight operands of these ops, which are (in, out) in the layout `native`.
 WEIGHTS = {"convolution": slice(1, 2), "linear": slice(1, 2), "lstm": slice(1, 3)}
 # These operands are cast to the type of the products; the biases of an LSTM are added in fp32.

@@ -399,6 +399,7 @@ OPS: dict[str, Make] = {
     "multiply": binary(operator.mul, "broadcast_mul"),
     "normalise": normalise,
     "padding_mask": padding_mask,
+    "prelu": lambda operands: nn.PReLU(in_channels=required(operands[1]).shape[0]),
     "reduce": reduce,
     "relu": activation("relu"),
     "reshape": lambda operands, shape: nn.HybridLambda(lambda F, x: F.reshape(x, shape=tuple(shape))),
@@ -432,6 +433,7 @@ KEPT = {
     "layer_norm": ("gamma", "beta"),
     "linear": ("weight", "bias"),
     "lstm": ("layer.l0_i2h_weight", "layer.l0_h2h_weight", "layer.l0_i2h_bias"),
+    "prelu": ("alpha",),
 }
 
 

@@ -85,7 +85,8 @@ const OpEntry* find_entry(std::string_view op) {
                           reduce_ops(),      softmax_ops(),
                           attention_ops(),   clip_ops(),
                           row_norm_ops(),    sequence_ops(),
-                          all_reduce_ops(),  local_response_norm_ops()}) {
+                          all_reduce_ops(),  local_response_norm_ops(),
+                          prelu_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -72,6 +72,7 @@ std::span<const OpEntry> sequence_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> prelu_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> local_response_norm_ops();

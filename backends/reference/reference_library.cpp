@@ -20,7 +20,8 @@ const OpEntry* find_entry(std::string_view op) {
                           optimizer_ops(),   activation_ops(), move_ops(),
                           matmul_ops(),      reduce_ops(),     softmax_ops(),
                           attention_ops(),   row_norm_ops(),   sequence_ops(),
-                          clip_ops(),        all_reduce_ops(), local_response_norm_ops()}) {
+                          clip_ops(),        all_reduce_ops(), local_response_norm_ops(),
+                          prelu_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -100,6 +100,25 @@ class LocalResponseNorm(keras.Layer):
         return tf.cast(tf.nn.local_response_normalization(wide, *self._arguments), x.dtype)
 
 
+class Prelu(keras.Layer):
+    """Keras's own, whose slopes have the shape of a sample; in fp32, as the slopes are.
+
+    `axes_of` says where the channels of an operand lie.
+    """
+
+    def __init__(self, slopes: int, axes_of: Callable[[Any, list[int]], list[int]]) -> None:
+        super().__init__(dtype="float32", autocast=False)
+        self._axes_of = axes_of
+        self.slope = self.add_weight(shape=(slopes,), name="slope")
+
+    def call(self, x: Any) -> Any:
+        (channels,) = self._axes_of(x, [1])
+        shape = [-1 if axis == channels else 1 for axis in range(len(x.shape))]
+        wide = ops.cast(x, "float32")
+        y = ops.relu(wide) - ops.reshape(self.slope, shape) * ops.relu(-wide)
+        return ops.cast(y, x.dtype)
+
+
 class Dropout(keras.Layer):
     """Keras's own dropout, but it can take masks: as a second operand, or supplied for training."""
 
@@ -282,6 +301,9 @@ class Builder:
         # An argument of the model's call decides whether this is training.
         layer = layers.BatchNormalization(momentum=momentum, epsilon=epsilon)
         return self.keep(layer, operands, ("gamma", "beta", "moving_mean", "moving_variance"))
+
+    def prelu(self, operands: Operands) -> Call:
+        return self.keep(Prelu(required(operands[1]).shape[0], self.axes), operands, ("slope",))
 
     def flatten(self, operands: Operands) -> Call:
         # The contract flattens (C, H, W).
@@ -505,6 +527,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "multiply": binary(operator.mul),
     "normalise": Builder.normalise,
     "padding_mask": Builder.padding_mask,
+    "prelu": Builder.prelu,
     "reduce": Builder.reduce,
     "relu": function(ops.relu),
     "reshape": Builder.reshape,
@@ -523,7 +546,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "transpose": Builder.transpose,
 }
 # For these ops Keras has its own layout of images, NHWC.
-IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool"}
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "local_response_norm", "max_pool", "prelu"}
 # Keras's layers for these ops have an activation of their own.
 ACTIVATED = ("convolution", "linear")
 LOSS = "softmax_cross_entropy"

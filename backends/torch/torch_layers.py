@@ -102,6 +102,7 @@ LAYERS: dict[str, Make] = {
     "leaky_relu": lambda operands, slope: nn.LeakyReLU(slope),
     "linear": linear,
     "max_pool": pool(max_pool, nn.MaxPool2d),
+    "prelu": lambda operands: nn.PReLU(required(operands[1]).shape[0], device="meta"),
     "relu": plain(nn.ReLU),
     "selu": plain(nn.SELU),
     "sigmoid": plain(nn.Sigmoid),

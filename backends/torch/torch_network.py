@@ -343,6 +343,8 @@ OPS: dict[str, Callable[..., Op]] = {
     "multiply": lambda: torch.mul,
     "normalise": normalise,
     "padding_mask": padding_mask,
+    # In fp32: its slopes stay fp32 in bf16, too.
+    "prelu": lambda: lambda x, slope: F.prelu(x.float(), slope).to(x.dtype),
     "reduce": reduce,
     "relu": lambda: F.relu,
     "reshape": lambda shape: lambda x: torch.reshape(x, shape),

@@ -35,6 +35,8 @@ MISTAKES = [Mistake(*row) for row in (
     ("gelu always by tanh", "op/gelu", "256", 'plain("Gelu")', 'lambda w, x, *, out, approximate: w.node("Gelu", x, out=out, approximate="tanh")'),
     ("silu of lines", "op/silu", "256", 'w.node("Sigmoid", x), out=out)', 'w.node("HardSigmoid", x), out=out)'),
     ("a leak that is a curve", "op/leaky_relu", "256", 'plain("LeakyRelu", slope="alpha")', 'plain("Elu", slope="alpha")'),
+    ("a slope for each column", "op/prelu", "c16h16", "held.reshape(shape)", "held"),
+    ("slopes that are leaks", "op/prelu", "", 'w.node("PRelu", x, turned, out=out)', 'w.node("LeakyRelu", x, out=out)'),
     ("elu without its alpha", "op/elu", "256", 'plain("Elu")', 'lambda w, x, *, out, alpha: w.node("Selu", x, out=out)'),
     ("selu without its scale", "op/selu", "256", 'plain("Selu")', 'plain("Elu")'),
     ("a bound that is a thousandth too high", "op/clamp", "256", "w.number(most), out=out)", "w.number(most + 1e-3), out=out)"),

@@ -176,6 +176,20 @@ void local_response_norms(std::vector<OpCase>& rows) {
   rows.push_back({gradient, "blocks", {{I, {2, 32, 2, 2}}, {R, {2, 32, 2, 2}}}, of(5, 1e-2), 16});
 }
 
+void prelus(std::vector<OpCase>& rows) {
+  const auto add = [&](const char* name, const Shape& x, std::int64_t slopes) {
+    rows.push_back({"prelu", name, {{R, x}, {R, {slopes}}}, {}, 4, true});
+    rows.push_back({"prelu_gradient", name, {{I, x}, {R, {slopes}}, {I, x}}, {}, 4});
+  };
+  add("images", {2, 7, 3, 4}, 7);
+  add("blocks", {2, 32, 5, 2}, 32);
+  add("one_slope", {3, 5, 2, 2}, 1);
+  add("one_channel", {2, 1, 3, 3}, 1);
+  add("rows", {6, 19}, 19);
+  add("sequences", {2, 3, 11}, 3);
+  add("volumes", {2, 3, 2, 3, 2}, 3);
+}
+
 void linears(std::vector<OpCase>& rows) {
   rows.push_back({"linear", "bias", {{I, {7, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
   rows.push_back({"linear", "no_bias", {{I, {4, 32}}, {I, {16, 32}}, absent}, {}, 0, true});
@@ -452,6 +466,7 @@ std::span<const OpCase> all_cases() {
     std::vector<OpCase> all;
     convolutions(all);
     local_response_norms(all);
+    prelus(all);
     linears(all);
     pools(all);
     pointwise(all);

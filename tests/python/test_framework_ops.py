@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from framework import EACH, SHARED, Framework
-from network_interpreter import average_pool, convolution, local_response_norm, max_pool
+from network_interpreter import average_pool, convolution, local_response_norm, max_pool, prelu
 from op_lists import ops_of
 from worker_under_test import ROOT, exam_subject
 
@@ -353,6 +353,10 @@ CASES = [
     Case("reduce", {"x": A}, {"kind": "sum", "axes": [0, 2]}, reduce),
     Case("reduce", {"x": IMAGE}, {"kind": "mean", "axes": [2, 3]}, reduce),
     Case("reduce", {"x": A}, {"kind": "max", "axes": [1, 2]}, reduce),
+    *(
+        Case("prelu", {"x": values, "slope": slopes}, {}, prelu)
+        for values, slopes in [(IMAGE, x(2)), (IMAGE, x(1)), (C, x(7)), (A, x(3) - 1)]
+    ),
     Case("relu", {"x": C}, {}, lambda a: np.maximum(a, 0)),
     Case("reshape", {"x": IMAGE}, {"shape": [4, 30]}, lambda a, shape: a.reshape(shape)),
     Case("rms_norm", {"x": C, "scale": x(7)}, {"epsilon": 1e-6}, rms_norm),

@@ -110,6 +110,21 @@ OpWorkload local_response_norm() {
   return row;
 }
 
+OpWorkload prelu() {
+  OpWorkload row;
+  row.name = "op/prelu";
+  row.description = "x (N, C, H, W) with a slope for each channel. By default 64 channels of 28 x 28";
+  row.dimensions = image(64);
+  row.sizes = {"n1c1h4", "n1c1", "n1", "n8", "n64", "n256"};
+  row.default_size = "n8";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", shape_of(d), "signal");
+    const ValueId slope = b.input("slope", {d.at("c")}, "signal");
+    b.result("y", b.graph().apply("prelu", {x, slope}, {}, "y")[0]);
+  };
+  return row;
+}
+
 OpWorkload batch_norm() {
   OpWorkload row;
   row.name = "op/batch_norm";
@@ -140,7 +155,8 @@ OpWorkload batch_norm() {
 }  // namespace
 
 std::vector<OpWorkload> image_op_workloads() {
-  return {convolution(), pool("average_pool"), pool("max_pool"), local_response_norm(), batch_norm()};
+  return {convolution(), pool("average_pool"), pool("max_pool"), local_response_norm(),
+          prelu(),       batch_norm()};
 }
 
 }  // namespace assay

@@ -261,13 +261,97 @@ Lowered lower_dot(const Request& request) {
   return lowered;
 }
 
+// The slope of an element of x (N, C, ...): `inner` elements in a row have the same.
+struct Slopes {
+  const float* slope;
+  std::int64_t inner, count;
+  ASSAY_HD float of(std::int64_t i) const { return slope[i / inner % count]; }
+};
+Slopes slopes_of(const Request& request, Layout layout) {
+  const Shape& x = request.in(0);
+  const std::int64_t inner =
+      layout == Layout::plain ? element_count(x) / x[0] / x[1] : strides_of(x, layout).c;
+  return {nullptr, inner, request.in(1)[0]};
+}
+
+template <typename T>
+struct Prelu {
+  Slopes slopes;
+  const T* x;
+  T* y;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const float value = widen(x[i]);
+    y[i] = narrow<T>(value > 0 ? value : slopes.of(i) * value);
+  }
+};
+template <typename T>
+struct PreluGradient {
+  Slopes slopes;
+  const T *x, *dy;
+  T* dx;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    dx[i] = narrow<T>(widen(x[i]) > 0 ? widen(dy[i]) : slopes.of(i) * widen(dy[i]));
+  }
+};
+// A term: what an element adds to the gradient of its slope.
+template <typename T>
+struct OfSlope {
+  const T *x, *dy;
+  ASSAY_HD float operator()(std::int64_t at) const {
+    const float value = widen(x[at]);
+    return value > 0 ? 0.0F : value * widen(dy[at]);
+  }
+};
+
+Lowered lower_prelu(const Request& request) {
+  const Layout layout = request.follow({0});
+  Lowered lowered = draft(request, layout);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, slopes = slopes_of(request, layout), n = request.outputs[0].elements()](const Operands& at) {
+          for_each(stream, n,
+                   Prelu<T>{{at.in<float>(1), slopes.inner, slopes.count}, at.in<T>(0), at.out<T>(0)});
+        },
+        "own:pointwise");
+  });
+  return lowered;
+}
+
+Lowered lower_prelu_gradient(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  std::vector<std::int64_t> axes;
+  for (std::int64_t axis = 0; axis < std::ssize(request.in(0)); ++axis)
+    if (axis != 1 || request.in(1)[0] == 1) axes.push_back(axis);
+  const Plan plan(request, request.in(0), axes);
+  lowered.scratch_bytes = plan.scratch_bytes();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [plan, slopes = slopes_of(request, Layout::plain),
+         n = request.inputs[0].elements()](const Operands& at) {
+          const T *const x = at.in<T>(0), *const dy = at.in<T>(2);
+          if (T* const dx = at.out<T>(0); dx != nullptr)
+            for_each(plan.stream, n,
+                     PreluGradient<T>{{at.in<float>(1), slopes.inner, slopes.count}, x, dy, dx});
+          if (auto* const dslope = at.out<float>(1); dslope != nullptr)
+            plan.enqueue<Sum>(at.scratch_at<float>(0), OfSlope<T>{x, dy}, Scaled<float>{dslope, 1.0F});
+        },
+        "own:reduction");
+  });
+  return lowered;
+}
+
 }  // namespace
 
 std::span<const OpEntry> reduce_ops() {
-  static constexpr std::array entries{
-      OpEntry{"reduce", lower_reduce}, OpEntry{"reduce_gradient", lower_reduce_gradient},
-      OpEntry{"normalise", lower_normalise}, OpEntry{"normalise_gradient", lower_normalise_gradient},
-      OpEntry{"dot", lower_dot}};
+  static constexpr std::array entries{OpEntry{"reduce", lower_reduce},
+                                      OpEntry{"reduce_gradient", lower_reduce_gradient},
+                                      OpEntry{"normalise", lower_normalise},
+                                      OpEntry{"normalise_gradient", lower_normalise_gradient},
+                                      OpEntry{"dot", lower_dot},
+                                      OpEntry{"prelu", lower_prelu},
+                                      OpEntry{"prelu_gradient", lower_prelu_gradient}};
   return entries;
 }
 

@@ -177,8 +177,21 @@ def prelu(c: Call) -> None:
     held = c.graph.constants[c.input(1)]
     # Before opset 7 one for each channel, since then NumPy's broadcasting.
     array = held.array.reshape(-1, *[1] * (len(c.shape()) - 2)) if c.opset < 7 else held.array
-    slope = c.graph.derive(c.input(1), ".slope", array, original=held.original, role="parameter")
-    add_prelu(c, c.input(0), slope)
+    if array.ndim > len(c.shape()):
+        raise Missing(f"PRelu: slopes of {array.ndim} dimensions")
+    extents = (1,) * (len(c.shape()) - array.ndim) + array.shape
+    is_of_channels = len(extents) > 1 and array.size in (1, extents[1])
+    slope = c.graph.derive(
+        c.input(1),
+        ".slope",
+        array.reshape(-1) if is_of_channels else array,
+        original=held.original,
+        role="parameter",
+    )
+    if is_of_channels:
+        c.result("prelu", c.input(0), slope)
+    else:
+        add_prelu(c, c.input(0), slope)
 
 
 def layer_norm(c: Call) -> None:

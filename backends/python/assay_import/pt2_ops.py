@@ -191,9 +191,11 @@ def prelu(c: Call) -> None:
     held = c.graph.constants.get(weight)
     if held is None:
         raise Missing("prelu: by a computed slope")
-    array = held.array.reshape(-1, *[1] * (rank - 2)) if rank > 1 else held.array
-    slope = c.graph.derive(weight, ".slope", array, original=held.original, role="parameter")
-    add_prelu(c, c.tensor("self"), slope)
+    slope = c.graph.derive(weight, ".slope", held.array, original=held.original, role="parameter")
+    if rank > 1:
+        c.result("prelu", c.tensor("self"), slope)
+    else:
+        add_prelu(c, c.tensor("self"), slope)
 
 
 def leaky_relu(c: Call) -> None:

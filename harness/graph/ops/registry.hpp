@@ -43,6 +43,8 @@
   X(batch_norm_gradient)            \
   X(local_response_norm)            \
   X(local_response_norm_gradient)   \
+  X(prelu)                          \
+  X(prelu_gradient)                 \
   X(layer_norm)                     \
   X(layer_norm_gradient)            \
   X(rms_norm)                       \

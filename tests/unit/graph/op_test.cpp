@@ -338,7 +338,7 @@ TEST(Kinks, AreNamedByTheContracts) {
   }
   EXPECT_THAT(kinked,
               testing::UnorderedElementsAre("relu", "leaky_relu", "elu", "selu", "clamp", "hard_sigmoid",
-                                            "hard_swish", "max_pool", "normalise", "reduce"));
+                                            "hard_swish", "max_pool", "normalise", "prelu", "reduce"));
   EXPECT_EQ(find_op("reduce").kink({{"kind", std::string("mean")}}), Kink::nowhere);
   EXPECT_EQ(find_op("relu").kink({}), Kink::at_zero);
 }
