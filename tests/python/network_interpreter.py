@@ -150,8 +150,19 @@ def local_response_norm(x: Array, *, size: int, alpha: float, beta: float, bias:
     return x / (bias + alpha / size * squares) ** beta
 
 
+def prelu(x: Array, slope: Array) -> Array:
+    return np.where(x > 0, x, slope.reshape(-1, *[1] * (x.ndim - 2)) * x)
+
+
 def max_pool(x: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers) -> Array:
     return patches(x, spread(kernel, 2), stride, padding, -np.inf).max((4, 5))
+
+
+def mean_pool(x: Array, mask: Array | None = None) -> Array:
+    if mask is None:
+        return x.mean(1)
+    counted = (mask[:, 0, 0] > -np.inf)[..., None]
+    return (x * counted).sum(1) / np.maximum(counted.sum(1), 1)
 
 
 def normalise(x: Array, *, axes: list[int], epsilon: float) -> Array:
@@ -180,9 +191,11 @@ OPS: dict[str, Callable[..., Array]] = {
     "local_response_norm": local_response_norm,
     "matmul": matmul,
     "max_pool": max_pool,
+    "mean_pool": mean_pool,
     "multiply": np.multiply,
     "normalise": normalise,
     "padding_mask": padding_mask,
+    "prelu": prelu,
     "reduce": reduce,
     "relu": lambda x: np.maximum(x, 0),
     "reshape": lambda x, shape: x.reshape(shape),

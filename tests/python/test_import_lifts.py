@@ -394,6 +394,9 @@ MASKS = {
 }
 
 
+OF_TOKENS = "of the tokens"  # a mask without an input of its own
+
+
 def masked(dtype: str, text: str, by: str = "Add s2 k s5", to: int = 1, **constants: Any) -> Any:
     nodes = nodes_of(text, Cast={"to": to})
     scores = nodes_of(
@@ -412,8 +415,9 @@ def masked(dtype: str, text: str, by: str = "Add s2 k s5", to: int = 1, **consta
         "full": np.array([1, 1, 6, 1]), "none": np.array(0), **constants,
     }  # fmt: skip
     made = model([*nodes, *scores], ("N", 6), dtype="i64", **only_read([*nodes, *scores], given))
-    kind = {"i64": 7, "f32": 1}[dtype]
-    made.graph.input.append(onnx.helper.make_tensor_value_info("m", kind, ["N", 6]))
+    if dtype != OF_TOKENS:
+        kind = {"i64": 7, "f32": 1}[dtype]
+        made.graph.input.append(onnx.helper.make_tensor_value_info("m", kind, ["N", 6]))
     return made
 
 
@@ -465,6 +469,61 @@ def test_scores_that_are_chosen_by_the_mask_are_masked(text: str, by: str, tmp_p
 def test_what_is_another_mask_is_missing(text: str, constants: dict[str, Any], tmp_path: Path) -> None:
     found = imported(tmp_path, masked("f32", text, **constants), bound={"m": "not_equal(x, 0)"})
     assert "not_equal" in missing_of(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Equal x pad p; Unsqueeze p a12 m2; Where m2 low zero k",
+        "Equal pad x p; Not p n; Unsqueeze n a12 m2; Cast m2 m3; Sub one m3 m4; Mul m4 low k",
+    ],
+)
+def test_the_mask_of_tokens_that_are_compared_with_a_number_is_that_of_padding(
+    text: str, tmp_path: Path
+) -> None:
+    found = agrees(tmp_path, masked(OF_TOKENS, text, pad=np.array(3)))
+    (mask,) = mask_of(found)
+    assert (mask["inputs"], mask["attributes"]) == (["x"], {"padding": 3})
+    assert ops_of(found) == ["embedding", "reshape", "padding_mask", "attention", "reshape"]
+
+
+def pooled(count: str, weight: str = "m", **constants: Any) -> Any:
+    """Return the mean of embeddings over the tokens that are not 3. count: nodes from the mask m to l."""
+    given = {
+        "words": random(9, 8), "pad": np.array(3), "a1": np.array([1]), "a2": np.array([2]), "least": 1e-9,
+        "most": 1e30, "wide": np.array([1, 1, 8]), "two": 2.0, **constants,
+    }  # fmt: skip
+    nodes = nodes_of(
+        f"Gather words x e; Equal x pad p; Not p n; Cast n c; Unsqueeze c a2 m; Expand m wide w; {count}; "
+        f"Mul e {weight} em; ReduceSum em a1 s; Div s l y",
+        Cast={"to": 1},
+        ReduceSum={"keepdims": 0},
+    )
+    return model(nodes, ("N", 6), dtype="i64", **only_read(nodes, given))
+
+
+@pytest.mark.parametrize(
+    ("count", "weight"),
+    [
+        ("ReduceSum m a1 k; Max k least l", "m"),
+        ("ReduceSum w a1 k; Clip k least most l", "w"),
+        ("ReduceSum w a1 k; Max least k l", "m"),
+    ],
+)
+def test_a_mean_over_the_tokens_that_count_is_a_mean_pool(count: str, weight: str, tmp_path: Path) -> None:
+    found = agrees(tmp_path, pooled(count, weight))
+    assert ops_of(found) == ["embedding", "padding_mask", "mean_pool"]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        "ReduceSum m a1 k; Max k two l",  # of one token it is half of it
+        "Mul m two m2; ReduceSum m2 a1 k; Max k least l",
+    ],
+)
+def test_another_share_of_a_sum_is_no_mean(count: str, tmp_path: Path) -> None:
+    assert "mean_pool" not in rules_of(imported(tmp_path, pooled(count)))
 
 
 @pytest.mark.parametrize(

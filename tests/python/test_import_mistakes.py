@@ -218,7 +218,27 @@ def softsign() -> Any:
 
 
 def prelu() -> Any:
-    return model([node("PRelu", "x slope", "p"), node("Flatten", "p", "y")], ("N", 3, 4), slope=random(3, 1))
+    """By channels, and by places."""
+    nodes = [node("PRelu", "x slope", "p"), node("PRelu", "p places", "q"), node("Flatten", "q", "y")]
+    return model(nodes, ("N", 3, 4), slope=random(3, 1), places=random(4))
+
+
+def pooled() -> Any:
+    """The mean over the tokens that are not 1."""
+    nodes = [
+        node("Gather", "words x", "e"),
+        node("Equal", "x one", "p"),
+        node("Not", "p", "n"),
+        node("Cast", "n", "c", to=1),
+        node("Unsqueeze", "c last", "m"),
+        node("Mul", "e m", "em"),
+        node("ReduceSum", "em steps", "s", keepdims=0),
+        node("ReduceSum", "m steps", "k", keepdims=0),
+        node("Max", "k least", "l"),
+        node("Div", "s l", "y"),
+    ]
+    given = {"one": np.array(1), "last": np.array([2]), "steps": np.array([1]), "least": 1e-9}
+    return model(nodes, ("N", 6), dtype="i64", words=random(3, 8), **given)
 
 
 def turned() -> Any:
@@ -242,8 +262,8 @@ def square() -> Any:
 
 NETWORKS: dict[str, Callable[[], Any]] = {
     "branch": branch, "cnn": cnn, "elementwise": elementwise, "gelu": gelu, "gemm": gemm, "lstm": lstm,
-    "padded": padded, "prelu": prelu, "silu": silu, "softmax": softmax, "softsign": softsign,
-    "square": square, "swish": swish,
+    "padded": padded, "pooled": pooled, "prelu": prelu, "silu": silu, "softmax": softmax,
+    "softsign": softsign, "square": square, "swish": swish,
     "transformer": transformer, "turned": turned, "where": by_where, "windows": windows,
 }  # fmt: skip
 # The importer itself refuses these: a mistake takes their form for another.

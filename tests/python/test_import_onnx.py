@@ -449,13 +449,26 @@ def test_a_pool_keeps_its_sides_and_its_divisor(name: str, tmp_path: Path) -> No
     assert found.network and found.network.document["nodes"][0]["attributes"] == wanted
 
 
-def test_a_prelu_is_made_of_relus_and_trains_its_slope(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given, slopes, ops",
+    [
+        ((3, 1, 1), [3], ["prelu"]),
+        ((1, 3, 1, 1), [3], ["prelu"]),
+        ((1,), [1], ["prelu"]),
+        ((), [1], ["prelu"]),
+        ((3, 4, 1), [3, 4, 1], ["relu", "subtract", "multiply", "add"]),
+        ((5,), [5], ["relu", "subtract", "multiply", "add"]),
+    ],
+)
+def test_a_prelu_trains_its_slopes(
+    given: tuple[int, ...], slopes: list[int], ops: list[str], tmp_path: Path
+) -> None:
     nodes = [node("PRelu", "x w", "p"), node("Flatten", "p", "y")]
-    found = agrees(tmp_path, model(nodes, ("N", 3, 4, 5), w=random(3, 1, 1)))
-    assert ops_of(found) == ["relu", "subtract", "multiply", "add", "reshape"]
+    found = agrees(tmp_path, model(nodes, ("N", 3, 4, 5), w=random(*given)))
+    assert ops_of(found) == [*ops, "reshape"]
     assert found.network
     (slope,) = found.network.document["tensors"]
-    assert (slope["name"], slope["shape"], slope["role"]) == ("w.slope", [3, 1, 1], "parameter")
+    assert (slope["name"], slope["shape"], slope["role"]) == ("w.slope", slopes, "parameter")
 
 
 def test_a_local_response_norm_has_its_size_and_numbers(tmp_path: Path) -> None:

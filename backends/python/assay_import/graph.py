@@ -97,9 +97,16 @@ class Graph:
         return name
 
     def derive(self, name: str, suffix: str, array: np.ndarray, **changes: Any) -> str:
-        """Add a constant that is computed from another."""
+        """Return a constant that is computed from another.
+
+        If one has the same values of the file already, it is that: a weight that two nodes share stays one.
+        """
         origin = self.constants[name]
         changed = replace(origin, array=array, **{"original": "", "turned": False, **changes})
+        for other, held in self.constants.items():
+            is_same = changed.original and replace(held, array=array) == changed
+            if is_same and np.array_equal(held.array, array):
+                return other
         return self.hold(f"{name}{suffix}", changed)
 
     def fresh(self, name: str) -> str:

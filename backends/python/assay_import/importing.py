@@ -16,6 +16,7 @@ from .lifts import RULES, Lift, lift
 from .network import Network, document_of, one_line, with_free_batch
 from .options import Options
 from .reading import Reader, Reading
+from .structure import structure_of
 from .tensors import Tensor, check_values, tensors_of
 
 BATCHES = (3, 5)
@@ -88,6 +89,7 @@ def import_file(path: Path, options: Options) -> Import:
     networks = [document_of(each.reading.graph, each.tensors, description) for each in (first, second)]
     network = with_free_batch(networks[0], networks[1], batches)
     check_values(first.tensors)
+    provenance["structure"] = structure_of(network.document)
     if reader.facts["format"] == "onnx":
         provenance["original"] = original_of(network, first)
     return Import(network, [], provenance, reader)
@@ -124,6 +126,7 @@ def provenance_of(path: Path, reader: Reader, found: Lifted) -> dict[str, Any]:
         "pruned": found.pruned,
         "cut": found.cut,
         "coverage": coverage.ops_of(found.reading.graph),
+        "structure": None,
         "original": None,
         "notes": notes.of(found.reading, found.tensors, found.pruned, found.cut),
     }

@@ -18,8 +18,8 @@ def words(text: str) -> frozenset[str]:
 
 SAME = words(
     "batch_norm clamp dropout elu gelu hard_sigmoid hard_swish layer_norm leaky_relu local_response_norm "
-    "normalise relu rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast erf exp "
-    "log log_softmax negate not not_equal reciprocal sqrt"
+    "normalise prelu relu rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast "
+    "erf exp log log_softmax negate not not_equal reciprocal sqrt"
 )
 BROADCAST = words(
     "add subtract multiply divide power maximum minimum equal less greater less_or_equal "
@@ -172,6 +172,7 @@ RULES: dict[str, Callable[[Shapes, dict[str, Any]], Shape]] = {
     "lstm": lstm,
     "matmul": matmul,
     "max_pool": pool,
+    "mean_pool": lambda shapes, a: (shapes[0][0], shapes[0][2]),
     "padding_mask": padding_mask,
     "reduce": reduce,
     "reshape": reshape,

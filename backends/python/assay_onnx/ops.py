@@ -110,7 +110,8 @@ def linear(w: Writer, x: str, weight: str, bias: str | None = None, *, out: str)
         inputs = [x, weight, bias] if bias else [x, weight]
         w.node("Gemm", *inputs, out=out, transB=1)
         return
-    held = w.weights.get(weight)
+    # A weight that other nodes read, too, such as a table of embeddings, stays one tensor.
+    held = w.weights.get(weight) if w.graph.reads_of(weight) <= 1 else None
     turned = w.node("Transpose", weight, perm=[1, 0]) if held is None else w.constant(held.T)
     if bias:
         w.node("Add", w.node("MatMul", x, turned), bias, out=out)
@@ -148,6 +149,14 @@ def silu(w: Writer, x: str, *, out: str) -> None:
 
 def clamp(w: Writer, x: str, *, out: str, least: float, most: float) -> None:
     w.node("Clip", x, w.number(least), w.number(most), out=out)
+
+
+def prelu(w: Writer, x: str, slope: str, *, out: str) -> None:
+    # ONNX broadcasts by the last dimensions.
+    shape = (-1, *[1] * (len(w.shape(x)) - 2))
+    held = w.weights.get(slope)
+    turned = w.node("Reshape", slope, w.integers(*shape)) if held is None else w.constant(held.reshape(shape))
+    w.node("PRelu", x, turned, out=out)
 
 
 def batch_norm(
@@ -283,7 +292,7 @@ def embedding(w: Writer, indices: str, weight: str, *, out: str, sparse_gradient
     # ONNX counts negative indices from the end, and refuses others outside of the table: here all of them
     # read a further row of zeros.
     rows, columns = w.shape(weight)
-    held = w.weights.get(weight)
+    held = w.weights.get(weight) if w.graph.reads_of(weight) <= 1 else None
     zeros = np.zeros((1, columns), np.float32)
     table = (
         w.node("Concat", weight, w.constant(zeros), axis=0)
@@ -357,6 +366,7 @@ OPS: dict[str, Callable[..., None]] = {
     "multiply": plain("Mul"),
     "normalise": normalise,
     "padding_mask": padding_mask,
+    "prelu": prelu,
     "reduce": reduce,
     "relu": plain("Relu"),
     "reshape": reshape,

@@ -1,7 +1,8 @@
-"""The mask of padding: what a file computes of an input that is bound to not_equal(tokens, padding).
+"""The mask of padding: what a file computes of which tokens are padding.
 
-Each value of that computation has two values, one where a token is padding and one where it is not. They are
-computed. If scores get 0 where there is a token and hide the others, padding_mask gives the same.
+It compares its tokens with a number, or has an input that is bound to not_equal(tokens, padding). Each value
+that is computed of that has two values, one where a token is padding and one where it is not. Both are known.
+If scores get 0 where there is a token and hide the others, padding_mask gives the same.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..graph import Graph, Node
 from ..shapes import Shape
 
 LOW = -1e4  # a score as low as this hides a key, as old exporters write it
+LARGE_COUNT = 1e6  # no text has as many tokens
 TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
@@ -25,6 +27,8 @@ EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "greater_or_equal": np.greater_equal,
     "less": np.less,
     "less_or_equal": np.less_equal,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
     "multiply": np.multiply,
     "negate": np.negative,
     "not": np.logical_not,
@@ -43,11 +47,49 @@ class Two:
     shape: Shape
 
 
-def padding_mask(graph: Graph, name: str) -> list[str] | None:
-    node = graph.node(name, "not_equal")
+@dataclass(frozen=True)
+class Padding:
+    """A value that says which tokens (N, T) are padding."""
+
+    tokens: str
+    number: int  # the token that is padding
+    two: Two
+
+    def mask(self, graph: Graph, name: str) -> str:
+        """Return the op that hides padding, named after a value if there is none yet."""
+        for other, node in graph.nodes.items():
+            if (node.op, node.inputs, node.attributes) == (
+                "padding_mask",
+                [self.tokens],
+                {"padding": self.number},
+            ):
+                return other
+        mask = graph.fresh(f"{name}.padding_mask")
+        return graph.add("padding_mask", [self.tokens], mask, graph.nodes[name].source, padding=self.number)
+
+
+def padding_of(graph: Graph, name: str) -> Padding | None:
+    node = graph.node(name, "not_equal", "equal")
     if node is None or node.shape is None:
         return None
-    values = _values(graph, name, node)
+    if node.op == "not_equal":
+        dtype = TYPES.get(node.dtype, np.float32)
+        two = Two(np.asarray(dtype(0)), np.asarray(dtype(1)), node.shape)
+        return Padding(str(node.inputs[0]), int(node.attributes["padding"]), two)
+    for tokens, other in (node.inputs, node.inputs[::-1]):
+        given, number = graph.inputs.get(str(tokens)), graph.scalar(other)
+        if given is None or given.dtype != "int" or given.shape != node.shape or len(node.shape) != 2:
+            continue
+        if number is not None and number >= 0 and number == int(number):
+            return Padding(str(tokens), int(number), Two(np.asarray(True), np.asarray(False), node.shape))
+    return None
+
+
+def padding_mask(graph: Graph, name: str) -> list[str] | None:
+    padding = padding_of(graph, name)
+    if padding is None:
+        return None
+    values = values_of(graph, name, padding)
     mask = ""
     found: list[str] = []
     for value, two in values.items():
@@ -55,20 +97,90 @@ def padding_mask(graph: Graph, name: str) -> list[str] | None:
             if (
                 reader in values
                 or reader not in graph.nodes
-                or not _hides(graph, reader, value, two, node.shape)
+                or not _hides(graph, reader, value, two, padding.two.shape)
             ):
                 continue
-            if not mask:
-                mask = graph.fresh(f"{name}.padding_mask")
-                graph.add("padding_mask", node.inputs, mask, node.source, padding=node.attributes["padding"])
+            mask = mask or padding.mask(graph, name)
             found += _masked(graph, reader, value, mask)
     return found if mask else None
 
 
-def _values(graph: Graph, name: str, node: Node) -> dict[str, Two]:
-    """Return the values that have two values, those of the bound input first."""
-    dtype = TYPES.get(node.dtype, np.float32)
-    values = {name: Two(np.asarray(dtype(0)), np.asarray(dtype(1)), node.shape or ())}
+def shown_rows(graph: Graph, name: str) -> list[str] | None:
+    """Leave out zeros for queries that see no key, as Assay writes attention: the op has them itself."""
+    node = graph.node(name, "where")
+    turned = graph.node(node.inputs[1], "transpose") if node is not None else None
+    made = graph.node(turned.inputs[0], "attention") if turned is not None else None
+    mask = graph.node(made.inputs[3], "padding_mask") if made is not None and len(made.inputs) > 3 else None
+    if node is None or mask is None or graph.scalar(node.inputs[2]) != 0:
+        return None
+    for root in list(graph.nodes):
+        padding = padding_of(graph, root)
+        if padding is None or [padding.tokens] != mask.inputs:
+            continue
+        if padding.number != mask.attributes["padding"]:
+            continue
+        two = values_of(graph, root, padding).get(str(node.inputs[0]))
+        rows = (padding.two.shape[0], 1, 1, 1)
+        if two is not None and two.shape == rows and bool(two.token) and not bool(two.padding):
+            return graph.substitute(name, str(node.inputs[1]))
+    return None
+
+
+def mean_pool(graph: Graph, name: str) -> list[str] | None:
+    """Turn the sum of x over the tokens that count, divided by their number, into the mean over them."""
+    node = graph.node(name, "divide")
+    total = _summed(graph, node.inputs[0]) if node is not None else None
+    product = graph.node(total, "multiply") if total is not None else None
+    if node is None or product is None:
+        return None
+    counted = _summed(graph, _at_least_one(graph, node.inputs[1]))
+    for root in list(graph.nodes):
+        padding = padding_of(graph, root)
+        values = values_of(graph, root, padding) if padding is not None else {}
+        if padding is None or counted not in values:
+            continue
+        for x, weight in (product.inputs, product.inputs[::-1]):
+            both = [values.get(str(each)) for each in (weight, counted)]
+            if all(_counts(two, padding) for two in both) and len(graph.shape(str(x)) or ()) == 3:
+                return graph.replace(name, "mean_pool", [x, padding.mask(graph, root)])
+    return None
+
+
+def _summed(graph: Graph, name: str | None) -> str | None:
+    """Return the value (N, T, ...) whose sum over T this is."""
+    node = graph.node(name, "reduce")
+    is_sum = node is not None and node.attributes["kind"] == "sum" and list(node.attributes["axes"]) == [1]
+    return str(node.inputs[0]) if node is not None and is_sum else None
+
+
+def _at_least_one(graph: Graph, name: str | None) -> str | None:
+    """Return a count that is kept above 0: of no token the sum is 0, whatever it is divided by."""
+    node = graph.node(name, "maximum", "clamp")
+    if node is None:
+        return None
+    if node.op == "clamp":
+        least, most = (float(node.attributes[each]) for each in ("least", "most"))
+        return str(node.inputs[0]) if 0 < least <= 1 and most >= LARGE_COUNT else None
+    for value, other in (node.inputs, node.inputs[::-1]):
+        number = graph.scalar(other)
+        if number is not None and 0 < number <= 1:
+            return str(value)
+    return None
+
+
+def _counts(two: Two | None, padding: Padding) -> bool:
+    return (
+        two is not None
+        and two.shape == (*padding.two.shape, 1)
+        and two.token == 1
+        and two.padding == 0
+        and two.token.dtype == np.float32
+    )
+
+
+def values_of(graph: Graph, name: str, padding: Padding) -> dict[str, Two]:
+    """Return the values that have two values, the first of which says which tokens are padding."""
+    values = {name: padding.two}
     for other in graph.nodes:
         if other not in values:
             two = _evaluated(graph, graph.nodes[other], values)
@@ -86,6 +198,11 @@ def _evaluated(graph: Graph, node: Node, values: dict[str, Two]) -> Two | None:
     if node.op == "reshape":
         is_same = [extent for extent in node.shape if extent != 1] == [e for e in given[0].shape if e != 1]
         return Two(given[0].padding, given[0].token, node.shape) if is_same else None
+    if node.op == "reduce" and node.attributes["kind"] == "max" and given[0].token >= given[0].padding:
+        # Of a row: where all tokens are padding, and where one is none.
+        axis = len(given[0].shape) - 1
+        is_last = list(node.attributes["axes"]) == [axis] and given[0].shape[1:axis] == (1,) * (axis - 1)
+        return Two(given[0].padding, given[0].token, given[0].shape[:-1]) if is_last and axis > 0 else None
     if node.op == "cast":
         dtype = TYPES[node.dtype]
         return Two(given[0].padding.astype(dtype), given[0].token.astype(dtype), given[0].shape)

@@ -9,7 +9,7 @@ from ..graph import Graph
 from .activations import gelu, hard_sigmoid, hard_swish, silu, softsign
 from .attention import attention, causal, hidden
 from .layers import batch_norm_scale, convolution_bias, linear, linear_bias
-from .masks import padding_mask
+from .masks import mean_pool, padding_mask, shown_rows
 from .norms import layer_norm
 from .tables import embedding_bounds, position_table
 from .tidy import identity, inner_transposes, reshapes, transposes
@@ -32,7 +32,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "position_table": (position_table,),
     "embedding_bounds": (embedding_bounds,),
     "padding_mask": (padding_mask,),
-    "attention": (hidden, attention, causal),
+    "attention": (hidden, attention, causal, shown_rows),
+    "mean_pool": (mean_pool,),
     "reshapes": (reshapes,),
 }
 AGAIN = ("transposes", "reshapes")  # after attention
