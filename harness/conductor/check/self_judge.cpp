@@ -187,15 +187,30 @@ class NextTensor {
     const TensorType handed{DType::f32, excerpt ? Shape{excerpt->count(whole.elements())} : tensor.shape};
     if (!worker.refusal(answer, handed).empty() || !next.after.refusal(name_, whole).empty()) return;
     change_ = change(next.before.required(name_, excerpt), worker.required(answer));
-    nearest_ = against(next);
+    first_ = change_of(next);
+    nearest_ = against(next, first_);
+    if (is_within()) first_.clear();
   }
 
   const TensorVerdict& nearest() const { return nearest_; }
   bool is_within() const { return nearest_.ratio <= 1; }
   void look_at(const SteppedState& nudged) {
     if (change_.empty()) return;
-    TensorVerdict found = against(nudged);
+    const std::vector<double> other = change_of(nudged);
+    spread_ = std::max(spread_, l2_distance(first_, other));
+    TensorVerdict found = against(nudged, other);
     if (found.ratio < nearest_.ratio) nearest_ = std::move(found);
+  }
+  // Allows more where the nudged steps were away from the first.
+  void allow_spread() {
+    constexpr double max_share = 0.75, decided_by_rounding = 0.5;
+    const double change = l2_norm(first_);
+    double allowed = 4 * spread_;
+    if (spread_ <= decided_by_rounding * change) allowed = std::min(allowed, max_share * change);
+    if (is_within() || change_.empty()) return;
+    const double distance = l2_distance(change_, first_), ratio = ratio_of(distance, allowed);
+    if (ratio < nearest_.ratio)
+      nearest_ = {nearest_.name, nearest_.max_error, allowed, distance, allowed, ratio};
   }
 
  private:
@@ -203,15 +218,16 @@ class NextTensor {
     for (std::size_t i = 0; i < after.size(); ++i) after[i] -= before[i];
     return after;
   }
-  TensorVerdict against(const SteppedState& other) const {
-    const std::vector<double> before = other.before.required(name_, excerpt_),
-                              after = other.after.required(name_, excerpt_);
-    const std::vector<double> other_change = change(before, after);
+  std::vector<double> change_of(const SteppedState& step) const {
+    return change(step.before.required(name_, excerpt_), step.after.required(name_, excerpt_));
+  }
+  TensorVerdict against(const SteppedState& other, const std::vector<double>& other_change) const {
     double largest = 0;
     for (std::size_t i = 0; i < change_.size(); ++i)
       largest = std::max(largest, std::abs(change_[i] - other_change[i]));
     const double distance = l2_distance(change_, other_change);
-    const double allowed = share_ * l2_norm(other_change) + 8 * unit_roundoff(DType::f32) * l2_norm(after);
+    const double allowed = share_ * l2_norm(other_change) +
+                           8 * unit_roundoff(DType::f32) * l2_norm(other.after.required(name_, excerpt_));
     return {"continuation/step/" + name_, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
   }
 
@@ -219,6 +235,8 @@ class NextTensor {
   std::optional<ExamExcerpt> excerpt_;
   double share_;
   std::vector<double> change_;  // empty: the worker's tensor is beyond measure
+  std::vector<double> first_;   // of the other backend; empty if the worker's is near enough
+  double spread_ = 0;           // the farthest of nudged steps from that
   TensorVerdict nearest_ = beyond_all_measure("continuation/step/" + name_);
 };
 
@@ -245,6 +263,8 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
     for (NextTensor& tensor : tensors)
       if (!tensor.is_within()) tensor.look_at(*other);
   }
+  if (is_narrow(precision))
+    for (NextTensor& tensor : tensors) tensor.allow_spread();
   std::vector<TensorVerdict> verdicts;
   for (const NextTensor& tensor : tensors) verdicts.push_back(tensor.nearest());
   return verdicts;

@@ -248,16 +248,17 @@ TEST(NextStateJudge, ComparesTheFirstStepWithThatOfAnotherBackend) {
 // its kink.
 TEST(NextStateJudge, TakesTheNearestOfStepsFromParametersThatAreOff) {
   int asked = 0;
+  float other_change = 2;
   const NudgedStep nudged = [&](int number) {
     ++asked;
-    const float begin = 1 + static_cast<float>(number) / 1000, change = number == 3 ? 2 : 1;
+    const float begin = 1 + static_cast<float>(number) / 1000, change = number == 3 ? other_change : 1;
     return SteppedState{state_of({begin, 1}), state_of({begin + change, 1}), 1};
   };
-  const auto ratio = [&](const std::vector<float>& found, const NudgedStep& other) {
+  const auto ratio = [&](const std::vector<float>& found, const NudgedStep& other,
+                         PrecisionKind precision = PrecisionKind::fp32) {
     asked = 0;
-    return judge_next_state(handed_over({{"start", found}}), of_one_parameter(2),
-                            precision_of(PrecisionKind::fp32), {}, {state_of({1, 1}), state_of({2, 1}), 1},
-                            std::nullopt, other)
+    return judge_next_state(handed_over({{"start", found}}), of_one_parameter(2), precision_of(precision), {},
+                            {state_of({1, 1}), state_of({2, 1}), 1}, std::nullopt, other)
         .front()
         .ratio;
   };
@@ -268,6 +269,14 @@ TEST(NextStateJudge, TakesTheNearestOfStepsFromParametersThatAreOff) {
   EXPECT_GT(ratio({1, 1}, nudged), 4) << "no step was done";
   EXPECT_EQ(asked, max_nudged_replays);
   EXPECT_GT(ratio({2.5F, 1}, nudged), 1) << "it did neither";
+  EXPECT_LT(ratio({1, 1}, nudged, PrecisionKind::bf16), 1) << "rounding decides the change";
+  EXPECT_GT(ratio({-3, 1}, nudged, PrecisionKind::bf16), 1);
+  other_change = 1.3F;
+  EXPECT_LT(ratio({2.5F, 1}, nudged, PrecisionKind::bf16), 1) << "the steps are apart, too";
+  EXPECT_GT(ratio({1, 1}, nudged, PrecisionKind::bf16), 1) << "no step was done";
+  EXPECT_GT(ratio({3, 1}, nudged, PrecisionKind::bf16), 1) << "it was done twice";
+  other_change = 1;
+  EXPECT_GT(ratio({2.5F, 1}, nudged, PrecisionKind::bf16), 1);
   EXPECT_EQ(ratio({NAN, 1}, nudged), beyond_measure);
   EXPECT_GT(ratio({3, 1}, [](int) { return std::optional<SteppedState>(); }), 4);
 }
