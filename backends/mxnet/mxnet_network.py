@@ -157,6 +157,17 @@ def gelu(operands: Operands, approximate: str) -> gluon.Block:
     return nn.HybridLambda(run)
 
 
+def prelu(operands: Operands) -> gluon.Block:
+    # In a hybridized network MXNet's own has a wrong gradient of the slopes: docs/reference/differences.md.
+    ones = (1,) * (len(required(operands[0]).shape) - 2)
+
+    def run(F: Any, x: Any, slope: Any) -> Any:
+        below = F.broadcast_mul(x, F.reshape(slope, shape=(1, -1, *ones)))
+        return F.where(x > 0, x, below)
+
+    return nn.HybridLambda(run)
+
+
 def binary(of_two: Callable[..., Any], broadcasting: str) -> Make:
     def make(operands: Operands) -> gluon.Block:
         a, b = (operand.shape if operand else None for operand in operands)
@@ -399,7 +410,7 @@ OPS: dict[str, Make] = {
     "multiply": binary(operator.mul, "broadcast_mul"),
     "normalise": normalise,
     "padding_mask": padding_mask,
-    "prelu": lambda operands: nn.PReLU(in_channels=required(operands[1]).shape[0]),
+    "prelu": prelu,
     "reduce": reduce,
     "relu": activation("relu"),
     "reshape": lambda operands, shape: nn.HybridLambda(lambda F, x: F.reshape(x, shape=tuple(shape))),
@@ -433,7 +444,6 @@ KEPT = {
     "layer_norm": ("gamma", "beta"),
     "linear": ("weight", "bias"),
     "lstm": ("layer.l0_i2h_weight", "layer.l0_h2h_weight", "layer.l0_i2h_bias"),
-    "prelu": ("alpha",),
 }
 
 

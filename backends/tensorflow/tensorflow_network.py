@@ -115,7 +115,8 @@ class Prelu(keras.Layer):
         (channels,) = self._axes_of(x, [1])
         shape = [-1 if axis == channels else 1 for axis in range(len(x.shape))]
         wide = ops.cast(x, "float32")
-        y = ops.relu(wide) - ops.reshape(self.slope, shape) * ops.relu(-wide)
+        # Of Keras's own the gradient at 0 is 0.
+        y = ops.where(wide > 0, wide, ops.reshape(self.slope, shape) * wide)
         return ops.cast(y, x.dtype)
 
 

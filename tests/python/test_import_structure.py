@@ -33,7 +33,7 @@ def graph_of(workload: str) -> Graph:
 
 
 def document_of(graph: Graph) -> dict[str, Any]:
-    """Return a graph as the importer writes networks: flatten is a reshape, tables are cut once."""
+    """Return a graph as it comes back: flatten is a reshape, tables are cut, and no two nodes share one."""
     inputs = graph.values["inputs"]
     tensors = {
         value.name: {"name": value.name, "shape": list(value.shape)}
@@ -54,7 +54,12 @@ def document_of(graph: Graph) -> dict[str, Any]:
             attributes["shape"] = [-1, *shape[1:]]
         if op == "mean_pool" and not any(each.inputs[1:]):
             op, attributes = "reduce", {"kind": "mean", "axes": [1]}
-        nodes.append({"name": name, "op": op, "inputs": list(each.inputs), "attributes": attributes})
+        reads = [name and str(name) for name in each.inputs]
+        for place, read in enumerate(reads):
+            if read in tensors and graph.reads_of(read) > 1:
+                reads[place] = f"{read} of {name}"
+                tensors[f"{read} of {name}"] = tensors[read] | {"name": f"{read} of {name}"}
+        nodes.append({"name": name, "op": op, "inputs": reads, "attributes": attributes})
     given = {"name": "inputs", "dtype": inputs.dtype, "shape": ["N", *inputs.shape[1:]]}
     return {
         "input": given,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from assay_worker.tensors import read_tensors, write_tensors
 from framework import ENVIRONMENTS
-from imported_network import network, weights_of, write_folder
+from imported_network import network, reader, weights_of, write_folder
 from program import PROGRAM, assay, told
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -180,6 +180,25 @@ def test_own_arrays_of_its_shapes_are_its_data(mine: Path, tmp_path: Path) -> No
     refused = assay(*named, "--dry-run")
     assert refused.returncode == 2
     assert "has 3 classes" in refused.stderr
+
+
+@pytest.mark.parametrize("backend", [*OWN, *FRAMEWORKS])
+def test_a_network_with_a_label_at_each_row_is_trained(backend: str, tmp_path: Path) -> None:
+    if not is_there(backend):
+        pytest.skip(f"not set up: assay setup {backend}")
+    folder = write_folder(tmp_path / "models/reader", reader())
+    random = np.random.default_rng(1)
+    inputs, labels = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(inputs, random.normal(size=(100, 1, 4, 6)).astype(np.float32))
+    np.save(labels, random.integers(0, 5, (100, 4)))
+    for cell in checked(folder, backend, "train", "--inputs", inputs, "--labels", labels):
+        assert cell["status"] == "ok", cell["reason"]
+        assert "last/parameter/slope" in cell["equivalence"]["tensors"]["name"]
+    np.save(labels, random.integers(0, 5, (100, 3)))
+    refused = assay("run", "--workload", folder, "--backend", backend, "--inputs", inputs, "--labels", labels,
+                    *SHORT)  # fmt: skip
+    assert refused.returncode == 2
+    assert "labels of the shape (N, 3); use one that has labels of the shape (N, 4)" in refused.stderr
 
 
 @pytest.mark.parametrize(

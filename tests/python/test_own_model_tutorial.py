@@ -80,6 +80,7 @@ def cells_of(report: Path) -> dict[str, list[dict[str, Any]]]:
 def test_its_commands_make_what_it_says(exported: Path) -> None:
     for command in commands():
         task = re.search(r"assay run .*--task (\S+)", command)
+        assert task or not command.startswith("assay run")
         done(f"{command} {SHORT} --mode {MODES[task[1]]}" if task else command, exported)
     inferred, trained = cells_of(exported / "reports/net.json"), cells_of(exported / "reports/net-train.json")
     assert set(inferred) == BACKENDS

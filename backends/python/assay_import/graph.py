@@ -62,6 +62,7 @@ class Graph:
     nodes: dict[str, Node] = field(default_factory=dict)
     output: str = ""
     neutral: dict[str, int] = field(default_factory=dict)  # tensors of the file that a lift took to be 1 or 0
+    _derived: dict[tuple[str, bool, str, bool], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] | None = None
 
     def add(
@@ -103,11 +104,15 @@ class Graph:
         """
         origin = self.constants[name]
         changed = replace(origin, array=array, **{"original": "", "turned": False, **changes})
-        for other, held in self.constants.items():
-            is_same = changed.original and replace(held, array=array) == changed
-            if is_same and np.array_equal(held.array, array):
+        key = (changed.original, changed.turned, changed.role, changed.is_filled)
+        for other in (changed.original, self._derived.get(key, "")) if changed.original else ():
+            held = self.constants.get(other)
+            if held is None or key != (held.original, held.turned, held.role, held.is_filled):
+                continue
+            if held.array.dtype == array.dtype and np.array_equal(held.array, array):
                 return other
-        return self.hold(f"{name}{suffix}", changed)
+        self._derived[key] = made = self.hold(f"{name}{suffix}", changed)
+        return made
 
     def fresh(self, name: str) -> str:
         """Return this name, or one like it that no value has."""

@@ -29,6 +29,11 @@ def of(reading: Reading, tensors: list[Tensor], pruned: dict[str, Any], cut: str
         notes.append(f"{plural(ops['dropout'], 'dropout')} for training: in inference, it changes nothing")
     elif reading.folded.get("Dropout"):
         notes.append("dropouts of rate 0 were left out")
+    if ops["padding_mask"]:
+        notes.append(
+            "padding is hidden by a mask: of a text of nothing but padding attention makes zeros here, and "
+            "the file may make a mean over all tokens"
+        )
     if cut:
         notes.append(f"the last op, {cut}, was cut off: the loss computes it, and the output is the logits")
     outputs = reading.other_outputs

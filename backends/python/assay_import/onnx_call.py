@@ -111,11 +111,7 @@ class Call(FileCall):
         """Return the transposed constant of operand i."""
         name = self.input(i)
         held = self.graph.constants[name]
-        array = held.array.T
-        for other, constant in self.graph.constants.items():
-            if constant.array is array:
-                return other
-        return self.graph.derive(name, ".T", array, original=held.original, turned=not held.turned)
+        return self.graph.derive(name, ".T", held.array.T, original=held.original, turned=not held.turned)
 
 
 def shortest(value: float) -> float:

@@ -18,7 +18,7 @@ def words(text: str) -> frozenset[str]:
 
 SAME = words(
     "batch_norm clamp dropout elu gelu hard_sigmoid hard_swish layer_norm leaky_relu local_response_norm "
-    "normalise prelu relu rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast "
+    "normalise relu rms_norm rotary selu sigmoid silu softmax softplus softsign tanh absolute cast "
     "erf exp log log_softmax negate not not_equal reciprocal sqrt"
 )
 BROADCAST = words(
@@ -161,6 +161,13 @@ def padding_mask(shapes: Shapes, a: dict[str, Any]) -> Shape:
     return (shapes[0][0], 1, 1, shapes[0][1])
 
 
+def prelu(shapes: Shapes, a: dict[str, Any]) -> Shape:
+    x, slope = shapes[0], shapes[1]
+    if len(x) < 2 or slope not in ((1,), (x[1],)):
+        raise Missing(f"prelu of {text(x)} with slopes of {text(slope)}")
+    return x
+
+
 RULES: dict[str, Callable[[Shapes, dict[str, Any]], Shape]] = {
     "attention": attention,
     "average_pool": pool,
@@ -174,6 +181,7 @@ RULES: dict[str, Callable[[Shapes, dict[str, Any]], Shape]] = {
     "max_pool": pool,
     "mean_pool": lambda shapes, a: (shapes[0][0], shapes[0][2]),
     "padding_mask": padding_mask,
+    "prelu": prelu,
     "reduce": reduce,
     "reshape": reshape,
     "slice": slice_,

@@ -32,6 +32,7 @@ PLACES: dict[str, dict[int, tuple[str, str]]] = {
         3: ("parameter", "zeros"),
     },
     "matmul": {0: ("parameter", "glorot_uniform"), 1: ("parameter", "glorot_uniform")},
+    "prelu": {1: ("parameter", "uniform:0.25")},
     "rms_norm": {1: ("parameter", "ones")},
 }
 ELSEWHERE = {"multiply": "ones", "divide": "ones"}  # of parameters in other places; of the others normal:0.02

@@ -110,8 +110,7 @@ def linear(w: Writer, x: str, weight: str, bias: str | None = None, *, out: str)
         inputs = [x, weight, bias] if bias else [x, weight]
         w.node("Gemm", *inputs, out=out, transB=1)
         return
-    # A weight that other nodes read, too, such as a table of embeddings, stays one tensor.
-    held = w.weights.get(weight) if w.graph.reads_of(weight) <= 1 else None
+    held = w.weights.get(weight)
     turned = w.node("Transpose", weight, perm=[1, 0]) if held is None else w.constant(held.T)
     if bias:
         w.node("Add", w.node("MatMul", x, turned), bias, out=out)
@@ -292,7 +291,7 @@ def embedding(w: Writer, indices: str, weight: str, *, out: str, sparse_gradient
     # ONNX counts negative indices from the end, and refuses others outside of the table: here all of them
     # read a further row of zeros.
     rows, columns = w.shape(weight)
-    held = w.weights.get(weight) if w.graph.reads_of(weight) <= 1 else None
+    held = w.weights.get(weight)
     zeros = np.zeros((1, columns), np.float32)
     table = (
         w.node("Concat", weight, w.constant(zeros), axis=0)

@@ -26,7 +26,8 @@ void RunOptions::add(CLI::App& command, bool resumable) {
       .add_option("--inputs", inputs_,
                   "Samples of your own, u8 or f32 (N, ...) in C order, instead of a data set; with --labels")
       ->type_name("FILE.npy");
-  command.add_option("--labels", labels_, "Labels of these samples: whole numbers from 0 (N)")
+  command
+      .add_option("--labels", labels_, "Labels of these samples: whole numbers from 0, (N) or (N, positions)")
       ->type_name("FILE.npy");
   if (resumable)
     command.add_option("--resume", resume, "Keep the cells of this report and measure only the missing ones")

@@ -30,21 +30,24 @@ int Cell::compute_threads() const { return std::max(1, axes.all_threads() - axes
 
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
 
-// The own samples may have no shape yet, because their files are missing.
+// Only training reads labels. The own samples may have no shape yet, because their files are missing.
 void NetworkCell::check_labels(const Dataset& dataset, const Axes& axes) const {
-  const std::int64_t positions = dataset.classes > 0 ? dataset.positions : own_positions;
   const bool is_known = dataset.classes > 0 || own_classes > 0;
-  if (dataset.next_token == workload->next_token && (!is_known || positions == workload->positions)) return;
+  const std::int64_t positions = dataset.classes > 0 ? dataset.positions : own_positions;
+  const bool are_read = is_known && axes.task == Task::train;
+  if (dataset.next_token == workload->next_token && (!are_read || positions == workload->positions)) return;
   const auto kind = [](bool next, std::int64_t labels) {
-    return next         ? "the next token at every position"
-           : labels > 0 ? fmt::format("{} labels a sample", labels)
+    return next         ? std::string("the next token at every position")
+           : labels > 0 ? fmt::format("labels of the shape (N, {})", labels)
                         : std::string("one label a sample");
   };
-  const bool one_hot = positions > 0 && workload->positions == 0 && !workload->next_token;
+  std::string remedy;
+  if (workload->positions == 0 && !workload->next_token && positions > 0)
+    remedy = positions == 1 ? " (labels.reshape(-1))"
+                            : " (labels.argmax(axis=1) if each row has a one at its class)";
   throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}{}", axes.workload,
                                axes.dataset, kind(dataset.next_token, positions),
-                               kind(workload->next_token, workload->positions),
-                               one_hot ? " (labels.argmax(axis=1) if each row has a one at its class)" : ""));
+                               kind(workload->next_token, workload->positions), remedy));
 }
 
 NetworkForm NetworkCell::form(const Axes& axes) const {

@@ -28,6 +28,12 @@ std::int64_t number(const std::byte* at, std::string_view descr) {
 
 }  // namespace
 
+std::string label_name(std::size_t i, std::int64_t positions) {
+  if (positions == 0) return fmt::format("label {}", i);
+  const auto of_sample = static_cast<std::size_t>(positions);
+  return fmt::format("label {} of sample {}", i % of_sample, i / of_sample);
+}
+
 NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path) {
   const NpyHeader header = parse_npy_header(npy, path);
   std::size_t size = 0;
@@ -37,11 +43,12 @@ NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem:
     throw IoError("npy", path,
                   fmt::format("contains {} {}, but labels must be bool or whole numbers of 8, 32 or 64 bits "
                               "('|b1', '|i1', '|u1', '<i4', '<i8') of the shape (N), or (N, P) for a network "
-                              "with P labels a sample; save {}",
+                              "with labels at P positions; save {}",
                               npy_type_text(header.descr), to_string(header.shape), remedy));
   };
-  const bool has_positions = header.shape.size() == 2 && header.shape[1] > 1;
-  if (has_positions && size == 0) reject("labels.argmax(axis=1) if each row has a one at its class");
+  const bool has_positions = header.shape.size() == 2 && header.shape[1] > 0;
+  if (has_positions && header.shape[1] > 1 && size == 0)
+    reject("labels.argmax(axis=1) if each row has a one at its class");
   if (!has_positions && header.shape.size() != 1) reject("labels.reshape(-1)");
   if (size == 0) reject("labels.astype(np.int32)");
   if (has_positions && header.fortran_order) reject("np.ascontiguousarray(labels)");
@@ -60,9 +67,9 @@ NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem:
     const std::int64_t label = number(data.data() + i * size, header.descr);
     if (label < std::numeric_limits<std::int32_t>::min() || label > std::numeric_limits<std::int32_t>::max())
       throw IoError("npy", path,
-                    fmt::format("label {} is {}: number the classes from 0 "
+                    fmt::format("{} is {}: number the classes from 0 "
                                 "(np.unique(labels, return_inverse=True)[1])",
-                                i, label));
+                                label_name(i, read.positions), label));
     read.labels.push_back(static_cast<std::int32_t>(label));
   }
   return read;

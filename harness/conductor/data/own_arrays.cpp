@@ -1,5 +1,5 @@
-// Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N), or (N, positions) for a
-// network with a label at each position. If the data set has a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
+// Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N) or (N, positions).
+// If the data set has a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
 // Otherwise i % 10 selects the split of sample i.
 #include <algorithm>
 #include <cstring>
@@ -99,7 +99,7 @@ std::uint64_t bytes_of(const NpyHeader& header, std::uint64_t each) {
   return bytes;
 }
 
-// Rejects an array of so many bytes if this machine cannot hold it.
+// Rejects an array that this machine cannot hold.
 void check_memory(const NpyHeader& header, std::uint64_t bytes, const std::filesystem::path& path) {
   constexpr std::uint64_t copies = 4;  // maximum number of copies of the array while it is read and split
   const auto memory = available_memory();
@@ -111,14 +111,14 @@ void check_memory(const NpyHeader& header, std::uint64_t bytes, const std::files
                     to_string(header.shape), copies, *memory));
 }
 
-// Before the labels are read: as many as the shape says, of at most 8 bytes.
+// Before the labels are read, which become i32.
 void check_label_file(const std::filesystem::path& path) {
-  constexpr std::uint64_t max_label_bytes = 8, end_of_header = 1 << 17;
+  constexpr std::uint64_t max_label_bytes = 8;
   const MappedFile file(path);
   const NpyHeader header = parse_npy_header(file.bytes(), path);
+  check_memory(header, bytes_of(header, sizeof(std::int32_t)), path);
   const std::uint64_t bytes = bytes_of(header, max_label_bytes);
-  check_memory(header, bytes, path);
-  reject_larger("npy", path, bytes + end_of_header);
+  reject_larger("npy", path, std::max(bytes, bytes + header.offset));
 }
 
 // Reads the header of the inputs and checks the sizes of both files against it. Does not read the content.
@@ -169,26 +169,31 @@ NpyLabels read_labels(const std::filesystem::path& path) {
   NpyLabels read = read_npy_labels(file.bytes(), path);
   for (std::size_t i = 0; i < read.labels.size(); ++i)
     if (read.labels[i] < 0)
-      throw IoError("npy", path,
-                    fmt::format("label {} is {}; labels are whole numbers from 0", i, read.labels[i]));
+      throw IoError(
+          "npy", path,
+          fmt::format("{} is {}; labels are whole numbers from 0{}", label_name(i, read.positions),
+                      read.labels[i],
+                      read.positions > 0 ? ", and a position without one needs a class of its own" : ""));
   return read;
 }
 
 // The largest label makes the network's last layer, so a label that is a mistake could take all memory.
-void check_classes_of(std::span<const std::int32_t> labels, const std::filesystem::path& path) {
+void check_classes_of(const NpyLabels& read, const std::filesystem::path& path) {
   constexpr std::int64_t never_doubted = 10'000, classes_of_sample = 100;
+  const std::vector<std::int32_t>& labels = read.labels;
   if (labels.empty()) return;
   const auto largest = std::ranges::max_element(labels);
-  const std::int64_t classes = std::int64_t{*largest} + 1, samples = std::ssize(labels);
+  const std::int64_t classes = std::int64_t{*largest} + 1,
+                     samples = std::ssize(labels) / std::max<std::int64_t>(1, read.positions);
   if (classes <= std::min(max_classes, std::max(never_doubted, classes_of_sample * samples))) return;
   const std::set<std::int32_t> different(labels.begin(), labels.end());
   throw IoError(
       "npy", path,
-      fmt::format("label {} is {}, so the network would have {} classes, of which {} occur in {} samples; at "
+      fmt::format("{} is {}, so the network would have {} classes, of which {} occur in {} samples; at "
                   "most {} classes are supported, and at most {} for each sample: number the classes from 0 "
                   "(np.unique(labels, return_inverse=True)[1])",
-                  largest - labels.begin(), *largest, classes, different.size(), samples, max_classes,
-                  classes_of_sample));
+                  label_name(static_cast<std::size_t>(largest - labels.begin()), read.positions), *largest,
+                  classes, different.size(), samples, max_classes, classes_of_sample));
 }
 
 std::int64_t classes_of(std::span<const std::int32_t> labels) {
@@ -213,7 +218,7 @@ class OwnArraysFormat : public DatasetFormat {
     const std::filesystem::path path = place.file(1, "labels.npy");
     const NpyHeader header = check_headers(place.file(0, "inputs.npy"), path, nullptr);
     const NpyLabels read = read_labels(path);
-    check_classes_of(read.labels, path);
+    check_classes_of(read, path);
     return {sample_of(header.shape), std::max<std::int64_t>(2, classes_of(read.labels)), read.positions};
   }
 
@@ -225,7 +230,7 @@ class OwnArraysFormat : public DatasetFormat {
     check_headers(files[0], files[1], dataset.vocabulary > 0 ? &dataset : nullptr);
     const HostTensor inputs = read_npy(files[0]);
     const NpyLabels labels = read_labels(files[1]);
-    check_classes_of(labels.labels, files[1]);
+    check_classes_of(labels, files[1]);
     const std::int64_t of_sample = std::max<std::int64_t>(1, labels.positions);
     if (const std::int64_t labelled = std::ssize(labels.labels) / of_sample; labelled != inputs.type.shape[0])
       throw IoError("npy", files[1],

@@ -130,7 +130,7 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
   return prepared;
 }
 
-// Label p of a sample is the label that was drawn for it plus p, modulo the classes: whoever finds that, finds all.
+// Label p of a sample is the label that was drawn for it plus p, modulo the classes.
 std::vector<std::int32_t> at_positions(std::span<const std::int32_t> drawn, const Dataset& dataset) {
   std::vector<std::int32_t> labels;
   labels.reserve(drawn.size() * static_cast<std::size_t>(dataset.positions));
@@ -138,6 +138,19 @@ std::vector<std::int32_t> at_positions(std::span<const std::int32_t> drawn, cons
     for (std::int64_t p = 0; p < dataset.positions; ++p)
       labels.push_back(static_cast<std::int32_t>((first + p) % dataset.classes));
   return labels;
+}
+
+// Tokens (N, T) with labels of positions: label p is token p, or that of the last position that there is, modulo the
+// classes.
+SyntheticTokens tagged(SyntheticTokens data, const Dataset& dataset) {
+  const std::int64_t length = element_count(dataset.sample_shape);
+  data.labels.clear();
+  for (std::size_t first = 0; first < data.inputs.size(); first += static_cast<std::size_t>(length))
+    for (std::int64_t p = 0; p < dataset.positions; ++p) {
+      const std::size_t at = first + static_cast<std::size_t>(std::min(p, length - 1));
+      data.labels.push_back(static_cast<std::int32_t>(data.inputs[at] % dataset.classes));
+    }
+  return data;
 }
 
 // Texts if the set has a vocabulary, otherwise images.
@@ -150,7 +163,7 @@ LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream,
     const auto bytes = std::as_bytes(std::span(data.inputs));
     LoadedArrays arrays{{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
     arrays.positions = dataset.next_token ? element_count(dataset.sample_shape) : dataset.positions;
-    if (dataset.positions > 0) arrays.labels = at_positions(data.labels, dataset);
+    if (dataset.positions > 0 && dataset.vocabulary == 0) arrays.labels = at_positions(data.labels, dataset);
     return arrays;
   };
   if (dataset.vocabulary == 0)
@@ -158,6 +171,7 @@ LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream,
                   make_synthetic({learnable, dataset.sample_shape, dataset.classes, samples}, stream));
   const std::int64_t length = element_count(dataset.sample_shape);
   const SyntheticTokensSpec spec{learnable, length, dataset.vocabulary, dataset.classes, samples, padding};
+  if (dataset.positions > 0) return loaded(DType::i32, tagged(make_synthetic_chains(spec, stream), dataset));
   return loaded(DType::i32, dataset.next_token ? make_synthetic_chains(spec, stream)
                                                : make_synthetic_tokens(spec, stream));
 }

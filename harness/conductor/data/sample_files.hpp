@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,11 +50,14 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
 
 struct NpyLabels {
   std::vector<std::int32_t> labels;  // (N), or (N, positions)
-  std::int64_t positions = 0;        // labels of a sample; 0: one
+  std::int64_t positions = 0;        // of (N, positions); 0: (N)
 };
 
-// The content of a .npy file of bool, i8, u8, i32 or i64, (N) or (N, positions) with at least two of these. Throws
-// IoError naming `path` for another type or shape, a truncated file, or a number that does not fit in i32.
+// Names label i of all of them: "label 7", or "label 1 of sample 3".
+std::string label_name(std::size_t i, std::int64_t positions);
+
+// The content of a .npy file of bool, i8, u8, i32 or i64, (N) or (N, positions). Throws IoError naming `path` for another
+// type or shape, a truncated file, or a number that does not fit in i32.
 NpyLabels read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path);
 
 }  // namespace assay

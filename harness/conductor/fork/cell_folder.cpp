@@ -21,6 +21,7 @@
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/passes/batch.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/clock_file.hpp"
@@ -175,6 +176,14 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell) {
     found = sets_.emplace(key, std::move(prepared)).first;
   }
   const Manifest& manifest = found->second.manifest;
+  if (const auto& training = cell.program->training; training) {
+    const Shape& labels = training->value(training->find("labels")).type.shape;
+    if (const std::int64_t wanted = element_count(labels) / labels[0]; manifest.labels_of_sample() != wanted)
+      throw ConfigError(fmt::format(
+          "[data] {} has {} for each sample, but the network of {} has {}; if the files of the set have just "
+          "been changed, start the run again",
+          manifest.name, plural(manifest.labels_of_sample(), "label"), cell.axes.workload, wanted));
+  }
   if (manifest.classes != classes)
     throw ConfigError(fmt::format(
         "[data] {} has {} classes, but the network of {} has {}; if the files of the set have just been "

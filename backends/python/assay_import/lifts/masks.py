@@ -17,6 +17,7 @@ from ..shapes import Shape
 
 LOW = -1e4  # a score as low as this hides a key, as old exporters write it
 LARGE_COUNT = 1e6  # no text has as many tokens
+LONGEST_PATH = 64  # values between tokens that are compared and the mask that is made of that
 TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
@@ -111,19 +112,15 @@ def shown_rows(graph: Graph, name: str) -> list[str] | None:
     turned = graph.node(node.inputs[1], "transpose") if node is not None else None
     made = graph.node(turned.inputs[0], "attention") if turned is not None else None
     mask = graph.node(made.inputs[3], "padding_mask") if made is not None and len(made.inputs) > 3 else None
-    if node is None or mask is None or graph.scalar(node.inputs[2]) != 0:
+    if node is None or turned is None or mask is None or graph.scalar(node.inputs[2]) != 0:
         return None
-    for root in list(graph.nodes):
-        padding = padding_of(graph, root)
-        if padding is None or [padding.tokens] != mask.inputs:
-            continue
-        if padding.number != mask.attributes["padding"]:
-            continue
-        two = values_of(graph, root, padding).get(str(node.inputs[0]))
-        rows = (padding.two.shape[0], 1, 1, 1)
-        if two is not None and two.shape == rows and bool(two.token) and not bool(two.padding):
-            return graph.substitute(name, str(node.inputs[1]))
-    return None
+    root, padding = _root_of(graph, str(node.inputs[0]))
+    if padding is None or [padding.tokens] != mask.inputs or padding.number != mask.attributes["padding"]:
+        return None
+    two = values_of(graph, root, padding).get(str(node.inputs[0]))
+    rows = (padding.two.shape[0], 1, 1, 1)
+    is_of_rows = two is not None and two.shape == rows and bool(two.token) and not bool(two.padding)
+    return graph.substitute(name, str(node.inputs[1])) if is_of_rows and node.shape == turned.shape else None
 
 
 def mean_pool(graph: Graph, name: str) -> list[str] | None:
@@ -131,19 +128,36 @@ def mean_pool(graph: Graph, name: str) -> list[str] | None:
     node = graph.node(name, "divide")
     total = _summed(graph, node.inputs[0]) if node is not None else None
     product = graph.node(total, "multiply") if total is not None else None
-    if node is None or product is None:
+    counted = _summed(graph, _at_least_one(graph, node.inputs[1])) if node is not None else None
+    if node is None or product is None or counted is None:
         return None
-    counted = _summed(graph, _at_least_one(graph, node.inputs[1]))
-    for root in list(graph.nodes):
-        padding = padding_of(graph, root)
-        values = values_of(graph, root, padding) if padding is not None else {}
-        if padding is None or counted not in values:
-            continue
-        for x, weight in (product.inputs, product.inputs[::-1]):
-            both = [values.get(str(each)) for each in (weight, counted)]
-            if all(_counts(two, padding) for two in both) and len(graph.shape(str(x)) or ()) == 3:
-                return graph.replace(name, "mean_pool", [x, padding.mask(graph, root)])
+    root, padding = _root_of(graph, counted)
+    if padding is None:
+        return None
+    values = values_of(graph, root, padding)
+    for x, weight in (product.inputs, product.inputs[::-1]):
+        shape = graph.shape(str(x)) or ()
+        fits = (
+            shape == product.shape and shape[:2] == padding.two.shape and node.shape == (shape[0], shape[2])
+        )
+        if fits and all(_counts(values.get(str(each)), padding) for each in (weight, counted)):
+            return graph.replace(name, "mean_pool", [x, padding.mask(graph, root)])
     return None
+
+
+def _root_of(graph: Graph, name: str) -> tuple[str, Padding | None]:
+    """Return the value that a value is computed from, and that says which tokens are padding."""
+    stack, seen = [name], {name}
+    while stack and len(seen) <= LONGEST_PATH:
+        found = stack.pop()
+        padding = padding_of(graph, found)
+        if padding is not None:
+            return found, padding
+        node = graph.nodes.get(found)
+        inputs = [str(each) for each in node.inputs if each is not None] if node is not None else []
+        stack += [each for each in inputs if each not in seen]
+        seen.update(inputs)
+    return "", None
 
 
 def _summed(graph: Graph, name: str | None) -> str | None:
@@ -181,11 +195,13 @@ def _counts(two: Two | None, padding: Padding) -> bool:
 def values_of(graph: Graph, name: str, padding: Padding) -> dict[str, Two]:
     """Return the values that have two values, the first of which says which tokens are padding."""
     values = {name: padding.two}
-    for other in graph.nodes:
-        if other not in values:
-            two = _evaluated(graph, graph.nodes[other], values)
+    waiting = [name]
+    while waiting:
+        for reader in graph.readers(waiting.pop()):
+            two = _evaluated(graph, graph.nodes[reader], values) if reader not in values else None
             if two is not None:
-                values[other] = two
+                values[reader] = two
+                waiting.append(reader)
     return values
 
 
@@ -194,7 +210,7 @@ def _evaluated(graph: Graph, node: Node, values: dict[str, Two]) -> Two | None:
     if not given or node.shape is None:
         return None
     if node.op == "expand":
-        return given[0]
+        return given[0] if len(node.shape) == len(given[0].shape) else None
     if node.op == "reshape":
         is_same = [extent for extent in node.shape if extent != 1] == [e for e in given[0].shape if e != 1]
         return Two(given[0].padding, given[0].token, node.shape) if is_same else None

@@ -93,13 +93,5 @@ def embedding_bounds(graph: Graph, name: str) -> list[str] | None:
     bounds = [graph.scalar(each) for each in (below.inputs[1], chosen.inputs[1], least.inputs[1])]
     if bounds != [0, last, last] or least.inputs[0] != tokens:
         return None
-    return graph.replace(name, "embedding", [tokens, _rows_of(graph, str(node.inputs[1]), table[:last])])
-
-
-def _rows_of(graph: Graph, name: str, rows: np.ndarray) -> str:
-    """Return the rows of a table, as the tensor of the file that has them if other nodes read that, too."""
-    for other, held in graph.constants.items():
-        array = held.array.T if held.turned else held.array
-        if held.original and array.shape == rows.shape and np.array_equal(array, rows):
-            return graph.derive(other, ".rows", rows, original=held.original)
-    return graph.derive(name, ".rows", rows)
+    rows = graph.derive(str(node.inputs[1]), ".rows", table[:last])
+    return graph.replace(name, "embedding", [tokens, rows])

@@ -1040,5 +1040,39 @@ TEST_F(MatrixTest, RefusesANetworkThatNeedsMoreMemoryThanThereIs) {
   EXPECT_LT(least_memory(program, Task::infer), 3 * parameters);
 }
 
+// A cell of a network on arrays of the user, of 10 classes and with so many labels for each sample.
+std::string error_with_labels(const char* workload, std::int64_t own, std::int64_t of_network, Task task) {
+  Workload network = find_workload(workload);
+  network.positions = of_network;
+  NetworkCell cell;
+  cell.workload = &network;
+  cell.own_classes = 10;
+  cell.own_positions = own;
+  Axes axes;
+  axes.workload = workload;
+  axes.dataset = "npy";
+  axes.task = task;
+  axes.batch = 2;
+  axes.optimizer = "adam";
+  try {
+    cell.form(axes);
+  } catch (const GraphError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LabelsOfAnOwnSet, AreThoseThatTheNetworkIsTrainedOn) {
+  EXPECT_EQ(error_with_labels("lenet5", 0, 0, Task::train), "");
+  EXPECT_EQ(error_with_labels("lenet5", 7, 7, Task::train), "");
+  EXPECT_THAT(error_with_labels("lenet5", 10, 0, Task::train),
+              AllOf(HasSubstr("[lenet5] got the data set npy, which has labels of the shape (N, 10)"),
+                    HasSubstr("use one that has one label a sample"), HasSubstr("labels.argmax(axis=1)")));
+  EXPECT_THAT(error_with_labels("lenet5", 1, 0, Task::train), HasSubstr("labels.reshape(-1)"));
+  EXPECT_THAT(error_with_labels("lenet5", 0, 1, Task::train),
+              HasSubstr("use one that has labels of the shape (N, 1)"));
+  EXPECT_EQ(error_with_labels("lenet5", 0, 7, Task::infer), "") << "inference reads none";
+}
+
 }  // namespace
 }  // namespace assay

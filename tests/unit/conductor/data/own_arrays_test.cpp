@@ -184,7 +184,7 @@ TEST(OwnArrays, NameWhatAFileHasAndTheCallThatFixesIt) {
   labelled.write_labels(npy("<i2", "(25,)", std::string(50, '\0')));
   EXPECT_THAT(labelled.reason(), AllOf(HasSubstr("'<i2' (16-bit whole numbers) (25)"),
                                        HasSubstr("'<i4', '<i8'"), HasSubstr("save labels.astype(np.int32)")));
-  labelled.write_labels(npy("<i4", "(25, 1)", std::string(100, '\0')));
+  labelled.write_labels(npy("<i4", "(25, 1, 1)", std::string(100, '\0')));
   EXPECT_THAT(labelled.reason(), HasSubstr("labels.reshape(-1)"));
   labelled.write_labels(npy("|u1", "(24, 4)", std::string(96, '\0')));
   EXPECT_THAT(labelled.reason(), HasSubstr("24 labels for 25 inputs"));
@@ -204,7 +204,9 @@ TEST(OwnArrays, MayHaveALabelAtEachPosition) {
   ASSERT_EQ(tested.type.shape, (Shape{2, 3}));
   EXPECT_THAT(tested.as<std::int32_t>(), ElementsAre(27 % 5, 28 % 5, 29 % 5, 57 % 5, 58 % 5, 59 % 5));
   own.write_labels(npy("|u1", "(25, 99999999999)", std::string(75, '\0')));
-  EXPECT_NE(own.reason(), "read");
+  EXPECT_THAT(own.reason(), HasSubstr("reading it takes 4 times its size"));
+  own.write_labels(npy("|i1", "(25, 3)", std::string(74, '\0') + '\xff'));
+  EXPECT_THAT(own.reason(), AllOf(HasSubstr("label 2 of sample 24 is -1"), HasSubstr("a class of its own")));
 }
 
 TEST(OwnArrays, RefuseImagesWithTheChannelsLast) {
