@@ -170,13 +170,13 @@ TEST(CliList, FilesThatAreNotDataAreDamagedAndNotHere) {
                 "<html><head><title>404 Not Found</title></head></html>");
   for (const char* name : {"npy", "text"}) std::filesystem::create_directories(folder.path() / name);
   folder.file("npy/inputs.npy", npy("(10, 1, 2, 2)", std::string(40, 'a')));
-  folder.file("npy/labels.npy", npy("(10, 4)", std::string(40, '\1')));
+  folder.file("npy/labels.npy", npy("(10, 2, 2)", std::string(40, '\1')));
   folder.file("text/input.txt", std::string("\xff\xfe"
                                             "a\0b\0",
                                             6));
   std::vector<std::string> command{"list", "datasets", "--data", folder.path().string()};
   const Outcome text = run(command);
-  EXPECT_THAT(text.out, HasSubstr("labels.argmax(axis=1)"));
+  EXPECT_THAT(text.out, HasSubstr("labels.reshape(-1)"));
   EXPECT_THAT(text.out, HasSubstr("input.txt: is a text in UTF-16"));
   EXPECT_THAT(text.out, ::testing::ContainsRegex("mnist +48000 +12000 +10000 +damaged"));
   EXPECT_THAT(text.out, HasSubstr("train-images-idx3-ubyte.gz: is not an IDX file: it is a web page"));
