@@ -64,7 +64,7 @@ struct Workload {
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t padding = -1;     // the token that fills up short texts at their end; -1: none
   bool next_token = false;       // a sample (T) has T labels: at each position the token that follows
-  std::int64_t positions = 0;    // labels of a sample, but next tokens; 0: one
+  std::int64_t positions = 0;    // labels of a sample that are not next tokens; 0: one
   bool decodes = false;          // it can generate tokens: its network supports GraphBuilder::decoding()
   std::int64_t classes = 0;
   std::int64_t parameters = 0;  // expected, with the default samples and classes; checked by tests

@@ -101,7 +101,7 @@ class LocalResponseNorm(keras.Layer):
 
 
 class Prelu(keras.Layer):
-    """Keras's own, whose slopes have the shape of a sample; in fp32, as the slopes are.
+    """In fp32, as its slopes are. Keras's own has slopes of the shape of a sample, and no gradient at 0.
 
     `axes_of` says where the channels of an operand lie.
     """
@@ -115,7 +115,6 @@ class Prelu(keras.Layer):
         (channels,) = self._axes_of(x, [1])
         shape = [-1 if axis == channels else 1 for axis in range(len(x.shape))]
         wide = ops.cast(x, "float32")
-        # Of Keras's own the gradient at 0 is 0.
         y = ops.where(wide > 0, wide, ops.reshape(self.slope, shape) * wide)
         return ops.cast(y, x.dtype)
 

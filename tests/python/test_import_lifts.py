@@ -515,6 +515,16 @@ def test_a_mean_over_the_tokens_that_count_is_a_mean_pool(count: str, weight: st
     assert ops_of(found) == ["embedding", "padding_mask", "mean_pool"]
 
 
+def test_a_mean_of_scores_is_no_mean_pool(tmp_path: Path) -> None:
+    nodes = nodes_of(
+        "Gather words x e; Equal x pad p; Not p n; Cast n m; Mul e m em; ReduceSum em a1 s; "
+        "ReduceSum m a1 k; Max k least l; Div s l y",
+        Cast={"to": 1},
+    )
+    given = {"words": random(9), "pad": np.array(3), "a1": np.array([1]), "least": 1e-9}
+    assert missing_of(imported(tmp_path, model(nodes, ("N", 6), dtype="i64", **given)))
+
+
 @pytest.mark.parametrize(
     "count",
     [

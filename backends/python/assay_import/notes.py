@@ -29,7 +29,7 @@ def of(reading: Reading, tensors: list[Tensor], pruned: dict[str, Any], cut: str
         notes.append(f"{plural(ops['dropout'], 'dropout')} for training: in inference, it changes nothing")
     elif reading.folded.get("Dropout"):
         notes.append("dropouts of rate 0 were left out")
-    if ops["padding_mask"]:
+    if ops["padding_mask"] and ops["attention"]:
         notes.append(
             "padding is hidden by a mask: of a text of nothing but padding attention makes zeros here, and "
             "the file may make a mean over all tokens"

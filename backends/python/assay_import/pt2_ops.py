@@ -191,7 +191,7 @@ def prelu(c: Call) -> None:
     held = c.graph.constants.get(weight)
     if held is None:
         raise Missing("prelu: by a computed slope")
-    slope = c.graph.derive(weight, ".slope", held.array, original=held.original, role="parameter")
+    slope = c.graph.derive(weight, ".slope", held.array.reshape(-1), original=held.original, role="parameter")
     if rank > 1:
         c.result("prelu", c.tensor("self"), slope)
     else:

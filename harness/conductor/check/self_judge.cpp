@@ -189,6 +189,7 @@ class NextTensor {
     change_ = change(next.before.required(name_, excerpt), worker.required(answer));
     first_ = change_of(next);
     nearest_ = against(next, first_);
+    if (const double moved = l2_norm(first_); moved > 0) apart_ = nearest_.l2_error / moved;
     if (is_within()) first_.clear();
   }
 
@@ -201,16 +202,17 @@ class NextTensor {
     TensorVerdict found = against(nudged, other);
     if (found.ratio < nearest_.ratio) nearest_ = std::move(found);
   }
-  // Allows more where the nudged steps were away from the first.
+  // The distance from the other backend's step as a share of what that moved.
+  double apart() const { return apart_; }
+  // Allows more where the nudged steps were away from the one that is not.
   void allow_spread() {
     constexpr double max_share = 0.75, decided_by_rounding = 0.5;
-    const double change = l2_norm(first_);
+    if (is_within() || change_.empty() || !std::isfinite(spread_)) return;
+    const double moved = l2_norm(first_);
     double allowed = 4 * spread_;
-    if (spread_ <= decided_by_rounding * change) allowed = std::min(allowed, max_share * change);
-    if (is_within() || change_.empty()) return;
-    const double distance = l2_distance(change_, first_), ratio = ratio_of(distance, allowed);
-    if (ratio < nearest_.ratio)
-      nearest_ = {nearest_.name, nearest_.max_error, allowed, distance, allowed, ratio};
+    if (spread_ <= decided_by_rounding * moved) allowed = std::min(allowed, max_share * moved);
+    TensorVerdict found = verdict(first_, allowed);
+    if (found.ratio < nearest_.ratio) nearest_ = std::move(found);
   }
 
  private:
@@ -222,12 +224,15 @@ class NextTensor {
     return change(step.before.required(name_, excerpt_), step.after.required(name_, excerpt_));
   }
   TensorVerdict against(const SteppedState& other, const std::vector<double>& other_change) const {
+    return verdict(other_change,
+                   share_ * l2_norm(other_change) +
+                       8 * unit_roundoff(DType::f32) * l2_norm(other.after.required(name_, excerpt_)));
+  }
+  TensorVerdict verdict(const std::vector<double>& other_change, double allowed) const {
     double largest = 0;
     for (std::size_t i = 0; i < change_.size(); ++i)
       largest = std::max(largest, std::abs(change_[i] - other_change[i]));
     const double distance = l2_distance(change_, other_change);
-    const double allowed = share_ * l2_norm(other_change) +
-                           8 * unit_roundoff(DType::f32) * l2_norm(other.after.required(name_, excerpt_));
     return {"continuation/step/" + name_, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
   }
 
@@ -237,6 +242,7 @@ class NextTensor {
   std::vector<double> change_;  // empty: the worker's tensor is beyond measure
   std::vector<double> first_;   // of the other backend; empty if the worker's is near enough
   double spread_ = 0;           // the farthest of nudged steps from that
+  double apart_ = 0;
   TensorVerdict nearest_ = beyond_all_measure("continuation/step/" + name_);
 };
 
@@ -247,7 +253,7 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
                                             const SteppedState& next,
                                             const std::optional<ExamExcerpt>& excerpt,
                                             const NudgedStep& nudged) {
-  constexpr double max_share = 0.6;
+  constexpr double max_share = 0.6, max_mean_apart = 0.5;
   if (!(next.loss > 0)) return {};
   const double share = is_narrow(precision) ? 0.3 + 4 * unit_roundoff(DType::bf16) / next.loss
                                             : 0.2 + 64 * unit_roundoff(DType::f32) / next.loss;
@@ -263,7 +269,9 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
     for (NextTensor& tensor : tensors)
       if (!tensor.is_within()) tensor.look_at(*other);
   }
-  if (is_narrow(precision))
+  double apart = 0;
+  for (const NextTensor& tensor : tensors) apart += tensor.apart();
+  if (precision.storage != precision.master && apart <= max_mean_apart * static_cast<double>(tensors.size()))
     for (NextTensor& tensor : tensors) tensor.allow_spread();
   std::vector<TensorVerdict> verdicts;
   for (const NextTensor& tensor : tensors) verdicts.push_back(tensor.nearest());

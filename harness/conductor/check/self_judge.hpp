@@ -46,10 +46,13 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
 //
 // Rounding may decide the side of a kink, which parts two right backends by more, if few samples share a gradient. So each
 // tensor may also do what one of up to max_nudged_replays steps does that are `nudged`: the changes are compared, and the
-// allowed share is the same. The verdict is the nearest. With narrower storage many kinks may be within a rounding at
-// once, and no nudged step has all of them on the worker's side. There four times the largest distance of a nudged step
-// from the first one are allowed, but only three quarters of the change, so that a lost or doubled update is refused.
-// Where that distance is more than half of the change, rounding decides the change, and it has no such limit.
+// allowed share is the same. The verdict is the nearest.
+//
+// With narrower storage many kinks may be within a rounding at once, and no nudged step has all of them on the worker's
+// side. There a tensor may also differ from the step that is not nudged by four times the largest distance of a nudged
+// step from it. At most three quarters of the change are allowed, but without that limit if the largest distance is more
+// than half of the change: then rounding decides it. All this only if the tensors differ by at most half of their changes
+// on average, so that a lost or doubled update is refused.
 std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Program& program,
                                             const Precision& precision, const std::set<std::string>& noisy,
                                             const SteppedState& next,

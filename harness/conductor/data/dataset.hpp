@@ -33,7 +33,7 @@ struct Dataset {
   std::int64_t vocabulary = 0;                       // above 0: samples are i32 tokens below it
   bool next_token = false;  // each position of a sample has a label: the next token; classes are tokens
   std::filesystem::path other_place = {};  // where torchvision puts it: "MNIST/raw"
-  std::int64_t positions = 0;              // labels of a sample, but next tokens; 0: one
+  std::int64_t positions = 0;              // labels of a sample that are not next tokens; 0: one
 
   bool made_here() const { return format == nullptr; }
   // Whether images can have any requested size, because they are synthetic, or decoded and scaled.

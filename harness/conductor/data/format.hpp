@@ -63,7 +63,7 @@ struct LoadedDataset {
 struct SampleKind {
   Shape sample_shape;  // empty: that of the workload
   std::int64_t classes = 0;
-  std::int64_t positions = 0;  // labels of a sample, but next tokens; 0: one
+  std::int64_t positions = 0;  // labels of a sample that are not next tokens; 0: one
 };
 
 // A file that the user may name: what it is called in a folder, and how its name must end.

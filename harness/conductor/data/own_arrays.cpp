@@ -260,8 +260,9 @@ class OwnArraysFormat : public DatasetFormat {
     check_range(inputs, dataset.vocabulary, files[0]);
     const std::vector<std::int32_t>& labels = read.labels;
     if (read.positions > 0)
-      throw IoError("npy", files[1],
-                    fmt::format("contains {} labels a sample; {} has one", read.positions, dataset.name));
+      throw IoError(
+          "npy", files[1],
+          fmt::format("has labels of the shape (N, {}); {} needs (N)", read.positions, dataset.name));
     for (std::size_t i = 0; i < labels.size(); ++i)
       if (labels[i] >= dataset.classes)
         throw IoError("npy", files[1],

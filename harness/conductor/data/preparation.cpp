@@ -199,7 +199,8 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
   if (options.padding >= 0) description += fmt::format(" padding {} at the end", options.padding);
   if (dataset.next_token) description += " next token";
-  if (dataset.positions > 0) description += fmt::format(" labels {}", dataset.positions);
+  if (dataset.positions > 0)
+    description += fmt::format(" labels {}{}", dataset.positions, dataset.vocabulary > 0 ? " of tokens" : "");
   PreparedDataset prepared = prepare(dataset.name, options, description, [&] {
     LoadedDataset loaded;
     const auto arrays = [&](const std::string& stream, std::int64_t samples) {

@@ -41,7 +41,7 @@ struct PrepareOptions {
   std::int64_t vocabulary = 0;  // above 0: texts with a vocabulary of that size instead of images
   std::int64_t padding = -1;    // the token that follows a short text; -1: padding is in front
   bool next_token = false;      // a label for each position: the next token
-  std::int64_t positions = 0;   // labels of a synthetic sample, but next tokens; 0: one
+  std::int64_t positions = 0;   // labels of a synthetic sample that are not next tokens; 0: one
   std::function<void(const std::string&)> note = nullptr;  // gets a line before something takes long
 };
 

@@ -178,11 +178,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell) {
   const Manifest& manifest = found->second.manifest;
   if (const auto& training = cell.program->training; training) {
     const Shape& labels = training->value(training->find("labels")).type.shape;
-    if (const std::int64_t wanted = element_count(labels) / labels[0]; manifest.labels_of_sample() != wanted)
+    const std::int64_t wanted = labels.size() > 1 ? labels[1] : 0;
+    if (manifest.positions != wanted)
       throw ConfigError(fmt::format(
-          "[data] {} has {} for each sample, but the network of {} has {}; if the files of the set have just "
-          "been changed, start the run again",
-          manifest.name, plural(manifest.labels_of_sample(), "label"), cell.axes.workload, wanted));
+          "[data] {} has labels at {}, but the network of {} at {}; if the files of the set have just been "
+          "changed, start the run again",
+          manifest.name, plural(manifest.positions, "position"), cell.axes.workload, wanted));
   }
   if (manifest.classes != classes)
     throw ConfigError(fmt::format(

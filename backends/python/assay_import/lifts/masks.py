@@ -17,7 +17,7 @@ from ..shapes import Shape
 
 LOW = -1e4  # a score as low as this hides a key, as old exporters write it
 LARGE_COUNT = 1e6  # no text has as many tokens
-LONGEST_PATH = 64  # values between tokens that are compared and the mask that is made of that
+MOST_VALUES = 64  # between tokens that are compared and the mask that is made of that
 TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
@@ -137,9 +137,8 @@ def mean_pool(graph: Graph, name: str) -> list[str] | None:
     values = values_of(graph, root, padding)
     for x, weight in (product.inputs, product.inputs[::-1]):
         shape = graph.shape(str(x)) or ()
-        fits = (
-            shape == product.shape and shape[:2] == padding.two.shape and node.shape == (shape[0], shape[2])
-        )
+        fits = len(shape) == 3 and shape == product.shape and shape[:2] == padding.two.shape
+        fits = fits and node.shape == (shape[0], shape[-1])
         if fits and all(_counts(values.get(str(each)), padding) for each in (weight, counted)):
             return graph.replace(name, "mean_pool", [x, padding.mask(graph, root)])
     return None
@@ -148,7 +147,7 @@ def mean_pool(graph: Graph, name: str) -> list[str] | None:
 def _root_of(graph: Graph, name: str) -> tuple[str, Padding | None]:
     """Return the value that a value is computed from, and that says which tokens are padding."""
     stack, seen = [name], {name}
-    while stack and len(seen) <= LONGEST_PATH:
+    while stack and len(seen) <= MOST_VALUES:
         found = stack.pop()
         padding = padding_of(graph, found)
         if padding is not None:

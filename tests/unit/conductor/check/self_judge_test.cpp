@@ -269,14 +269,19 @@ TEST(NextStateJudge, TakesTheNearestOfStepsFromParametersThatAreOff) {
   EXPECT_GT(ratio({1, 1}, nudged), 4) << "no step was done";
   EXPECT_EQ(asked, max_nudged_replays);
   EXPECT_GT(ratio({2.5F, 1}, nudged), 1) << "it did neither";
-  EXPECT_LT(ratio({1, 1}, nudged, PrecisionKind::bf16), 1) << "rounding decides the change";
-  EXPECT_GT(ratio({-3, 1}, nudged, PrecisionKind::bf16), 1);
   other_change = 1.3F;
-  EXPECT_LT(ratio({2.5F, 1}, nudged, PrecisionKind::bf16), 1) << "the steps are apart, too";
-  EXPECT_GT(ratio({1, 1}, nudged, PrecisionKind::bf16), 1) << "no step was done";
-  EXPECT_GT(ratio({3, 1}, nudged, PrecisionKind::bf16), 1) << "it was done twice";
+  EXPECT_GT(ratio({1.55F, 1}, nudged), 1);
+  EXPECT_LT(ratio({1.55F, 1}, nudged, PrecisionKind::bf16), 1) << "the steps are apart, too";
+  EXPECT_GT(ratio({1.4F, 1}, nudged, PrecisionKind::bf16), 1) << "more than half of the change";
+  for (const float change : {1.3F, 4.0F}) {
+    other_change = change;
+    EXPECT_GT(ratio({1, 1}, nudged, PrecisionKind::bf16), 1) << "no step was done";
+    EXPECT_GT(ratio({0, 1}, nudged, PrecisionKind::bf16), 1) << "the other way";
+  }
+  other_change = INFINITY;
+  EXPECT_GT(ratio({1.55F, 1}, nudged, PrecisionKind::bf16), 1);
   other_change = 1;
-  EXPECT_GT(ratio({2.5F, 1}, nudged, PrecisionKind::bf16), 1);
+  EXPECT_GT(ratio({1.55F, 1}, nudged, PrecisionKind::bf16), 1) << "the steps are alike";
   EXPECT_EQ(ratio({NAN, 1}, nudged), beyond_measure);
   EXPECT_GT(ratio({3, 1}, [](int) { return std::optional<SteppedState>(); }), 4);
 }

@@ -1040,7 +1040,7 @@ TEST_F(MatrixTest, RefusesANetworkThatNeedsMoreMemoryThanThereIs) {
   EXPECT_LT(least_memory(program, Task::infer), 3 * parameters);
 }
 
-// A cell of a network on arrays of the user, of 10 classes and with so many labels for each sample.
+// A cell of a network on arrays of the user, of 10 classes, with `own` labels for each sample.
 std::string error_with_labels(const char* workload, std::int64_t own, std::int64_t of_network, Task task) {
   Workload network = find_workload(workload);
   network.positions = of_network;
