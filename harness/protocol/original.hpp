@@ -1,6 +1,7 @@
 // original.json of a cell folder (docs/reference/protocol.md): how a runtime runs the user's own file.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct OriginalModel {
   std::vector<OriginalTensor> drawn{};
   std::vector<NeutralTensor> neutral{};
   std::map<std::string, std::string> bound{};
+  std::int64_t batch = 0;
 };
 inline Description describe(Of<OriginalModel>) {
   return fields(
@@ -47,7 +49,10 @@ inline Description describe(Of<OriginalModel>) {
       field("output", &OriginalModel::output, "The tensor of the file that is the logits."),
       field("drawn", &OriginalModel::drawn, "Its tensors without weights.").optional(),
       field("neutral", &OriginalModel::neutral, "Its tensors that are filled with a number.").optional(),
-      field("bound", &OriginalModel::bound, "Its other inputs, and their values.").optional());
+      field("bound", &OriginalModel::bound, "Its other inputs, and their values.").optional(),
+      field("batch", &OriginalModel::batch, "The only batch that it computes; 0: any.")
+          .optional()
+          .at_least(0));
 }
 
 }  // namespace assay

@@ -231,5 +231,12 @@ def test_mode_original_is_only_for_the_weights_of_its_file(tmp_path: Path) -> No
     record["original"]["drawn"] = [{"file": "fc.bias", "tensor": "fc.bias", "transpose": False}]
     (folder / "provenance.json").write_text(json.dumps(record))
     assert answer("--workload", folder)[0] == "ok", "the file gets the drawn bias"
+    record["original"]["batch"] = 1
+    (folder / "provenance.json").write_text(json.dumps(record))
+    status, reason = answer("--workload", folder)
+    assert (status, "use --batch 1, or another mode" in reason) == ("unsupported", True)
+    record["original"]["batch"] = 2
+    (folder / "provenance.json").write_text(json.dumps(record))
+    assert answer("--workload", folder)[0] == "ok"
     (folder / "original.onnx").unlink()
     assert answer("--workload", folder)[0] == "unsupported"

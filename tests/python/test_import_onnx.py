@@ -192,6 +192,7 @@ def test_a_batch_that_is_written_in_a_reshape_is_missing(tmp_path: Path) -> None
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
 def test_free_batch_replaces_it_whatever_it_is(batch: int, tmp_path: Path) -> None:
     found = imported(tmp_path, baked(batch, batch), free_batch=True)
+    assert found.provenance["original"]["batch"] == batch
     assert ops_of(found) == ["relu", "reshape", "linear"]
     assert found.network and found.network.document["nodes"][1]["attributes"] == {"shape": [-1, 12]}
     assert any("it is free now" in note for note in found.notes)

@@ -144,5 +144,6 @@ def original_of(network: Network, found: Lifted) -> dict[str, Any]:
         "input": next(iter(graph.inputs)),
         "output": found.logits,
         "drawn": drawn,
+        "batch": found.reading.file_batch if found.reading.freed else 0,
         "neutral": [{"file": name, "value": value} for name, value in sorted(graph.neutral.items())],
     }

@@ -34,13 +34,17 @@ std::optional<OriginalModel> original_of(const ImportedNetwork& network) {
 }
 
 // Its tensors have the names of the source.
-std::string why_not(const ImportedNetwork& network, const PublishedWeights& weights,
-                    const std::string& name) {
+std::string why_not(const ImportedNetwork& network, const PublishedWeights& weights, const std::string& name,
+                    std::int64_t batch) {
   if (weights.are_given(name))
     return "mode original runs the user's own file with its own weights; leave out --weights, or use another mode";
   const std::optional<OriginalModel> original = original_of(network);
   if (!original)
     return "provenance.json does not say how original.onnx computes the network; use another mode";
+  if (original->batch > 0 && original->batch != batch)
+    return fmt::format(
+        "mode original runs the user's own file, in which a batch of {} is written; use --batch {}, or another mode",
+        original->batch, original->batch);
   for (const std::string& drawn : weights.drawn(name)) {
     const std::string& source = network.names.at(drawn);
     if (std::ranges::find(original->drawn, source, &OriginalTensor::tensor) == original->drawn.end())
@@ -59,7 +63,7 @@ void mark_without_original(std::vector<Cell>& cells, const PublishedWeights* wei
     if (!cell.runnable() || cell.axes.mode != original_mode || cell.axes.is_op()) continue;
     const auto& network = cell.network().workload->imported;
     if (!network || weights == nullptr) continue;  // refused by a rule of the backend
-    std::string why = why_not(*network, *weights, cell.axes.workload);
+    std::string why = why_not(*network, *weights, cell.axes.workload, cell.axes.batch);
     if (why.empty()) continue;
     cell.status = Status::unsupported;
     cell.reason_code = ReasonCode::refused_by_rule;

@@ -12,7 +12,7 @@ namespace assay {
 inline constexpr const char* original_mode = "original";
 
 // Cells of mode `original` that cannot run the file become `unsupported`, with the reason: the file has other weights than
-// the cell. weights: of the run; null if it has none.
+// the cell, or another batch. weights: of the run; null if it has none.
 void mark_without_original(std::vector<Cell>& cells, const PublishedWeights* weights);
 
 // Writes original.onnx and original.json. Throws IoError or JsonError. Precondition: the cell runs an imported network.
