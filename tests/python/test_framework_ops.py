@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from framework import EACH, SHARED, Framework
-from network_interpreter import average_pool, convolution, local_response_norm, max_pool, prelu
+from network_interpreter import average_pool, convolution, local_response_norm, max_pool, mean_pool, prelu
 from op_lists import ops_of
 from worker_under_test import ROOT, exam_subject
 
@@ -138,15 +138,6 @@ def rotary(a: Array, *, base: float, interleaved: bool, inverse: bool = False) -
 
 def selu(a: Array) -> Array:
     return 1.0507009873554805 * np.where(a > 0, a, 1.6732632423543772 * np.expm1(a))
-
-
-def mean_pool(a: Array, mask: Array | None = None) -> Array:
-    if mask is None:
-        return a.mean(1)
-    counted = [of_sample[0, 0] > -np.inf for of_sample in mask]
-    return np.stack(
-        [of[kept].mean(0) if kept.any() else 0 * of[0] for of, kept in zip(a, counted, strict=True)]
-    )
 
 
 def hidden(*shape: int, keys: Iterable[tuple[int, ...]]) -> Array:

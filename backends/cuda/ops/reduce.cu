@@ -261,36 +261,38 @@ Lowered lower_dot(const Request& request) {
   return lowered;
 }
 
-// The slope of an element of x (N, C, ...): `inner` elements in a row have the same.
-struct Slopes {
-  const float* slope;
+// The number of the slope of an element of x (N, C, ...): `inner` elements in a row have the same.
+struct SlopeNumber {
   std::int64_t inner, count;
-  ASSAY_HD float of(std::int64_t i) const { return slope[i / inner % count]; }
+  ASSAY_HD std::int64_t of(std::int64_t i) const { return i / inner % count; }
 };
-Slopes slopes_of(const Request& request, Layout layout) {
+SlopeNumber slope_number(const Request& request, Layout layout) {
   const Shape& x = request.in(0);
   const std::int64_t inner =
       layout == Layout::plain ? element_count(x) / x[0] / x[1] : strides_of(x, layout).c;
-  return {nullptr, inner, request.in(1)[0]};
+  return {inner, request.in(1)[0]};
 }
 
 template <typename T>
 struct Prelu {
-  Slopes slopes;
+  SlopeNumber number;
   const T* x;
+  const float* slope;
   T* y;
   ASSAY_HD void operator()(std::int64_t i) const {
     const float value = widen(x[i]);
-    y[i] = narrow<T>(value > 0 ? value : slopes.of(i) * value);
+    y[i] = narrow<T>(value > 0 ? value : slope[number.of(i)] * value);
   }
 };
 template <typename T>
 struct PreluGradient {
-  Slopes slopes;
-  const T *x, *dy;
+  SlopeNumber number;
+  const T* x;
+  const float* slope;
+  const T* dy;
   T* dx;
   ASSAY_HD void operator()(std::int64_t i) const {
-    dx[i] = narrow<T>(widen(x[i]) > 0 ? widen(dy[i]) : slopes.of(i) * widen(dy[i]));
+    dx[i] = narrow<T>(widen(x[i]) > 0 ? widen(dy[i]) : slope[number.of(i)] * widen(dy[i]));
   }
 };
 // A term: what an element adds to the gradient of its slope.
@@ -310,9 +312,9 @@ Lowered lower_prelu(const Request& request) {
   const Stream stream = request.context.device.stream();
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
-        [stream, slopes = slopes_of(request, layout), n = request.outputs[0].elements()](const Operands& at) {
-          for_each(stream, n,
-                   Prelu<T>{{at.in<float>(1), slopes.inner, slopes.count}, at.in<T>(0), at.out<T>(0)});
+        [stream, number = slope_number(request, layout),
+         n = request.outputs[0].elements()](const Operands& at) {
+          for_each(stream, n, Prelu<T>{number, at.in<T>(0), at.in<float>(1), at.out<T>(0)});
         },
         "own:pointwise");
   });
@@ -328,12 +330,11 @@ Lowered lower_prelu_gradient(const Request& request) {
   lowered.scratch_bytes = plan.scratch_bytes();
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
-        [plan, slopes = slopes_of(request, Layout::plain),
+        [plan, number = slope_number(request, Layout::plain),
          n = request.inputs[0].elements()](const Operands& at) {
           const T *const x = at.in<T>(0), *const dy = at.in<T>(2);
           if (T* const dx = at.out<T>(0); dx != nullptr)
-            for_each(plan.stream, n,
-                     PreluGradient<T>{{at.in<float>(1), slopes.inner, slopes.count}, x, dy, dx});
+            for_each(plan.stream, n, PreluGradient<T>{number, x, at.in<float>(1), dy, dx});
           if (auto* const dslope = at.out<float>(1); dslope != nullptr)
             plan.enqueue<Sum>(at.scratch_at<float>(0), OfSlope<T>{x, dy}, Scaled<float>{dslope, 1.0F});
         },

@@ -187,8 +187,9 @@ class NextTensor {
     const TensorType handed{DType::f32, excerpt ? Shape{excerpt->count(whole.elements())} : tensor.shape};
     if (!worker.refusal(answer, handed).empty() || !next.after.refusal(name_, whole).empty()) return;
     change_ = change(next.before.required(name_, excerpt), worker.required(answer));
-    first_ = change_of(next);
-    nearest_ = against(next, first_);
+    const std::vector<double> after = next.after.required(name_, excerpt_);
+    first_ = change(next.before.required(name_, excerpt_), after);
+    nearest_ = against(first_, after);
     if (const double moved = l2_norm(first_); moved > 0) apart_ = nearest_.l2_error / moved;
     if (is_within()) first_.clear();
   }
@@ -197,9 +198,10 @@ class NextTensor {
   bool is_within() const { return nearest_.ratio <= 1; }
   void look_at(const SteppedState& nudged) {
     if (change_.empty()) return;
-    const std::vector<double> other = change_of(nudged);
+    const std::vector<double> after = nudged.after.required(name_, excerpt_);
+    const std::vector<double> other = change(nudged.before.required(name_, excerpt_), after);
     spread_ = std::max(spread_, l2_distance(first_, other));
-    TensorVerdict found = against(nudged, other);
+    TensorVerdict found = against(other, after);
     if (found.ratio < nearest_.ratio) nearest_ = std::move(found);
   }
   // The distance from the other backend's step as a share of what that moved.
@@ -220,13 +222,9 @@ class NextTensor {
     for (std::size_t i = 0; i < after.size(); ++i) after[i] -= before[i];
     return after;
   }
-  std::vector<double> change_of(const SteppedState& step) const {
-    return change(step.before.required(name_, excerpt_), step.after.required(name_, excerpt_));
-  }
-  TensorVerdict against(const SteppedState& other, const std::vector<double>& other_change) const {
+  TensorVerdict against(const std::vector<double>& other_change, const std::vector<double>& after) const {
     return verdict(other_change,
-                   share_ * l2_norm(other_change) +
-                       8 * unit_roundoff(DType::f32) * l2_norm(other.after.required(name_, excerpt_)));
+                   share_ * l2_norm(other_change) + 8 * unit_roundoff(DType::f32) * l2_norm(after));
   }
   TensorVerdict verdict(const std::vector<double>& other_change, double allowed) const {
     double largest = 0;

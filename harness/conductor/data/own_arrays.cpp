@@ -1,6 +1,6 @@
 // Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N) or (N, positions).
-// If the data set has a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
-// Otherwise i % 10 selects the split of sample i.
+// If the data set has a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training,
+// validation, test. Otherwise i % 10 selects the split of sample i.
 #include <algorithm>
 #include <cstring>
 #include <limits>

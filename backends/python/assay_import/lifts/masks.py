@@ -1,4 +1,4 @@
-"""The mask of padding: what a file computes of which tokens are padding.
+"""The mask of padding, as a file computes it.
 
 It compares its tokens with a number, or has an input that is bound to not_equal(tokens, padding). Each value
 that is computed of that has two values, one where a token is padding and one where it is not. Both are known.
@@ -57,13 +57,10 @@ class Padding:
     two: Two
 
     def mask(self, graph: Graph, name: str) -> str:
-        """Return the op that hides padding, named after a value if there is none yet."""
+        """Return the op that hides padding. A new one is named after a value."""
+        wanted = "padding_mask", [self.tokens], {"padding": self.number}
         for other, node in graph.nodes.items():
-            if (node.op, node.inputs, node.attributes) == (
-                "padding_mask",
-                [self.tokens],
-                {"padding": self.number},
-            ):
+            if (node.op, node.inputs, node.attributes) == wanted:
                 return other
         mask = graph.fresh(f"{name}.padding_mask")
         return graph.add("padding_mask", [self.tokens], mask, graph.nodes[name].source, padding=self.number)
