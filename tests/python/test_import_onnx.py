@@ -89,7 +89,13 @@ def test_the_folder_has_a_network_its_weights_where_it_is_from_and_the_file(tmp_
     }
     assert set(read_tensors(out / "weights.safetensors")) == set(roles)
     provenance = json.loads((out / "provenance.json").read_text())
-    assert provenance["original"] == {"input": "x", "output": "logits", "drawn": [], "neutral": []}
+    assert provenance["original"] == {
+        "input": "x",
+        "output": "logits",
+        "batch": 0,
+        "drawn": [],
+        "neutral": [],
+    }
     assert provenance["cut"] == "softmax"
     assert (out / "original.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
 
