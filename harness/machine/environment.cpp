@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 
 #include "harness/core/clock.hpp"
+#include "harness/core/paths.hpp"
+#include "harness/machine/gpu_sampler.hpp"
 #include "harness/machine/hardware_info.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/system_files.hpp"
@@ -294,6 +296,18 @@ std::int64_t last_level_cache(const MachineRecord& machine) {
   return bytes > 0 ? bytes : unknown;
 }
 
+namespace {
+
+// By its number in the list, or the beginning of its UUID; null without one.
+const GpuRecord* named_gpu(const std::vector<GpuRecord>& gpus, const std::string& name) {
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (name == std::to_string(i) || gpus[i].uuid.value_or("").starts_with(name)) return &gpus[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 std::int64_t gpu_cache(const MachineRecord& machine) {
   // The L2 cache in bytes: NVML does not report it.
   static constexpr std::pair<std::string_view, std::int64_t> known[] = {{"A100", 41943040},
@@ -303,7 +317,10 @@ std::int64_t gpu_cache(const MachineRecord& machine) {
                                                                         {"B200", 132644864}};
   constexpr std::int64_t largest = known[std::size(known) - 1].second;
   if (!machine.gpus || machine.gpus->empty()) return largest;
-  const std::string model = machine.gpus->front().model.value_or("");
+  const auto names =
+      visible_gpus(environment_variable("CUDA_VISIBLE_DEVICES"), static_cast<unsigned>(machine.gpus->size()));
+  const GpuRecord* const first = names.empty() ? nullptr : named_gpu(*machine.gpus, names.front());
+  const std::string model = first == nullptr ? "" : first->model.value_or("");
   for (const auto& [part, size] : known)
     if (model.find(part) != model.npos) return size;
   return largest;

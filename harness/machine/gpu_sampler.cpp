@@ -87,7 +87,10 @@ NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) 
             fmt::format("NVML does not know which of {} GPUs is CUDA's first: set "
                         "CUDA_DEVICE_ORDER=PCI_BUS_ID, or name one by its UUID in CUDA_VISIBLE_DEVICES",
                         *count.value)};
-  return nvml.gpu(index);
+  NvmlResult<Gpu> gpu = nvml.gpu(index);
+  // CUDA sees the first instance of a GPU that is divided.
+  if (gpu.value && gpu.value->mig().value.value_or(false)) return gpu.value->first_instance();
+  return gpu;
 }
 
 GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) {

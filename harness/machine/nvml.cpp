@@ -116,6 +116,21 @@ NvmlResult<bool> Gpu::mig() const {
   return {current != 0, ""};
 }
 
+// The places of instances may have gaps.
+NvmlResult<Gpu> Gpu::first_instance() const {
+  const auto places = library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxMigDeviceCount));
+  if (!places.value) return {std::nullopt, places.reason};
+  std::string why = "it is divided (MIG) and has no instance";
+  for (unsigned place = 0; place < *places.value; ++place) {
+    nvml::Device instance = nullptr;
+    std::string missing =
+        library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMigDeviceHandleByIndex), place, &instance);
+    if (missing.empty()) return {Gpu(*library_, instance), ""};
+    if (place == 0) why += ": " + missing;
+  }
+  return {std::nullopt, why};
+}
+
 NvmlResult<bool> Gpu::persistence() const {
   return mapped<bool>(library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetPersistenceMode)),
                       [](int mode) { return mode != 0; });

@@ -43,6 +43,7 @@ class Gpu {
   NvmlResult<std::string> uuid() const;  // "GPU-…", "MIG-…"
   NvmlResult<std::string> bus() const;   // "00000000:65:00.0"
   NvmlResult<bool> mig() const;
+  NvmlResult<Gpu> first_instance() const;  // of a GPU that is divided
   NvmlResult<bool> persistence() const;
   NvmlResult<std::string> compute_mode() const;  // "default", "exclusive_process", …
   NvmlResult<double> sm_clock_limit() const;

@@ -79,6 +79,8 @@ inline constexpr unsigned text_bytes = 96;      // large enough for every name a
   X(nvmlDeviceGetUUID, (Device, char*, unsigned))                          \
   X(nvmlDeviceGetPciInfo_v3, (Device, PciInfo*))                           \
   X(nvmlDeviceGetMigMode, (Device, unsigned*, unsigned*))                  \
+  X(nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned*))                   \
+  X(nvmlDeviceGetMigDeviceHandleByIndex, (Device, unsigned, Device*))      \
   X(nvmlDeviceGetPersistenceMode, (Device, int*))                          \
   X(nvmlDeviceGetComputeMode, (Device, int*))                              \
   X(nvmlDeviceGetMaxClockInfo, (Device, Clock, unsigned*))                 \

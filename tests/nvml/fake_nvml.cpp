@@ -168,6 +168,17 @@ int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
   *pending = 0;
   return number(device, "mig", current);
 }
+// The instances of a GPU are numbers of other GPUs of the script; null is a place without one.
+int nvmlDeviceGetMaxMigDeviceCount(void* device, unsigned* count) {
+  *count = static_cast<unsigned>(script()["gpus"][index_of(device)].value("instances", Json::array()).size());
+  return 0;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned place, void** instance) {
+  const Json number = script()["gpus"][index_of(device)]["instances"][place];
+  if (number.is_null()) return 6;
+  *instance = reinterpret_cast<void*>(number.get<std::size_t>() + 1);
+  return 0;
+}
 int nvmlDeviceGetPersistenceMode(void* device, int* out) { return number(device, "persistence", out); }
 int nvmlDeviceGetComputeMode(void* device, int* out) { return number(device, "compute_mode", out); }
 int nvmlDeviceGetMaxClockInfo(void* device, int clock, unsigned* out) {

@@ -137,6 +137,22 @@ TEST(FirstCudaGpu, is_the_one_that_the_worker_calls_its_first) {
   EXPECT_THAT(uuid("7", "PCI_BUS_ID"), HasSubstr("nvmlDeviceGetHandleByIndex_v2"));
 }
 
+TEST(FirstCudaGpu, IsAnInstanceOfAGpuThatIsDivided) {
+  json divided = scripted_gpu("GPU-0a");
+  divided["mig"] = 1;
+  divided["instances"] = {nullptr, 1};
+  json empty = scripted_gpu("GPU-2c");
+  empty["mig"] = 1;
+  const FakeNvml fake(scripted(json::array({divided, scripted_gpu("MIG-1b"), empty})));
+  const Nvml nvml(fake.library());
+  const NvmlResult<Gpu> first = first_cuda_gpu(nvml, {.devices = {}, .order = "PCI_BUS_ID"});
+  ASSERT_TRUE(first.value) << first.reason;
+  EXPECT_EQ(first.value->uuid().value, "MIG-1b");
+  const NvmlResult<Gpu> none = first_cuda_gpu(nvml, {.devices = "2", .order = "PCI_BUS_ID"});
+  EXPECT_FALSE(none.value);
+  EXPECT_THAT(none.reason, HasSubstr("has no instance"));
+}
+
 TEST(VisibleGpus, are_those_that_the_variable_names) {
   using ::testing::ElementsAre;
   EXPECT_THAT(visible_gpus({}, 3), ElementsAre("0", "1", "2"));

@@ -265,6 +265,22 @@ TEST(Environment, KnowsTheCacheOfAGpuByItsModel) {
   EXPECT_EQ(gpu_cache({}), largest);
 }
 
+TEST(Environment, TakesTheCacheOfTheFirstGpuThatIsVisible) {
+  MachineRecord machine;
+  machine.gpus = std::vector<GpuRecord>{{.model = "NVIDIA A100", .uuid = "GPU-0a"},
+                                        {.model = "NVIDIA GeForce RTX 4090", .uuid = "GPU-1b"}};
+  const auto with = [&](const char* devices) {
+    ::setenv("CUDA_VISIBLE_DEVICES", devices, 1);
+    const std::int64_t cache = gpu_cache(machine);
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    return cache;
+  };
+  EXPECT_EQ(with("0"), 41943040);
+  EXPECT_EQ(with("1,0"), 75497472);
+  EXPECT_EQ(with("GPU-1"), 75497472);
+  EXPECT_EQ(with("-1"), 132644864) << "none is visible";
+}
+
 TEST(Environment, AsksForEveryField) {
   const auto fields_of = [](const Description& description) { return description.list.size(); };
   const MachineRecord machine = environment();
