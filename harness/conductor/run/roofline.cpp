@@ -16,7 +16,6 @@
 namespace assay {
 namespace {
 
-constexpr const char* quick_product_size = "m1024";  // takes a tenth of a second
 constexpr double op_over_peak = 1.1, network_over_peak = 2.5, winograd_over_peak = 6;
 constexpr double unremarkable_flops = 1e10;  // of a thread
 constexpr double over_copy = 2;
@@ -36,6 +35,14 @@ std::string copy_size() {
 }
 
 }  // namespace
+
+std::vector<std::string> product_sizes(DeviceKind device) {
+  return device == DeviceKind::cpu ? std::vector<std::string>{"m2048", "m512"}
+                                   : std::vector<std::string>{"m8192", "m2048"};
+}
+
+// m1024 takes a processor a tenth of a second, m8192 a GPU a few milliseconds.
+std::string quick_product_size(DeviceKind device) { return device == DeviceKind::cpu ? "m1024" : "m8192"; }
 
 std::string Rooflines::peak_key(const Axes& axes) {
   return fmt::format("{}/{}/t{}", to_string(axes.device), to_string(axes.precision), axes.threads);
@@ -140,7 +147,7 @@ void Rooflines::know_peak(const Axes& axes, const MachineRecord& machine) {
     peaks_[peak_key(axes)].add(*kept, true);
     return;
   }
-  measure_peak(axes, quick_product_size);
+  measure_peak(axes, quick_product_size(axes.device));
   keep_peak(axes, machine);
 }
 
@@ -150,7 +157,7 @@ void Rooflines::keep_peak(const Axes& axes, const MachineRecord& machine) const 
 }
 
 void Rooflines::measure(const Axes& axes) {
-  for (const char* size : product_sizes) measure_peak(axes, size);
+  for (const std::string& size : product_sizes(axes.device)) measure_peak(axes, size);
   double& copy = copies_[copy_key(axes)];
   for (const Cell& probe : probes(axes, "op/from_array", copy_size(), CacheState::cold, PrecisionKind::fp32))
     copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s").first);

@@ -17,8 +17,11 @@
 
 namespace assay {
 
-// Of the matrix products that are measured. Those whose operands fit into a cache can be an eighth faster than large ones.
-inline constexpr const char* product_sizes[] = {"m2048", "m512"};
+// The matrix products that are measured. On a processor those whose operands fit into a cache can be an eighth faster than
+// large ones; a GPU is filled only by large ones.
+std::vector<std::string> product_sizes(DeviceKind device);
+// The one that tells the peak in a short time.
+std::string quick_product_size(DeviceKind device);
 
 // What products reached on this machine.
 struct MachinePeak {
