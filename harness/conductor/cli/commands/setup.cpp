@@ -45,9 +45,12 @@ std::vector<Framework> chosen_frameworks(const std::vector<std::string>& names, 
       chosen.push_back(*found);
       continue;
     }
-    if (registry.find(name))
+    if (const BackendDescription* backend = registry.find(name))
       throw UsageError(
-          fmt::format("setup: '{}' has no environment: nothing needs to be set up for it", name));
+          backend->available()
+              ? fmt::format("setup: '{}' has no environment: nothing needs to be set up for it", name)
+              : fmt::format("setup: '{}' has no environment that could be set up: {}; {}", name,
+                            backend->unavailable, backend->remedy));
     std::vector<std::string> known{"all"};
     for (const Framework& framework : all) known.push_back(framework.name);
     throw UsageError(fmt::format("setup: '{}' is not a framework{}", name, suggestion(name, known)));
