@@ -157,8 +157,10 @@ std::int64_t CudaLibrary::agree(std::int64_t value) {
 
 const OpEntry* CudaLibrary::entry(std::string_view op) const { return find_entry(op); }
 
-PrimitivesLibrary::PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32)
-    : CudaLibrary(std::move(device), tf32) {
+bool is_bare(std::string_view mode) { return mode == primitives_mode || mode == captured_primitives_mode; }
+
+PrimitivesLibrary::PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32, bool captured)
+    : CudaLibrary(std::move(device), tf32), captured_(captured) {
   context().bare = true;
 }
 
@@ -171,6 +173,10 @@ std::string PrimitivesLibrary::unsupported(const Graph& graph, const Node& node)
 std::unique_ptr<Kernel> PrimitivesLibrary::reorder(const TensorType& type, const Format& from,
                                                    const Format& to) {
   return primitives::make_reorder(context(), type, layout_of(from), layout_of(to));
+}
+
+std::unique_ptr<Recording> PrimitivesLibrary::record(std::span<Kernel* const> kernels) {
+  return captured_ ? CudaLibrary::record(kernels) : nullptr;
 }
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
@@ -197,8 +203,9 @@ std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options
                                                    std::shared_ptr<Nccl> ranks) {
   auto device = open_device({options.memory_fraction, options.memory_cap, options.deterministic,
                              std::move(fallbacks), std::move(ranks)});
-  if (options.mode == primitives_mode)
-    return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32);
+  if (is_bare(options.mode))
+    return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32,
+                                               options.mode == captured_primitives_mode);
   return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32);
 }
 

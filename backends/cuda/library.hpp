@@ -1,6 +1,8 @@
 // CUDA as a kernel library for the shared executor.
 #pragma once
 
+#include <string_view>
+
 #include "backends/cuda/bucket_exchange.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "harness/engine/kernel_library.hpp"
@@ -9,6 +11,9 @@
 namespace assay::cuda {
 
 inline constexpr const char* primitives_mode = "primitives";
+inline constexpr const char* captured_primitives_mode = "primitives-captured";
+// Whether the mode runs the libraries alone.
+bool is_bare(std::string_view mode);
 
 // Modes eager and graph: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for
 // the rest.
@@ -26,6 +31,7 @@ class CudaLibrary : public KernelLibrary {
   void compact(std::vector<Scheduled>& kernels) override;
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
   void synchronize() override { device_->synchronize(); }
+  bool keeps_constants() const override { return true; }
   std::int64_t agree(std::int64_t value) override;
   GradientExchange* gradient_exchange() override { return exchange_.get(); }
 
@@ -41,21 +47,25 @@ class CudaLibrary : public KernelLibrary {
   std::vector<std::unique_ptr<Kernel>> joined_;  // made by compact()
 };
 
-// Mode primitives: NVIDIA's libraries as their documentation shows them. One op after another, no fusion, no
-// captured graph, each tensor in memory of its own.
+// Modes primitives and primitives-captured: NVIDIA's libraries as their documentation shows them. One op after another,
+// no fusion, each tensor in memory of its own; with `captured`, the calls of a step are one graph of CUDA.
 class PrimitivesLibrary final : public CudaLibrary {
  public:
-  PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32);
+  PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32, bool captured = false);
 
   Graph fuse(Graph graph) const override;
   std::string unsupported(const Graph& graph, const Node& node) const override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>&) override {}
-  std::unique_ptr<Recording> record(std::span<Kernel* const>) override { return nullptr; }
+  std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
+  bool keeps_constants() const override { return false; }
   Sharing sharing() const override { return Sharing::naive; }
 
  protected:
   const OpEntry* entry(std::string_view op) const override;
+
+ private:
+  bool captured_;
 };
 
 // The rewriting of a graph, and the reason if a node cannot be lowered, in modes eager and graph: decided

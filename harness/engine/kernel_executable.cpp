@@ -204,13 +204,21 @@ std::map<std::string, std::int64_t> KernelExecutable::memory() const {
   return memory;
 }
 
-std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library) {
-  if (options.task == Task::decode && !program.decoding)
-    return fmt::format("[decode] {} does not generate tokens", program.inference.name());
+std::vector<Graph> graphs_of(const Program& program, const CompileOptions& options) {
   std::vector<Graph> graphs{inference_step(program, options.precision)};
   if (options.task != Task::infer) graphs.push_back(timed_step(program, options));
   if (options.task == Task::decode) graphs.push_back(prefill_step(program, options.precision));
-  for (const Graph& graph : graphs) {
+  return graphs;
+}
+
+std::string generates_no_tokens(const Program& program, Task task) {
+  if (task != Task::decode || program.decoding) return {};
+  return fmt::format("[decode] {} does not generate tokens", program.inference.name());
+}
+
+std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library) {
+  if (std::string reason = generates_no_tokens(program, options.task); !reason.empty()) return reason;
+  for (const Graph& graph : graphs_of(program, options)) {
     const Graph lowered = options.mode == "eager" ? graph : library.fuse(graph);
     for (const Node& node : lowered.nodes()) {
       if (std::string reason = library.unsupported(lowered, node); !reason.empty()) return reason;

@@ -53,6 +53,12 @@ class KernelExecutable final : public Executable {
   std::unique_ptr<Executor> gradients_;
 };
 
+// The graphs that an executable of a task lowers: the inference, the timed step and the prompt. The program must have the
+// task; see generates_no_tokens().
+std::vector<Graph> graphs_of(const Program& program, const CompileOptions& options);
+// Why the program has no task decode; empty if it has, or for another task.
+std::string generates_no_tokens(const Program& program, Task task);
+
 // The complete Backend::unsupported() of a kernel backend: a text about the first node of the program's
 // graphs that `library` does not support; empty if it supports all.
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);

@@ -23,10 +23,9 @@ struct ProgramCase {
   Search search = Search::none;
 };
 inline void PrintTo(const ProgramCase& c, std::ostream* stream) {
-  std::string name = c.workload;
+  std::string name = c.workload + "_" + c.mode;
   std::ranges::replace(name, '-', '_');
-  *stream << name << "_" << c.mode << "_" << to_string(c.precision)
-          << (c.search == Search::measured ? "_measured" : "");
+  *stream << name << "_" << to_string(c.precision) << (c.search == Search::measured ? "_measured" : "");
 }
 
 inline Program small_program(const std::string& workload) {

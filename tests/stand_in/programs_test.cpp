@@ -65,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ProgramCase{"residual", "eager", PrecisionKind::bf16},
                       ProgramCase{"residual", "primitives", PrecisionKind::fp32},
                       ProgramCase{"residual", "primitives", PrecisionKind::bf16},
+                      ProgramCase{"residual", "primitives-captured", PrecisionKind::bf16},
                       ProgramCase{"mlp", "graph", PrecisionKind::fp32, Search::measured},
                       ProgramCase{"mlp", "eager", PrecisionKind::fp32},
                       ProgramCase{"mlp", "primitives", PrecisionKind::bf16},
@@ -102,6 +103,17 @@ TEST(MemoryFraction, IsOfTheDevice) {
   CompileOptions options = options_of({"residual", "graph", PrecisionKind::fp32});
   options.memory_fraction = 0.001;
   EXPECT_THROW(trained(small_program("residual"), options), OutOfMemory);
+}
+
+TEST(Device, IsUnavailableWithoutMemoryPools) {
+  const Scope scope({.memory_pools = false});
+  const CompileOptions options = options_of({"mlp", "graph", PrecisionKind::fp32});
+  try {
+    make_kernel_library(options);
+    FAIL();
+  } catch (const Unavailable& error) {
+    EXPECT_THAT(error.what(), HasSubstr("memory pools"));
+  }
 }
 
 // The backend as its worker has it.

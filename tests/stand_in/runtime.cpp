@@ -90,6 +90,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9
            : attribute == cudaDevAttrMultiProcessorCount  ? 132
+           : attribute == cudaDevAttrMemoryPoolsSupported ? (machine().conditions.memory_pools ? 1 : 0)
                                                           : 0;
   return cudaSuccess;
 }

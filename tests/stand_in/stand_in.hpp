@@ -35,6 +35,7 @@ struct Conditions {
   bool runs_the_plan_built_last =
       false;                        // cudnnBackendExecute(), as cudnn-frontend's execute() without an index
   bool waits_for_no_event = false;  // cudaEventSynchronize()
+  bool memory_pools = true;         // some profiles of a vGPU have none
   // What each other rank of NCCL gives, as a share of what this one gives.
   float share_of_other_ranks = 1;
 };

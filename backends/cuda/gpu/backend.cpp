@@ -10,7 +10,6 @@
 #include "backends/cuda/library.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
-#include "harness/graph/passes/training_step.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -19,9 +18,6 @@ std::string path_of(const void* symbol) {
   Dl_info found{};
   return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
-
-// 13000 is 13.0.
-std::string version_of(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
 }  // namespace
 
@@ -32,10 +28,10 @@ BackendInfo CudaBackend::info() const {
   cudaDriverGetVersion(&driver);  // 0 without a driver
   const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
   info.name = "cuda";
-  info.version = version_of(runtime);
+  info.version = cuda_version(runtime);
   info.libraries = {
-      {"CUDA runtime", version_of(runtime), ""},
-      {"CUDA driver", version_of(driver), ""},
+      {"CUDA runtime", cuda_version(runtime), ""},
+      {"CUDA driver", cuda_version(driver), ""},
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
@@ -60,19 +56,18 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
   const PrecisionKind precision = options.precision.kind;
   if (options.device != DeviceKind::cuda)
     return fmt::format("device '{}': this backend runs on cuda", to_string(options.device));
-  const bool bare = options.mode == primitives_mode;
+  const bool bare = is_bare(options.mode);
   if (options.mode != "eager" && options.mode != "graph" && !bare)
-    return fmt::format("mode '{}': this backend has eager, graph and {}", options.mode, primitives_mode);
+    return fmt::format("mode '{}': this backend has eager, graph, {} and {}", options.mode, primitives_mode,
+                       captured_primitives_mode);
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
   if (precision == PrecisionKind::fp64)
     return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", to_string(precision));
   if (options.world > 1) {
     if (std::string reason = reason_against_ranks(program, options.task); !reason.empty()) return reason;
   }
-  std::vector<Graph> graphs{inference_step(program, options.precision)};
-  if (options.task == Task::train)
-    graphs.push_back(training_step(program, {options.precision, false, false}));
-  for (const Graph& graph : graphs) {
+  if (std::string reason = generates_no_tokens(program, options.task); !reason.empty()) return reason;
+  for (const Graph& graph : graphs_of(program, options)) {
     const Graph lowered = bare                      ? primitives::rewritten(graph)
                           : options.mode == "eager" ? graph
                                                     : fused(graph);
@@ -85,7 +80,7 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
 }
 
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
-  bare_ = options.mode == primitives_mode;
+  bare_ = is_bare(options.mode);
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
   fallbacks_ = std::make_shared<Fallbacks>();
   if (options.world > 1 && ranks_ == nullptr) ranks_ = join_nccl(options.rank, options.world);

@@ -10,10 +10,36 @@
 
 namespace assay::cuda {
 
+std::string cuda_version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+std::string driver_too_old(int driver, int runtime) {
+  // The first driver of each CUDA: docs.nvidia.com/deploy/cuda-compatibility
+  const int major = runtime / 1000;
+  const std::string needed = major == 13   ? "driver 580 or newer"
+                             : major == 12 ? "driver 525 or newer"
+                                           : "a newer driver";
+  return fmt::format(
+      "the driver has CUDA up to {}, and this program was built with CUDA {}; install {}, or the package "
+      "cuda-compat of CUDA {} on a GPU for data centers",
+      cuda_version(driver), cuda_version(runtime), needed, cuda_version(runtime));
+}
+
+std::string reason_of(cudaError_t status) {
+  std::string text = fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorNoDevice)
+    return text + "; check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES";
+  if (status != cudaErrorInsufficientDriver) return text;
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);  // 0 without a driver
+  cudaRuntimeGetVersion(&runtime);
+  return fmt::format(
+      "{}; {}", text,
+      driver > 0 ? driver_too_old(driver, runtime) : "no driver is loaded: check it with nvidia-smi");
+}
+
 void fail(const char* call, cudaError_t status) {
   cudaGetLastError();  // clears an error that is not sticky
-  const std::string text =
-      fmt::format("[cuda] {}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status));
+  const std::string text = fmt::format("[cuda] {}: {}", call, reason_of(status));
   switch (status) {
     case cudaErrorMemoryAllocation:
       throw OutOfMemory(text);
@@ -23,7 +49,7 @@ void fail(const char* call, cudaError_t status) {
                         "; add the architecture of this GPU to ASSAY_CUDA_ARCHITECTURES and build again");
     case cudaErrorInsufficientDriver:
     case cudaErrorNoDevice:
-      throw Unavailable(text + "; check the driver with nvidia-smi");
+      throw Unavailable(text);
     default:
       throw std::runtime_error(text);
   }

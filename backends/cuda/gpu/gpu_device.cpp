@@ -204,8 +204,13 @@ std::unique_ptr<Device> open_device(const DeviceOptions& options) {
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess) cudaGetLastError();
   check_there("no GPU can be used", status == cudaSuccess && devices > 0,
-              status == cudaSuccess ? "the driver reports no device" : cudaGetErrorString(status));
+              status == cudaSuccess ? "the driver reports no device" : reason_of(status));
   ASSAY_CUDA(cudaSetDevice(0));
+  int pools = 0;
+  ASSAY_CUDA(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0));
+  check_there(
+      "the GPU cannot be used", pools != 0,
+      "it has no memory pools, as some profiles of a vGPU; use a profile with unified memory, or a whole GPU");
   return std::make_unique<GpuDevice>(options);
 }
 

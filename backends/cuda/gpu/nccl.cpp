@@ -70,6 +70,8 @@ std::shared_ptr<Nccl> join_nccl(int rank, int world) {
         "[ranks] no address of rank 0 is known: start the ranks with a launcher that sets MASTER_ADDR and "
         "MASTER_PORT, or set NCCL_COMM_ID");
   }
+  // NCCL cannot register buffers of cudaMallocAsync() while a step is captured.
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   ASSAY_CUDA(cudaSetDevice(0));
   return std::make_shared<Communicator>(rank, world);
 }

@@ -1,4 +1,4 @@
-// Rotary position embedding, the mask of padding, and the mean over the steps that are left.
+// Rotary position embedding, masks, the mean over the steps that are left, and the caches of task decode.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -132,12 +132,116 @@ Lowered lower_mean_pool_gradient(const Request& request) {
   return lower_mean<SpreadOverSteps>(request, request.inputs[0], request.out(0)[1]);
 }
 
+// Ops of task decode. A place outside of the tokens or the cache is left out.
+struct TokensFrom {
+  const std::int32_t* tokens;
+  const std::int32_t* position;
+  std::int32_t* y;
+  std::int64_t all, length;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t place = position[0] + i % length;
+    y[i] = place < 0 || place >= all ? -1 : tokens[i / length * all + place];
+  }
+};
+
+Lowered lower_tokens_at(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = make_kernel(
+      [=, n = request.outputs[0].elements(), all = request.in(0)[1],
+       length = request.out(0)[1]](const Operands& at) {
+        for_each(
+            stream, n,
+            TokensFrom{at.in<std::int32_t>(0), at.in<std::int32_t>(1), at.out<std::int32_t>(0), all, length});
+      },
+      "own:copy");
+  return lowered;
+}
+
+template <typename T>
+struct WriteCache {
+  const T* x;  // (samples, steps, width)
+  const std::int32_t* position;
+  T* y;  // (samples, places, width)
+  std::int64_t steps, places, width;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = i / width, place = position[0] + row % steps;
+    if (place >= 0 && place < places) y[(row / steps * places + place) * width + i % width] = x[i];
+  }
+};
+
+template <typename T>
+struct Copy {
+  const T* x;
+  T* y;
+  ASSAY_HD void operator()(std::int64_t i) const { y[i] = x[i]; }
+};
+
+Lowered lower_cache_write(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  const Shape& cache = request.in(0);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=, all = request.inputs[0].elements(), n = request.inputs[1].elements(), steps = request.in(1)[1],
+         places = cache[1], width = cache[2] * cache[3]](const Operands& at) {
+          T* const y = at.out<T>(0);
+          if (y != at.in<T>(0)) for_each(stream, all, Copy<T>{at.in<T>(0), y});
+          for_each(stream, n, WriteCache<T>{at.in<T>(1), at.in<std::int32_t>(2), y, steps, places, width});
+        },
+        "own:copy");
+  });
+  return lowered;
+}
+
+struct HideLaterPlaces {
+  const std::int32_t* position;
+  float* mask;  // (queries, keys)
+  std::int64_t keys;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    mask[i] = i % keys <= position[0] + i / keys ? 0.0F : -INFINITY;
+  }
+};
+
+Lowered lower_cache_mask(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = make_kernel(
+      [=, n = request.outputs[0].elements(), keys = request.out(0)[3]](const Operands& at) {
+        for_each(stream, n, HideLaterPlaces{at.in<std::int32_t>(0), at.out<float>(0), keys});
+      },
+      "own:pointwise");
+  return lowered;
+}
+
+struct NextPosition {
+  const std::int32_t* position;
+  std::int32_t* y;
+  std::int32_t by;
+  ASSAY_HD void operator()(std::int64_t) const { y[0] = position[0] + by; }
+};
+
+Lowered lower_advance(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = make_kernel(
+      [=, by = static_cast<std::int32_t>(request.integer("by"))](const Operands& at) {
+        for_each(stream, 1, NextPosition{at.in<std::int32_t>(0), at.out<std::int32_t>(0), by});
+      },
+      "own:pointwise");
+  return lowered;
+}
+
 }  // namespace
 
 std::span<const OpEntry> sequence_ops() {
   static constexpr std::array entries{
-      OpEntry{"rotary", lower_rotary}, OpEntry{"padding_mask", lower_padding_mask},
-      OpEntry{"mean_pool", lower_mean_pool}, OpEntry{"mean_pool_gradient", lower_mean_pool_gradient}};
+      OpEntry{"rotary", lower_rotary},         OpEntry{"padding_mask", lower_padding_mask},
+      OpEntry{"mean_pool", lower_mean_pool},   OpEntry{"mean_pool_gradient", lower_mean_pool_gradient},
+      OpEntry{"tokens_at", lower_tokens_at},   OpEntry{"cache_write", lower_cache_write},
+      OpEntry{"cache_mask", lower_cache_mask}, OpEntry{"advance", lower_advance}};
   return entries;
 }
 

@@ -26,8 +26,11 @@ constexpr std::array shared{"all_reduce_start",
 // Ops that the libraries have no call for: plain kernels. Of softmax_cross_entropy only the choice of a row's
 // label; see loss.cu. Of attention and its gradient all but the products.
 constexpr std::array outside{"adam",
+                             "advance",
                              "attention",
                              "attention_gradient",
+                             "cache_mask",
+                             "cache_write",
                              "clip",
                              "dense_rows",
                              "divide",
@@ -56,7 +59,8 @@ constexpr std::array outside{"adam",
                              "rotary",
                              "sgd",
                              "softmax_cross_entropy",
-                             "softmax_cross_entropy_gradient"};
+                             "softmax_cross_entropy_gradient",
+                             "tokens_at"};
 
 const OpEntry* find_in(std::span<const OpEntry> list, std::string_view op) {
   const auto entry = std::ranges::find(list, op, &OpEntry::op);

@@ -66,7 +66,7 @@ std::vector<CheckedCase> checked_cases() {
   if (!stand_in || nightly()) programs.emplace_back("lenet5");  // the stand-in searches for engines: a minute
   if (nightly()) programs.insert(programs.end(), {"lstm", "resnet56"});
   for (const std::string& program : programs) {
-    for (const char* mode : {"graph", "eager", primitives_mode}) {
+    for (const char* mode : {"graph", "eager", primitives_mode, captured_primitives_mode}) {
       for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
         all.push_back({program, mode, precision});
     }
@@ -97,6 +97,26 @@ TEST_P(Checked, agrees_with_the_oracle) {
     std::printf("%s: worst ratio %.2f\n", to_string(task).data(), judged.worst());
   }
 }
+
+class Decoding : public ::testing::TestWithParam<CheckedCase> {};
+
+TEST_P(Decoding, agrees_with_the_full_forward_pass) {
+  const CheckedCase& c = GetParam();
+  const Program program = find_workload(c.program).build_small(Task::decode);
+  BackendUnderTest backend;
+  const Judged judged = judge_backend(
+      backend, program,
+      {.task = Task::decode, .mode = c.mode, .precision = c.precision, .distinct = 2, .deterministic = true});
+  EXPECT_TRUE(judged.passed()) << judged.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, Decoding,
+                         ::testing::Values(CheckedCase{"nanogpt", "graph", PrecisionKind::fp32},
+                                           CheckedCase{"nanogpt", "graph", PrecisionKind::bf16},
+                                           CheckedCase{"nanogpt", "eager", PrecisionKind::fp32},
+                                           CheckedCase{"nanogpt", primitives_mode, PrecisionKind::fp32},
+                                           CheckedCase{"nanogpt", primitives_mode, PrecisionKind::bf16}),
+                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(Cells, Checked, ::testing::ValuesIn(checked_cases()), name_of);
 

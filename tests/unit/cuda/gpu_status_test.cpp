@@ -39,6 +39,13 @@ TEST(Status, OfTheRuntime) {
   EXPECT_EQ(of(cudaErrorIllegalAddress), "failed");
 }
 
+TEST(Status, ADriverThatIsTooOldIsNamedWithWhatIsNeeded) {
+  const std::string text = driver_too_old(12020, 13000);
+  for (const char* part :
+       {"CUDA up to 12.2", "built with CUDA 13.0", "driver 580", "cuda-compat of CUDA 13.0"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
 TEST(Status, OfCudnn) {
   const auto of = [](cudnnStatus_t error) { return status_of([&] { check_cudnn("a call", error); }); };
   EXPECT_EQ(of(CUDNN_STATUS_SUCCESS), "");

@@ -1,4 +1,4 @@
-// How many launches a training step takes: fusion must not be lost unnoticed.
+// How many launches a step takes: fusion must not be lost unnoticed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +36,15 @@ INSTANTIATE_TEST_SUITE_P(Steps, Launches,
                                            Bound{"resnet56", PrecisionKind::bf16, 348, 173},
                                            Bound{"lstm", PrecisionKind::bf16, 18, 5},
                                            Bound{"nanogpt", PrecisionKind::bf16, 195, 103}));
+
+// Those of bf16 would make a narrow copy of each weight.
+TEST(Inference, LaunchesNothingForItsWeights) {
+  const Workload& mlp = find_workload("mlp");
+  const Work narrow = work_of_a_step(mlp, PrecisionKind::bf16, Task::infer);
+  const Work wide = work_of_a_step(mlp, PrecisionKind::fp32, Task::infer);
+  constexpr std::int64_t images_and_logits = 2;
+  EXPECT_LE(narrow.launches(), wide.launches() + images_and_logits);
+}
 
 }  // namespace
 }  // namespace assay::cuda

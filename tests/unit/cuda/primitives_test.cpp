@@ -70,8 +70,8 @@ class WatchedDevice final : public Device {
   std::unique_ptr<Device> device_;
 };
 
-std::unique_ptr<PrimitivesLibrary> watched_library(Asked& asked, bool tf32 = false) {
-  return std::make_unique<PrimitivesLibrary>(std::make_unique<WatchedDevice>(asked), tf32);
+std::unique_ptr<PrimitivesLibrary> watched_library(Asked& asked, bool tf32, bool captured = false) {
+  return std::make_unique<PrimitivesLibrary>(std::make_unique<WatchedDevice>(asked), tf32, captured);
 }
 
 bool runs_ours(const LoweredStep& step) {
@@ -162,13 +162,13 @@ TEST(PrimitivesMode, GivesEachTensorItsOwnMemory) {
   EXPECT_GT(arena(primitives_mode), 2 * arena("graph"));
 }
 
-TEST(PrimitivesMode, CapturesNoGraph) {
+TEST(PrimitivesMode, CapturesAGraphOnlyInTheModeThatIsCalledSo) {
   const Program program = small("mlp");
   const auto captures = [&](const char* mode) {
     Asked asked;
     std::unique_ptr<KernelLibrary> library;
-    if (mode == std::string(primitives_mode)) {
-      library = watched_library(asked);
+    if (is_bare(mode)) {
+      library = watched_library(asked, false, mode == std::string(captured_primitives_mode));
     } else {
       library = std::make_unique<CudaLibrary>(std::make_unique<WatchedDevice>(asked), false);
     }
@@ -180,6 +180,7 @@ TEST(PrimitivesMode, CapturesNoGraph) {
     return asked.recorded;
   };
   EXPECT_EQ(captures(primitives_mode), 0);
+  EXPECT_GT(captures(captured_primitives_mode), 0);
   EXPECT_GT(captures("graph"), 0);
 }
 

@@ -1,4 +1,4 @@
-// What a training step of a network asks of a device.
+// What a step of a network asks of a device.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,10 @@ inline std::unique_ptr<CudaLibrary> library_without_work(Work& work, PrecisionKi
 }
 
 // Launches and calls of a second step in graph mode. The network is small: their numbers do not depend on its size.
-inline Work work_of_a_step(const Workload& workload, PrecisionKind precision) {
+inline Work work_of_a_step(const Workload& workload, PrecisionKind precision, Task task = Task::train) {
   const Program program = workload.small.batch > 0 ? workload.build_small() : workload.build(2);
   CompileOptions options = assay::testing::options("graph", precision);
+  options.task = task;
   options.gradients = false;
   Work work;
   KernelExecutable executable(program, options, library_without_work(work, precision));
