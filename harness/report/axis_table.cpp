@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 6> initials{"workload", "own",   "keras",
                                                    "gluon",    "torch", "glorot_normal"};
 constexpr std::array<std::string_view, 2> pixels{"scaled", "raw"};
 constexpr std::array<std::string_view, 3> recomputations{"none", "mirror", "sqrt"};
+constexpr std::array<std::string_view, 3> devices{"auto", "cpu", "cuda"};
 constexpr std::array<std::string_view, 2> allocators{"default", "keep"};
 // Without fp64, which only the oracle uses.
 constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
@@ -46,7 +47,15 @@ std::deque<Axis> make_table() {
        .part = column,
        .compared = true,
        .request = true},
-      {.option = {"device", axis, text, "NAME,...", "cpu", "Device to run on: cpu or cuda"},
+      {.option =
+           {.name = "device",
+            .scope = axis,
+            .placeholder = "NAME,...",
+            .default_value = "cpu",
+            .help =
+                "Device to run on: cpu, cuda, or auto: a GPU where a backend can use one (default: cpu, or "
+                "the device that the named backends share)",
+            .choices = devices},
        .field = &Axes::device,
        .identity = always,
        .id = "/{0}",

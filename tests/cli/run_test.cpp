@@ -151,7 +151,7 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
       "[interpreter] got 'pytorch': no backend uses a framework of that name; did you mean 'torch'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batch", "0"}}, "[batch] got 0");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--device", "gpu"}},
-                 "[device] got 'gpu': must be one of cpu, cuda");
+                 "[device] got 'gpu': must be one of auto, cpu, cuda");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--precision", "fp64"}},
                  "[precision] got 'fp64': must be one of fp32, tf32, bf16");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--forks", "-1"}}, "forks");
@@ -177,7 +177,7 @@ TEST(CliRun, names_file_and_key_of_a_config_that_is_wrong) {
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "workload": "cnn"})")}},
                  "duplicate key");
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "device": ["cpu", "gpu"]})")}},
-                 "[device] got 'gpu': must be one of cpu, cuda");
+                 "[device] got 'gpu': must be one of auto, cpu, cuda");
   expect_refused({.arguments = {"run", config("{")}}, "not valid JSON");
   expect_refused({.arguments = {"run", config(R"({"cells": [{"workload": "mlp", "forks": 3}]})")}},
                  "whole run");

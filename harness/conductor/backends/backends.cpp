@@ -207,7 +207,14 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
           "{}: a mode must not be called '{}', because --mode {} means several modes: give it another name",
           where, word, word));
   require_mode(backend, "recommended", backend.recommended, where);
-  require_mode(backend, "bare", backend.bare_mode, where);
+  for (const auto& [device, modes] : backend.recommended_on) {
+    const auto known = from_word<DeviceKind>(device);
+    if (!known || !contains(backend.devices, *known))
+      throw ConfigError(fmt::format("{}: recommended_on has '{}', which is not one of its devices {}", where,
+                                    printable(device, 80), fmt::join(texts_of(backend.devices), ", ")));
+    for (const std::string& mode : modes) require_mode(backend, "recommended", mode, where);
+  }
+  for (const std::string& mode : backend.bare_modes) require_mode(backend, "bare", mode, where);
   for (const std::string& mode : backend.compiles) require_mode(backend, "compiling", mode, where);
   for (const auto& [mode, teams] : backend.thread_teams) require_mode(backend, "threaded", mode, where);
   for (const std::string& mode : backend.running_accuracy)

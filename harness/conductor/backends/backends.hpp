@@ -1,6 +1,7 @@
 // The backends on this machine, described by their backend.json. The conductor knows no backend by name.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -95,7 +96,7 @@ inline constexpr std::string_view every_mode = "all", best_mode = "best";
 struct BackendDescription {
   std::string name;
   std::string description;
-  BackendKind kind = BackendKind::framework;  // of all modes but bare_mode
+  BackendKind kind = BackendKind::framework;  // of all modes but bare_modes
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it uses; empty for a program
@@ -116,8 +117,10 @@ struct BackendDescription {
   std::vector<std::string> ops;               // that it supports; empty: not known
   std::optional<InitialScheme> initial;       // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
-  std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
-  std::string recommended;  // the default of --mode; empty: every mode
+  std::vector<std::string> bare_modes;  // those that run only a vendor's library
+  std::string recommended;              // the default of --mode; empty: every mode
+  // By device, instead of `recommended`: the first one that no rule refuses is the default.
+  std::map<std::string, std::vector<std::string>> recommended_on;
   std::vector<std::string>
       compiles;  // modes that compile: a worker that reports no compiled graph in one has failed
   // Whether the timed program takes the masks of its dropouts as inputs; otherwise a second program does.
@@ -141,10 +144,11 @@ struct BackendDescription {
   std::string unavailable_in_ranks;
 
   bool available() const { return unavailable.empty(); }
-  // Its kind in a mode: bare in bare_mode, else `kind`.
-  BackendKind kind_of(std::string_view mode) const {
-    return !mode.empty() && mode == bare_mode ? BackendKind::bare : kind;
+  bool is_bare(std::string_view mode) const {
+    return std::ranges::find(bare_modes, mode) != bare_modes.end();
   }
+  // Its kind in a mode: bare in a bare mode, else `kind`.
+  BackendKind kind_of(std::string_view mode) const { return is_bare(mode) ? BackendKind::bare : kind; }
   // The teams of threads that compute at once in a mode; at least 1.
   int teams_of(const std::string& mode) const {
     const auto found = thread_teams.find(mode);
@@ -201,10 +205,18 @@ inline Description describe(Of<BackendDescription>) {
       field("initial", &B::initial, "The initial values that its layers have by default: `--initial own`.")
           .optional(),
       field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
-      field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
+      field(
+          "bare_modes", &B::bare_modes,
+          "The modes that are `bare` although `kind` is something else. Next to other backends, a run without `--mode` also "
+          "takes the first of them in which the cell is not refused.")
+          .not_empty()
           .optional(),
       field("recommended", &B::recommended,
             "The mode that a run takes without `--mode` (default: every mode takes part).")
+          .optional(),
+      field(
+          "recommended_on", &B::recommended_on,
+          "For a device, the modes that a run takes there instead: the first one in which the cell is not refused.")
           .optional(),
       field(
           "compiles", &B::compiles,

@@ -13,19 +13,19 @@ bool takes_every_mode(const std::vector<std::string>& asked) {
 }
 
 std::vector<std::string> modes_of(const BackendDescription& backend, const std::vector<std::string>& asked,
-                                  bool several) {
+                                  const DefaultModes& defaults, bool several) {
   if (takes_every_mode(asked)) {
     std::vector<std::string> modes = backend.modes;
     const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
-    if (without_bare) std::erase(modes, backend.bare_mode);
+    if (without_bare) std::erase_if(modes, [&](const std::string& mode) { return backend.is_bare(mode); });
     return modes;
   }
   std::vector<std::string> modes;
   if (asked.empty()) {
-    if (backend.recommended.empty()) return backend.modes;
-    modes = {backend.recommended};
-    if (several && !backend.bare_mode.empty() && backend.bare_mode != backend.recommended)
-      modes.push_back(backend.bare_mode);
+    if (defaults.recommended.empty()) return backend.modes;
+    modes = {defaults.recommended};
+    if (several && !defaults.bare.empty() && defaults.bare != defaults.recommended)
+      modes.push_back(defaults.bare);
     return modes;
   }
   for (const std::string& mode : asked)
@@ -53,16 +53,16 @@ void reject_unknown_modes(const std::vector<std::string>& modes,
 }
 
 std::vector<Execution> executions_of(const BackendDescription& backend, const std::vector<std::string>& asked,
-                                     bool several, bool any_layout) {
+                                     const DefaultModes& defaults, bool several, bool any_layout) {
   std::vector<Execution> executions;
-  const std::vector<std::string> modes = modes_of(backend, asked, several);
+  const std::vector<std::string> modes = modes_of(backend, asked, defaults, several);
   if (!contains(asked, best_mode)) {
     for (const std::string& mode : modes) executions.push_back({.mode = mode});
     return executions;
   }
   for (const std::string& layout : any_layout ? backend.layouts : std::vector<std::string>{""}) {
     for (const std::string& mode : modes) {
-      const bool bare = mode == backend.bare_mode;  // not a candidate: measured once, in its first layout
+      const bool bare = backend.is_bare(mode);  // not a candidate: measured once, in its first layout
       if (bare && layout != backend.layouts.front() && any_layout) continue;
       executions.push_back({.mode = mode, .layout = layout, .candidate = !bare});
     }

@@ -11,10 +11,16 @@ namespace assay {
 
 bool takes_every_mode(const std::vector<std::string>& asked);
 
-// The requested modes that the backend has. If none is requested: the mode that it recommends, and if there
-// are `several` backends also its bare mode, which the tax of frameworks is relative to.
+// The modes of a backend in a row that requests none. Empty words: `recommended` means every mode, `bare` means none.
+struct DefaultModes {
+  std::string recommended{};
+  std::string bare{};  // next to other backends: the tax of frameworks is relative to it
+};
+
+// The requested modes that the backend has. If none is requested, those of `defaults`. `several`: the row has other
+// backends.
 std::vector<std::string> modes_of(const BackendDescription& backend, const std::vector<std::string>& asked,
-                                  bool several);
+                                  const DefaultModes& defaults, bool several);
 
 // Throws ConfigError, led by `where`, for a mode that no backend has, or `best` with another mode.
 void reject_unknown_modes(const std::vector<std::string>& modes,
@@ -26,9 +32,9 @@ struct Execution {
   bool candidate = false;
 };
 
-// The executions of a backend for the modes that the row names. `any_layout`: the search for the best may
-// choose it.
+// The executions of a backend for the modes that the row names, as modes_of() has them. `any_layout`: the search for the
+// best may choose it.
 std::vector<Execution> executions_of(const BackendDescription& backend, const std::vector<std::string>& asked,
-                                     bool several, bool any_layout);
+                                     const DefaultModes& defaults, bool several, bool any_layout);
 
 }  // namespace assay

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/conductor/config/devices.hpp"
 #include "harness/conductor/config/executions.hpp"
 #include "harness/conductor/config/op_cells.hpp"
 #include "harness/conductor/config/run_settings.hpp"
@@ -86,7 +87,7 @@ class Expander {
   }
 
   void expand_row(const ConfigRow& row) {
-    const OptionValues values = row_values(config_, row);
+    OptionValues values = row_values(config_, row);
     const Names workloads = list_of(values, "workload");
     if (workloads.empty()) {
       throw ConfigError(fmt::format(
@@ -97,6 +98,8 @@ class Expander {
     const Names modes = list_of(values, "mode");
     reject_unknown_modes(modes, backends, row.where);
     note_left_out(values, modes, backends);
+    choose_device(values, backends, row);
+    if (!names_backends) note_without_device(values, backends, row);
     for (const std::string& name : named_workloads(workloads, workloads_)) {
       const Subject subject = subject_of(name, row);
       const Workload* network = subject.network;
@@ -109,7 +112,11 @@ class Expander {
         const bool any_layout = !values.contains("layout") && point.contains("layout") &&
                                 varies(*find_axis("layout"), network, axes);
         for (const BackendDescription* backend : backends) {
-          for (const Execution& execution : executions_of(*backend, modes, backends.size() > 1, any_layout)) {
+          if (device_) point["device"] = {device_for(*backend, names_backends)};
+          const DefaultModes defaults = modes.empty() ? default_modes(subject, *backend, point, values, row)
+                                                      : DefaultModes{backend->recommended};
+          for (const Execution& execution :
+               executions_of(*backend, modes, defaults, backends.size() > 1, any_layout)) {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
             Cell cell = make(subject, *backend, execution.mode, point, values, row);
             if (takes_every_mode(modes) && cell.refused_for_mode) continue;
@@ -125,6 +132,48 @@ class Expander {
         }
       });
     }
+  }
+
+  // Sets `device_` for a row that names no device, or whose device the machine decides.
+  void choose_device(OptionValues& values, const std::vector<const BackendDescription*>& backends,
+                     const ConfigRow& row) {
+    const auto given = values.find("device");
+    const Names device = given == values.end() ? Names() : given->second;
+    device_.reset();
+    if (!chooses_device(device, row.where)) return;
+    const bool unnamed = device.empty() && list_of(values, "backend").empty();
+    device_ = unnamed ? DeviceKind::cpu : chosen_device(backends, !device.empty());
+    values["device"] = {std::string(to_string(*device_))};
+  }
+  // The device of a cell in a row that names none.
+  std::string device_for(const BackendDescription& backend, bool is_named) const {
+    return std::string(to_string(is_named ? device_of(backend, *device_) : *device_));
+  }
+
+  // Notes the backends that nobody named and that have none of the row's devices. Throws if no other is left.
+  void note_without_device(const OptionValues& values, const std::vector<const BackendDescription*>& backends,
+                           const ConfigRow& row) {
+    const Names devices = list_of(values, "device");
+    if (std::ranges::any_of(devices,
+                            [](const std::string& device) { return !from_word<DeviceKind>(device); }))
+      return;  // setting the axis names the words
+    std::size_t without = 0;
+    for (const BackendDescription* backend : backends) {
+      if (std::ranges::any_of(backend->devices,
+                              [&](DeviceKind device) { return contains(devices, to_string(device)); }))
+        continue;
+      ++without;
+      std::string text = fmt::format(
+          "{} is left out: it runs on {}, not on {}; name it with --backend, or use --device {}",
+          backend->name, fmt::join(texts_of(backend->devices), " and "), fmt::join(devices, " or "),
+          backend->devices.size() > 1 ? "auto" : to_string(backend->devices.front()));
+      if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));
+    }
+    if (without == backends.size())
+      throw ConfigError(fmt::format(
+          "{}: [device] got {}: no backend that is set up here has it; use --device cpu, or see what the "
+          "others need with assay list backends",
+          row.where, fmt::join(devices, ", ")));
   }
 
   // Checks the product of the lists: each list may be short and the product still large.
@@ -150,7 +199,7 @@ class Expander {
                      const std::vector<const BackendDescription*>& backends) {
     if (!values.contains("backend")) return;
     for (const BackendDescription* backend : backends) {
-      if (!modes_of(*backend, modes, false).empty()) continue;
+      if (!modes_of(*backend, modes, {backend->recommended}, false).empty()) continue;
       std::string text = fmt::format("{} is skipped: it does not have the modes {} (it has {})",
                                      backend->name, fmt::join(modes, ", "), fmt::join(backend->modes, ", "));
       if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));
@@ -219,8 +268,23 @@ class Expander {
 
   // Whether a backend that nobody named has a row for this cell: a runtime has only those that it can infer.
   static bool takes_part(const BackendDescription& backend, const Cell& cell) {
-    if (!contains(backend.tasks, cell.axes.task)) return false;
+    if (!contains(backend.tasks, cell.axes.task) || !contains(backend.devices, cell.axes.device))
+      return false;
     return backend.kind != BackendKind::runtime || cell.status != Status::unsupported;
+  }
+
+  // Of those that the backend recommends on the device of the cell, and of its bare ones: the first that it does not refuse.
+  DefaultModes default_modes(const Subject& subject, const BackendDescription& backend,
+                             const OptionValues& point, const OptionValues& values, const ConfigRow& row) {
+    const auto first = [&](const Names& modes, const std::string& otherwise) {
+      for (const std::string& mode : modes)
+        if (!make(subject, backend, mode, point, values, row).refusal()) return mode;
+      return otherwise;
+    };
+    const auto here = backend.recommended_on.find(text_of(point, "device"));
+    return {
+        here == backend.recommended_on.end() ? backend.recommended : first(here->second, backend.recommended),
+        first(backend.bare_modes, "")};
   }
 
   // The base of a ratio is this cell with the axes of `to` changed.
@@ -237,6 +301,7 @@ class Expander {
     if (!other_backend) reject_backend(name, row);
     if (given.to.contains("epochs")) values.erase("steps");
     if (given.to.contains("steps")) values.erase("epochs");
+    if (device_) point["device"] = {device_for(*other_backend, true)};
     for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
     const Subject other_subject = subject_of(other("workload", subject.name()), row);
     published.to = make(other_subject, *other_backend, other("mode", mode), point, values, row).id;
@@ -407,6 +472,7 @@ class Expander {
   Expansion expansion_;
   std::map<std::string, std::size_t> rows_;  // of each cell, by its id
   std::size_t row_ = 0;                      // the one that is being expanded
+  std::optional<DeviceKind> device_;         // of that row, if it names none
 };
 
 }  // namespace

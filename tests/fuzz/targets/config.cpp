@@ -33,7 +33,7 @@ const Registries& registries() {
     Registries all;
     all.backends.backends = {backend("library", BackendKind::bare, {"primitives"}),
                              backend("torch", BackendKind::framework, {"eager", "compile"})};
-    all.backends.backends.front().bare_mode = "primitives";
+    all.backends.backends.front().bare_modes = {"primitives"};
     all.backends.backends.back().recommended = "compile";
     return all;
   }();

@@ -139,7 +139,7 @@ Listing list_backends(const OptionValues& given, bool) {
   for (const BackendDescription& backend : registry.backends) {
     out.items.push_back({{"name", backend.name},
                          {"kind", to_string(backend.kind)},
-                         {"bare_mode", backend.bare_mode},
+                         {"bare_modes", backend.bare_modes},
                          {"oracle", backend.oracle},
                          {"description", backend.description},
                          {"framework", backend.framework},

@@ -142,12 +142,12 @@ TEST_F(BackendsTest, IsBareOnlyInTheModeThatItSays) {
   nlohmann::json json = description();
   json["kind"] = "engine";
   json["modes"] = {"graph", "primitives"};
-  json["bare_mode"] = "primitives";
+  json["bare_modes"] = {"primitives"};
   const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
   EXPECT_EQ(backend.kind_of("graph"), BackendKind::engine);
   EXPECT_EQ(backend.kind_of("primitives"), BackendKind::bare);
   EXPECT_EQ(read().kind_of("eager"), BackendKind::framework);
-  json["bare_mode"] = "primitive";
+  json["bare_modes"] = {"primitive"};
   EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), ConfigError);
 }
 

@@ -22,6 +22,7 @@ namespace assay {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -48,8 +49,18 @@ class MatrixTest : public ::testing::Test {
     registry_.backends[1].remedy = "set it up";
     registry_.backends[2].oracle = true;
   }
-  std::vector<Cell> cells(const char* config) {
-    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registries_).cells;
+  std::vector<Cell> cells(const char* config) { return expansion(config).cells; }
+  Expansion expansion(const char* config) {
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registries_);
+  }
+  // Backend and device of each cell, once.
+  std::vector<std::string> placed(const char* config) {
+    std::vector<std::string> found;
+    for (const Cell& cell : cells(config)) {
+      std::string place = fmt::format("{} {}", cell.axes.backend, cell.axes.text("device"));
+      if (found.empty() || found.back() != place) found.push_back(std::move(place));
+    }
+    return found;
   }
   std::string error_of(const char* config) {
     try {
@@ -110,7 +121,6 @@ TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
     for (const Cell& cell : cells(config)) found.push_back(cell.axes.backend + " " + cell.axes.mode);
     return found;
   };
-  using ::testing::ElementsAre;
   registry_.backends[0].recommended = "graph";
   const char* both = R"({"workload": "mlp", "backend": ["fast", "other"]})";
   EXPECT_THAT(modes(both), ElementsAre("fast graph", "other eager", "other compile"))
@@ -120,13 +130,71 @@ TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
   EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "eager"})"), ElementsAre("fast eager"));
 }
 
+TEST_F(MatrixTest, LeavesOutBackendsWithoutTheDeviceThatNobodyNamed) {
+  registry_.backends[3].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends.push_back(backend("gpu", {"graph"}));
+  registry_.backends.back().devices = {DeviceKind::cuda};
+  EXPECT_THAT(placed(R"({"workload": "mlp"})"), ElementsAre("fast cpu", "other cpu"));
+  EXPECT_THAT(expansion(R"({"workload": "mlp"})").left_out,
+              ElementsAre(HasSubstr("gpu is left out: it runs on cuda, not on cpu; name it with --backend")));
+  EXPECT_THAT(placed(R"({"workload": "mlp", "device": "cuda"})"), ElementsAre("other cuda", "gpu cuda"));
+  EXPECT_THAT(placed(R"({"workload": "mlp", "device": ["cpu", "cuda"]})"),
+              ElementsAre("fast cpu", "other cpu", "other cuda", "gpu cuda"));
+  registry_.backends.resize(1);
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "device": "cuda"})"),
+              AllOf(HasSubstr("no backend that is set up here has it"), HasSubstr("--device cpu")));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "device": "gpu"})"), HasSubstr("cpu, cuda"));
+}
+
+TEST_F(MatrixTest, GivesNamedBackendsADeviceThatTheyHave) {
+  registry_.backends[3].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends.push_back(backend("gpu", {"graph"}));
+  registry_.backends.back().devices = {DeviceKind::cuda};
+  EXPECT_THAT(placed(R"({"workload": "mlp", "backend": "gpu"})"), ElementsAre("gpu cuda"));
+  EXPECT_THAT(placed(R"({"workload": "mlp", "backend": "other"})"), ElementsAre("other cpu"));
+  EXPECT_THAT(placed(R"({"workload": "mlp", "backend": ["gpu", "other"]})"),
+              ElementsAre("gpu cuda", "other cuda"));
+  EXPECT_THAT(placed(R"({"workload": "mlp", "backend": ["gpu", "fast", "other"]})"),
+              ElementsAre("gpu cuda", "fast cpu", "other cpu"));
+  const auto asked = cells(R"({"workload": "mlp", "backend": "fast", "device": "cuda"})");
+  EXPECT_EQ(asked.at(0).status, Status::unsupported);
+  EXPECT_THAT(asked.at(0).reason, HasSubstr("--device cpu"));
+}
+
+TEST_F(MatrixTest, TakesAGpuWhereThereIsOneIfTheDeviceIsAuto) {
+  registry_.backends[3].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends[3].unavailable_on = {{DeviceKind::cuda, "no driver; load one"}};
+  const char* all = R"({"workload": "mlp", "device": "auto"})";
+  const char* named = R"({"workload": "mlp", "backend": ["fast", "other"], "device": "auto"})";
+  EXPECT_THAT(placed(all), ElementsAre("fast cpu", "other cpu"));
+  EXPECT_THAT(placed(named), ElementsAre("fast cpu", "other cpu"));
+  registry_.backends[3].unavailable_on.clear();
+  EXPECT_THAT(placed(all), ElementsAre("other cuda"));
+  EXPECT_THAT(placed(named), ElementsAre("fast cpu", "other cuda"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "device": ["auto", "cpu"]})"),
+              HasSubstr("auto cannot be combined"));
+}
+
+TEST_F(MatrixTest, TakesTheFirstModeThatIsRecommendedOnTheDeviceAndNotRefused) {
+  registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends[0].recommended = "graph";
+  registry_.backends[0].recommended_on = {{"cuda", {"eager", "graph"}}};
+  registry_.backends[0].refusals = {{.tasks = {Task::infer}, .modes = {"eager"}, .reason = "it only trains"}};
+  const auto mode = [this](const std::string& axes) {
+    return cells((R"({"workload": "mlp", "backend": "fast", )" + axes + "}").c_str()).at(0).axes.mode;
+  };
+  EXPECT_EQ(mode(R"("device": "cpu")"), "graph");
+  EXPECT_EQ(mode(R"("device": "cuda")"), "eager");
+  EXPECT_EQ(mode(R"("device": "cuda", "task": "infer")"), "graph");
+}
+
 TEST_F(MatrixTest, ProfilesOnlyBackendsThatTimeOperators) {
   registry_.backends[0].times_operators = true;
   const char* both = R"({"workload": "mlp", "backend": ["fast", "other"], "profile": true})";
   for (const Cell& cell : cells(both)) EXPECT_EQ(cell.profile, cell.axes.backend == "fast") << cell.id;
   const Expansion expansion = expand(config_from_json(nlohmann::json::parse(both), "test.json"), registries_);
   EXPECT_THAT(expansion.left_out,
-              ::testing::ElementsAre("other has no profile: it cannot time its operators, which fast can"));
+              ElementsAre("other has no profile: it cannot time its operators, which fast can"));
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "other", "profile": true})"),
               HasSubstr("[profile] other cannot time its operators; use --backend fast"));
   EXPECT_EQ(error_of(R"({"workload": "mlp", "backend": "other"})"), "");
@@ -138,10 +206,9 @@ TEST_F(MatrixTest, AddsTheBareModeNextToOtherBackendsWhereNoModeIsGiven) {
     for (const Cell& cell : cells(config)) found.push_back(cell.axes.backend + " " + cell.axes.mode);
     return found;
   };
-  using ::testing::ElementsAre;
   registry_.backends[0].modes.emplace_back("bare");
   registry_.backends[0].recommended = "graph";
-  registry_.backends[0].bare_mode = "bare";
+  registry_.backends[0].bare_modes = {"bare"};
   registry_.backends[3].recommended = "compile";
   EXPECT_THAT(modes(R"({"workload": "mlp", "backend": ["fast", "other"]})"),
               ElementsAre("fast graph", "fast bare", "other compile"));
@@ -155,9 +222,8 @@ TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
   const auto left_out = [this](const char* config) {
     return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registries_).left_out;
   };
-  EXPECT_THAT(
-      left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": "graph"})"),
-      ::testing::ElementsAre("other is skipped: it does not have the modes graph (it has eager, compile)"));
+  EXPECT_THAT(left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": "graph"})"),
+              ElementsAre("other is skipped: it does not have the modes graph (it has eager, compile)"));
   EXPECT_THAT(left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": ["graph", "compile"]})"),
               ::testing::IsEmpty());
   EXPECT_THAT(left_out(R"({"workload": "mlp", "mode": "graph"})"), ::testing::IsEmpty())
@@ -319,7 +385,6 @@ TEST_F(MatrixTest, EveryModeIsEachThatTheBackendDoesNotRefuse) {
     for (const Cell& cell : cells(config)) found.push_back(cell.axes.mode);
     return found;
   };
-  using ::testing::ElementsAre;
   registry_.backends[0].refusals = {{.modes = {"graph"}, .single_ops = true, .reason = "no ops"}};
   EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "all"})"),
               ElementsAre("eager", "graph"));
@@ -378,7 +443,7 @@ TEST_F(MatrixTest, quick_keeps_the_cheapest_of_a_long_list_of_sizes) {
           "size": ["m64", "m8", "m512", "m16n1k1", "m1024", "m32"]})");
   std::vector<std::string> sizes;
   for (const Cell& cell : all) sizes.push_back(cell.axes.size);
-  EXPECT_THAT(sizes, ::testing::ElementsAre("m64", "m8", "m16n1k1", "m32"));
+  EXPECT_THAT(sizes, ElementsAre("m64", "m8", "m16n1k1", "m32"));
 }
 
 TEST_F(MatrixTest, every_single_op_answers_to_one_name) {

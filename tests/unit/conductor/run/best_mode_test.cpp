@@ -30,7 +30,7 @@ BackendDescription backend(const std::string& name, std::vector<std::string> mod
   made.precisions = {PrecisionKind::fp32};
   made.layouts = std::move(layouts);
   made.loaders = {LoaderKind::resident};
-  made.bare_mode = bare;
+  if (!bare.empty()) made.bare_modes = {bare};
   return made;
 }
 
