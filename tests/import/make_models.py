@@ -1,8 +1,9 @@
-"""Writes cnn.pt2, transformer.pt2 and answers.npz into data, with PyTorch. They are kept: no test needs it.
+"""Writes the files of data, with PyTorch. They are kept: no test needs it.
 
     ~/.local/share/assay/environments/torch/bin/python tests/import/make_models.py
 
-Traces of this machine are removed from the files; they are otherwise as torch.export.save writes them.
+The files of ONNX also need the packages onnx and onnxscript: give their folder in PYTHONPATH.
+Traces of this machine are removed from the files; they are otherwise as torch writes them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -76,6 +78,58 @@ class Transformer(nn.Module):
         return F.linear(self.norm(self.block(x)), self.words.weight)
 
 
+class Encoder(nn.Module):
+    """A block that hides the padding of texts, and the mean over the tokens that are left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(13, 8)
+        self.places = nn.Parameter(torch.randn(6, 8))
+        self.heads = 2
+        self.parts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        kept = tokens != 0
+        mask = torch.zeros_like(tokens, dtype=torch.float32).masked_fill(~kept, float("-inf"))
+        x = self.words(tokens) + self.places
+        n, t, d = x.shape
+        q, k, v = (part(x).view(n, t, self.heads, d // self.heads).transpose(1, 2) for part in self.parts[:3])
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+        x = self.norm(x + self.parts[3](y.transpose(1, 2).reshape(n, t, d)))
+        count = kept.float()[:, :, None]
+        return self.head((x * count).sum(1) / count.sum(1).clamp(min=1e-9))
+
+
+def write_encoder() -> None:
+    """As .pt2, and as ONNX by both of torch's exporters: by its name's opset, `traced` by the older one."""
+    torch.manual_seed(1)
+    encoder = Encoder().eval()
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.copy_(torch.randn_like(parameter) / 2)
+    tokens = torch.randint(1, 13, (3, 6))
+    tokens[1, 4:] = 0
+    free = ({0: torch.export.Dim("N")},)
+    torch.export.save(torch.export.export(encoder, (tokens,), dynamic_shapes=free), FOLDER / "encoder.pt2")
+    without_traces(FOLDER / "encoder.pt2")
+    for opset, traced in ((17, True), (18, True), (18, False), (23, False)):
+        path = FOLDER / f"encoder-{opset}{'-traced' if traced else ''}.onnx"
+        given = {"dynamic_axes": {"tokens": {0: "N"}}} if traced else {"dynamic_shapes": free}
+        torch.onnx.export(
+            encoder, (tokens,), path, opset_version=opset, dynamo=not traced, input_names=["tokens"],
+            output_names=["logits"], external_data=False, **given,
+        )  # fmt: skip
+        model = onnx.load(path)
+        for each in (model, model.graph, *model.graph.node, *model.graph.value_info, *model.graph.input):
+            each.doc_string = ""
+            del each.metadata_props[:]
+        onnx.save(model, path)
+    with torch.no_grad():
+        np.savez(FOLDER / "encoder.npz", tokens=tokens.numpy(), logits=encoder(tokens).numpy())
+
+
 def without_traces(path: Path) -> None:
     """Remove the places of source lines from the nodes, and the inputs of the example."""
     with zipfile.ZipFile(path) as given:
@@ -117,3 +171,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    write_encoder()

@@ -156,7 +156,10 @@ ELEMENTWISE = {
     "unsqueeze.default": (lambda x: x[:, None], {"dim": 1}),
     "unflatten.int": (lambda x: x.reshape(-1, 4, 2, 3), {"dim": -1, "sizes": [2, 3]}),
     "clamp.default": (lambda x: np.minimum(x, 0.5), {"min": float("-inf"), "max": 0.5}),
+    "clamp_max.default": (lambda x: np.minimum(x, 0.5), {"max": 0.5}),
+    "clamp_min.default": (lambda x: np.maximum(x, -0.25), {"min": -0.25}),
     "clone.default": (lambda x: x, {}),
+    "narrow.default": (lambda x: x[:, 1:3], {"dim": 1, "start": 1, "length": 2}),
 }
 
 
@@ -425,6 +428,51 @@ def test_the_mask_of_padding_is_found(is_truth: bool, tmp_path: Path) -> None:
     path = two_inputs(tmp_path / "model.pt2", nodes, {"w": random(9, 4)}, x=(None, 6), dtype="int64")
     found = import_file(path, Options(bound={"m": "not_equal(x, 0)"}))
     assert "padding_mask" in ops_of(found)
+    x = np.array([[3, 5, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6]])
+    e = random(9, 4)[x].astype(np.float64)
+    scores = np.where((x != 0)[:, None], e @ e.swapaxes(1, 2) / 2, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    assert close(result(found, x), weights / weights.sum(-1, keepdims=True) @ e)
+
+
+KEPT = {
+    "ne": [call("ne.Scalar", "k", self="%x", other=0)],
+    "logical_not": [
+        call("eq.Scalar", "p", self="%x", other=0), call("logical_not.default", "k", self="%p")
+    ],
+    "bitwise_not": [
+        call("eq.Scalar", "p", self="%x", other=0), call("bitwise_not.default", "k", self="%p")
+    ],
+    "bitwise_and": [
+        call("ne.Scalar", "p", self="%x", other=0), call("bitwise_and.Tensor", "k", self="%p", other="%p")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("is_added", [False, True])
+def test_the_mask_of_compared_tokens_is_found(way: str, is_added: bool, tmp_path: Path) -> None:
+    mask = "%k2"
+    nodes = [
+        *KEPT[way],
+        call("unsqueeze.default", "k1", self="%k", dim=1),
+        call("unsqueeze.default", "k2", self="%k1", dim=2),
+    ]
+    if is_added:
+        mask = "%m3"
+        nodes += [
+            call("zeros_like.default", "z", self="%k2", dtype=7),
+            call("logical_not.default", "h", self="%k2"),
+            call("masked_fill.Scalar", "m3", self="%z", mask="%h", value=-3.4028234663852886e38),
+        ]
+    nodes += [
+        call("embedding.default", "e", weight="%p_w", indices="%x"),
+        call("unsqueeze.default", "u", self="%e", dim=1),
+        call("scaled_dot_product_attention.default", "a", query="%u", key="%u", value="%u", attn_mask=mask),
+        call("squeeze.dim", "y", self="%a", dim=1),
+    ]
+    found = imported(tmp_path, nodes, {"w": random(9, 4)}, x=(None, 6), dtype="int64")
+    assert "padding_mask" in ops_of(found), found.gaps
     x = np.array([[3, 5, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6]])
     e = random(9, 4)[x].astype(np.float64)
     scores = np.where((x != 0)[:, None], e @ e.swapaxes(1, 2) / 2, -np.inf)

@@ -14,10 +14,13 @@ from assay_import.importing import import_file
 from assay_import.options import Options
 from assay_import.structure import structure_of
 from assay_worker.program import Graph, Program
-from imported import imported, model, node, onnx_or_skip, random
+from imported import imported, model, node, onnx_or_skip, ops_of, random
+from network_interpreter import compute
 from program import PROGRAM
+from worker_under_test import ROOT
 
 onnx = onnx_or_skip()
+DATA = ROOT / "tests/import/data"  # made by tests/import/make_models.py
 
 # The others are as these, with more parameters.
 WORKLOADS = [
@@ -111,3 +114,22 @@ def test_names_and_order_are_no_part_of_a_structure(tmp_path: Path) -> None:
     first = of(branches("a b c d"))
     assert first == of(branches("p q r s", swapped=True))
     assert first != of(branches("a b c d", tied=True))
+
+
+ENCODERS = [
+    "encoder.pt2", "encoder-17-traced.onnx", "encoder-18-traced.onnx", "encoder-18.onnx", "encoder-23.onnx"
+]  # fmt: skip
+
+
+def test_both_exporters_of_torch_give_one_network(tmp_path: Path) -> None:
+    """As .pt2, and as ONNX of three opsets. A parameter is a constant in a file of ONNX."""
+    answers = np.load(DATA / "encoder.npz")
+    structures = set()
+    for name in ENCODERS:
+        found = import_file(DATA / name, Options(train_constants=True))
+        assert found.network, (name, found.gaps)
+        assert {"padding_mask", "attention", "mean_pool"} <= set(ops_of(found)), name
+        logits = compute(found.network.document, found.network.arrays(), answers["tokens"])
+        assert np.abs(logits - answers["logits"]).max() < 1e-5, name
+        structures.add(structure_of(found.network.document))
+    assert len(structures) == 1

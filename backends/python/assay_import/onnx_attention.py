@@ -30,7 +30,7 @@ def attention(c: Call) -> None:
 
 
 def known_scale(c: Call, width: int) -> float:
-    scale = c.number("scale", 0)
+    scale = c.number("scale", 0.0)
     return 0.0 if abs(scale * math.sqrt(width) - 1) < 1e-6 else scale
 
 

@@ -22,7 +22,7 @@ def attention(c: Call) -> None:
         raise Missing("attention: causal with other keys than queries")
     if q[1] != k[1] and not c.get("enable_gqa", False):
         raise Missing("attention: heads that are broadcast")
-    scale = c.number("scale", 0)
+    scale = c.number("scale", 0.0)
     scale = 0.0 if abs(scale * math.sqrt(q[3]) - 1) < 1e-6 else scale
     operands = [
         c.step("transpose", c.tensor(name), permutation=[0, 2, 1, 3]) for name in ("query", "key", "value")

@@ -17,10 +17,12 @@ from .pt2_attention import attention
 from .pt2_call import Call
 from .pt2_recurrent import lstm
 from .pt2_shapes import (
+    SCALARS,
     concat,
     equal_parts,
     expand,
     flatten,
+    narrow,
     parts_of_size,
     permute,
     reduce,
@@ -39,6 +41,7 @@ from .pt2_windows import adaptive, average_pool, convolution, max_pool
 from .shapes import broadcast
 
 Op = Callable[[Call], None]
+NUMPY_TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 
 
 def plain(op: str, **attributes: float) -> Op:
@@ -61,6 +64,38 @@ def binary(op: str, exchanged: bool = False, dtype: str = "") -> Op:
             raise Missing(f"{c.target}: of {' and '.join(sorted(kinds))}")
         operands = [one_row(c, name, operands) for name in operands]
         c.result(op, *(operands[::-1] if exchanged else operands), dtype=dtype or kinds.pop())
+
+    return read
+
+
+def logical(op: str) -> Op:
+    """An op of truth values; torch's bitwise ops are that, too, if their operands are."""
+
+    def read(c: Call) -> None:
+        names = [c.tensor("self"), *([c.tensor("other")] if op != "not" else [])]
+        if {c.graph.dtype(name) for name in names} != {"bool"}:
+            raise Missing(f"{c.target}: of values that are not true or false")
+        c.result(op, *names, dtype="bool")
+
+    return read
+
+
+def not_equal(c: Call) -> None:
+    equal = c.step("equal", c.tensor("self"), operand(c, "other"), dtype="bool")
+    c.result("not", equal, dtype="bool")
+
+
+def filled(value: float | None) -> Op:
+    """A constant of the shape of a value: one row, if that has one for each sample."""
+
+    def read(c: Call) -> None:
+        shape, fill = c.shape(), c.get("fill_value") if value is None else value
+        name = c.graph.dtype(c.tensor("self"))
+        kind = name if c.get("dtype") is None else SCALARS.get(c.get("dtype"))
+        if kind is None or isinstance(fill, bool) or not isinstance(fill, (int, float)):
+            raise Missing(f"{c.target}: of another type")
+        rows = (1, *shape[1:]) if shape and shape[0] == c.batch else shape
+        c.same(c.hold("filled", np.full(rows, fill, NUMPY_TYPES[kind])))
 
     return read
 
@@ -252,11 +287,14 @@ def dropout(c: Call) -> None:
 
 
 def where(c: Call) -> None:
-    c.result("where", c.tensor("condition"), operand(c, "self"), operand(c, "other"))
+    known = c.optional("self") or c.optional("other")
+    dtype = c.graph.dtype(known) if known else "f32"
+    c.result("where", c.tensor("condition"), operand(c, "self"), operand(c, "other"), dtype=dtype)
 
 
 def masked_fill(c: Call) -> None:
-    c.result("where", c.tensor("mask"), operand(c, "value"), c.tensor("self"))
+    given = c.tensor("self")
+    c.result("where", c.tensor("mask"), operand(c, "value"), given, dtype=c.graph.dtype(given))
 
 
 OPS: dict[str, Op] = {
@@ -276,10 +314,15 @@ OPS: dict[str, Op] = {
     "avg_pool1d": average_pool(1),
     "avg_pool2d": average_pool(2),
     "batch_norm": batch_norm,
+    "bitwise_and": logical("and"),
+    "bitwise_not": logical("not"),
+    "bitwise_or": logical("or"),
     "bmm": matmul("mat2"),
     "cat": concat,
     "chunk": split(equal_parts),
     "clamp": clamp(),
+    "clamp_max": clamp(),
+    "clamp_min": clamp(),
     "clone": unchanged,
     "contiguous": unchanged,
     "conv1d": convolution,
@@ -294,18 +337,23 @@ OPS: dict[str, Op] = {
     "exp": plain("exp"),
     "expand": expand,
     "flatten": flatten,
+    "full_like": filled(None),
+    "ge": binary("greater_or_equal", dtype="bool"),
     "gelu": gelu,
     "gt": binary("greater", dtype="bool"),
     "hardsigmoid": plain("hard_sigmoid", alpha=1 / 6, beta=0.5),
     "hardswish": plain("hard_swish"),
     "hardtanh": clamp(),
     "layer_norm": layer_norm,
+    "le": binary("less_or_equal", dtype="bool"),
     "leaky_relu": leaky_relu,
     "lift_fresh_copy": unchanged,
     "linear": linear,
     "log": plain("log"),
     "log_softmax": softmax("log_softmax"),
-    "logical_not": lambda c: c.result("not", c.tensor("self"), dtype="bool"),
+    "logical_and": logical("and"),
+    "logical_not": logical("not"),
+    "logical_or": logical("or"),
     "lstm": lstm,
     "lt": binary("less", dtype="bool"),
     "masked_fill": masked_fill,
@@ -315,7 +363,10 @@ OPS: dict[str, Op] = {
     "mean": reduce("mean"),
     "mm": matmul("mat2"),
     "mul": binary("multiply"),
+    "narrow": narrow,
+    "ne": not_equal,
     "neg": plain("negate"),
+    "ones_like": filled(1),
     "permute": permute,
     "pow": power,
     "reciprocal": plain("reciprocal"),
@@ -348,4 +399,5 @@ OPS: dict[str, Op] = {
     "unsqueeze": unsqueeze,
     "view": reshape,
     "where": where,
+    "zeros_like": filled(0),
 }

@@ -73,9 +73,12 @@ def unchanged(c: Call) -> None:
     c.same(c.tensor("self"))
 
 
+SCALARS = {4: "int", 5: "int", 7: "f32", 12: "bool"}  # of the file's numbers of types
+
+
 def to_type(c: Call) -> None:
     name = c.graph.dtype(c.tensor("self"))
-    to = name if c.get("dtype") is None else {4: "int", 5: "int", 7: "f32", 12: "bool"}.get(c.get("dtype"))
+    to = name if c.get("dtype") is None else SCALARS.get(c.get("dtype"))
     if to is None:
         raise Missing(f"{c.target}: from {name} to another type")
     if to == name:
@@ -99,6 +102,20 @@ def slice_(c: Call) -> None:
         raise Missing(f"slice: a step of {c.get('step')}")
     begin, end, _ = slice(c.get("start", 0), c.get("end")).indices(shape[axis])
     piece(c, c.out, axis, begin, end)
+
+
+def narrow(c: Call) -> None:
+    c.floats("self")
+    axis = c.axis(c.get("dim", 0))
+    begin, length = c.get("start", 0), c.get("length")
+    extent = c.shape()[axis]
+    if (
+        not isinstance(begin, int)
+        or not isinstance(length, int)
+        or not 0 <= begin <= begin + length <= extent
+    ):
+        raise Missing(f"{c.target}: {length} from {begin}")
+    piece(c, c.out, axis, begin, begin + length)
 
 
 def piece(c: Call, out: str, axis: int, begin: int, end: int) -> None:
