@@ -3,10 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/products.hpp"
 #include "harness/engine/kernel_library.hpp"
@@ -32,22 +32,11 @@ class RankSums {
   virtual std::int64_t first(std::int64_t value) = 0;
 };
 
-// What runs on our own slow kernels because the vendor's library has nothing for it: how many specs, by kind.
-class Fallbacks {
- public:
-  void add(const std::string& kind) { ++counts_[kind]; }
-  // "lstm 1, matmul 2"; "none".
-  std::string text() const;
-
- private:
-  std::map<std::string, int> counts_;
-};
-
 struct DeviceOptions {
   double memory_fraction = 0;   // of the device's memory; 0: all of it
   std::int64_t memory_cap = 0;  // bytes; 0: no cap
   bool deterministic = false;   // only algorithms that give the same bits in each run
-  std::shared_ptr<Fallbacks> fallbacks = std::make_shared<Fallbacks>();
+  std::shared_ptr<Choices> choices = std::make_shared<Choices>();
   std::shared_ptr<Nccl> ranks = {};  // with which gradients are added up; null for one rank
 };
 

@@ -1,6 +1,7 @@
 #include "backends/cuda/engine_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -8,7 +9,7 @@
 
 namespace assay::cuda {
 
-std::optional<FoundEngine> fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits) {
+SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits) {
   std::vector<std::int64_t> built;
   int generated = 0;
   std::int64_t largest = 0;
@@ -20,12 +21,29 @@ std::optional<FoundEngine> fastest_engine(Engines& engines, Memory& trial, const
     built.push_back(i);
   }
   const Storage workspace(trial, largest, "the search of an engine");
-  std::optional<FoundEngine> best;
+  std::vector<FoundEngine> runs;
   for (const std::int64_t engine : built) {
-    const std::optional<double> seconds = engines.measure(engine, workspace.data());
-    if (seconds && (!best || *seconds < best->seconds)) best = {engine, *seconds};
+    if (const std::optional<double> seconds = engines.measure(engine, workspace.data()))
+      runs.push_back({engine, *seconds});
   }
-  return best;
+  std::ranges::stable_sort(runs, {}, &FoundEngine::seconds);
+  SearchResult result;
+  for (const FoundEngine& run : runs) {
+    // Not a number is not within the limit.
+    const double error = std::isinf(limits.error) ? 0 : engines.error(run.engine, workspace.data());
+    if (error <= limits.error) {
+      result.fastest = run;
+      break;
+    }
+    result.wrong.push_back({run.engine, error});
+  }
+  return result;
+}
+
+double allowed_error(DType result, bool tf32, std::int64_t terms) {
+  if (result == DType::bf16) return 0x1p-8;
+  if (tf32) return 0x1p-9;
+  return 0x1p-21 * (16 + std::sqrt(static_cast<double>(terms)));
 }
 
 void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype) {

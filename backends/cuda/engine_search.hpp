@@ -1,9 +1,13 @@
-// The choice of a library's engine for one operation by measurement.
+// The choice of a library's engine for one operation by measurement, of those whose results are right.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "backends/cuda/kernels/launch.hpp"
 #include "harness/core/tensor.hpp"
 #include "harness/engine/memory.hpp"
 
@@ -22,11 +26,14 @@ class Engines {
   virtual std::int64_t workspace_bytes(std::int64_t engine) const = 0;
   // Seconds of one run; empty if the run fails. Leaves no work enqueued.
   virtual std::optional<double> measure(std::int64_t engine, void* workspace) = 0;
+  // How far the result of a run is from the right one: relative_distance(). Asked after measure().
+  virtual double error(std::int64_t engine, void* workspace) = 0;
 };
 
 struct SearchLimits {
-  int built = 8;      // those far down the list do not win
-  int generated = 2;  // of them
+  int built = 8;                                           // those far down the list do not win
+  int generated = 2;                                       // of them
+  double error = std::numeric_limits<double>::infinity();  // a larger one is a wrong result
 };
 
 struct FoundEngine {
@@ -34,9 +41,31 @@ struct FoundEngine {
   double seconds = 0;
 };
 
-// The fastest of the first engines that can be built; empty if no run of them succeeded. Throws OutOfMemory if
-// `trial` has no room for a workspace; the caller may go on with any engine that it built.
-std::optional<FoundEngine> fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits = {});
+struct WrongEngine {
+  std::int64_t engine = 0;
+  double error = 0;
+};
+
+struct SearchResult {
+  std::optional<FoundEngine> fastest = {};  // empty if no run succeeded with the right result
+  // Those that were faster than what is taken, and wrong.
+  std::vector<WrongEngine> wrong = {};
+};
+
+// The fastest of the first engines that can be built. Throws OutOfMemory if `trial` has no room for a workspace; the
+// caller may go on with any engine that it built.
+SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits = {});
+
+// The relative error in the 2-norm that rounding explains, where each element of the result is a sum of `terms` products
+// of noise: of operands rounded to TF32, of a result in bf16, or of sums in f32. Their error grows with the square root of
+// the terms (Higham 2002, section 4.2); of single rounding errors it is about a thirtieth of what is allowed, so that
+// the transforms of fast convolutions have room.
+double allowed_error(DType result, bool tf32, std::int64_t terms);
+
+// |result - expected| / |expected| in the 2-norm, of `elements` f32 or bf16; not finite if one of them is not. 0 if both are
+// zero. Synchronises.
+double relative_distance(Stream stream, Memory& memory, DType dtype, const void* result, const void* expected,
+                         std::int64_t elements);
 
 // Numbers in [-1, 1), f32 or bf16: some engines are faster on zeros.
 void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype);

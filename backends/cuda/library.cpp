@@ -181,12 +181,6 @@ std::unique_ptr<Recording> PrimitivesLibrary::record(std::span<Kernel* const> ke
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
 
-std::string Fallbacks::text() const {
-  std::vector<std::string> parts;
-  for (const auto& [kind, count] : counts_) parts.push_back(fmt::format("{} {}", kind, count));
-  return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string reason_against(PrecisionKind precision, int major, int minor) {
   const bool tensor_cores = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
   if (!tensor_cores || major >= 8) return {};
@@ -195,14 +189,14 @@ std::string reason_against(PrecisionKind precision, int major, int minor) {
 }
 
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
-  return make_kernel_library(options, std::make_shared<Fallbacks>());
+  return make_kernel_library(options, std::make_shared<Choices>());
 }
 
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<Fallbacks> fallbacks,
+                                                   std::shared_ptr<Choices> choices,
                                                    std::shared_ptr<Nccl> ranks) {
   auto device = open_device({options.memory_fraction, options.memory_cap, options.deterministic,
-                             std::move(fallbacks), std::move(ranks)});
+                             std::move(choices), std::move(ranks)});
   if (is_bare(options.mode))
     return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32,
                                                options.mode == captured_primitives_mode);

@@ -78,9 +78,9 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
 // The library of options.mode, also used by the conformance suite and the benchmarks of the ops. Throws
 // Unavailable without a device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-// `fallbacks` is filled while nodes are lowered. `ranks`: null for one rank.
+// `choices` is filled while nodes are lowered. `ranks`: null for one rank.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
-                                                   std::shared_ptr<Fallbacks> fallbacks,
+                                                   std::shared_ptr<Choices> choices,
                                                    std::shared_ptr<Nccl> ranks = nullptr);
 
 // Why a GPU of this compute capability cannot run a precision; empty if it can.

@@ -43,6 +43,9 @@ inline MatmulSpec row_major_product(std::int64_t m, std::int64_t n, std::int64_t
   return spec;
 }
 
+// One line that names a spec in a list of choices.
+std::string text_of(const MatmulSpec& spec);
+
 class Matmul {
  public:
   virtual ~Matmul() = default;
@@ -75,6 +78,8 @@ struct ConvolutionSpec {
   bool bare = false;  // by the first engine that the library's heuristic names, and by nothing else
   auto operator<=>(const ConvolutionSpec&) const = default;
 };
+
+std::string text_of(const ConvolutionSpec& spec);
 
 class Convolution {
  public:
@@ -112,6 +117,8 @@ struct LstmGradients {
   void* dx = nullptr;
   float *weight = nullptr, *recurrent = nullptr, *bias = nullptr;
 };
+
+std::string text_of(const LstmSpec& spec);
 
 class Lstm {
  public:

@@ -49,6 +49,7 @@ struct Algorithm {
   std::array<std::uint32_t, 4> alignments;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+constexpr std::uint64_t wrong_algorithm = 24;
 
 // What a handle of cuBLASLt points to; its own type is for structs of a fixed size.
 template <typename T>
@@ -279,9 +280,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (!product) return CUBLAS_STATUS_INVALID_VALUE;
   const auto& preferred = described<Preference>(preference);
   constexpr std::pair<std::uint64_t, std::uint64_t> known[] = {
-      {21, 330}, {22, 5000}, {23, 70001}};  // id, workspace
+      {21, 330}, {22, 5000}, {23, 70001}, {wrong_algorithm, 0}};  // id, workspace
   for (const auto& [id, workspace] : known) {
     if (*returned == requested || workspace > preferred.max_workspace) continue;
+    if (id == wrong_algorithm && !machine().conditions.has_wrong_engines) continue;
     const Algorithm algorithm{id, workspace, product->digest(), preferred.alignments};
     cublasLtMatmulHeuristicResult_t& result = results[(*returned)++];
     result = {};
@@ -326,9 +328,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (product->operation.has_bias() && product->operation.bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   enqueue(stream, [=, p = *product, alpha_value = static_cast<double>(*static_cast<const float*>(alpha)),
                    beta_value = static_cast<double>(*static_cast<const float*>(beta))] {
-    machine().microseconds += algorithm.id == 22 ? 1 : 10;
+    const bool is_wrong = algorithm.id == wrong_algorithm;
+    machine().microseconds += is_wrong ? 0.5 : algorithm.id == 22 ? 1 : 10;
     spoil_workspace(workspace, static_cast<std::int64_t>(algorithm.workspace), "cublasLtMatmul");
-    multiply(p, a, b, d, alpha_value, beta_value);
+    multiply(p, a, b, d, is_wrong ? 1.02 * alpha_value : alpha_value, beta_value);
   });
   return CUBLAS_STATUS_SUCCESS;
 }

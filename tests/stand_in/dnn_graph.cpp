@@ -31,7 +31,7 @@ class Values {
     std::vector<float> values = of(tensor);
     if (tensor.shaped.number == Number::f32 && engine_.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
       std::ranges::transform(values, values.begin(), to_tf32);
-    if (engine_.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) {
+    if (engine_.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) || engine_.is_wrong) {
       for (float& value : values) {
         std::uint16_t narrow = 0;
         store(&narrow, Number::bf16, 0, static_cast<double>(value));
@@ -238,6 +238,8 @@ std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mod
       {.index = 2, .workspace_bytes = 20001, .microseconds = 5},
       {.index = 7, .behavior = compiled, .workspace_bytes = 40000},
   };
+  if (machine().conditions.has_wrong_engines)
+    all.push_back({.index = 66, .microseconds = 2, .is_wrong = true});
   if (mode == CUDNN_HEUR_MODE_FALLBACK) all = {{.index = 0, .workspace_bytes = 60000, .microseconds = 100}};
   if (graph.steps.size() > 1 && graph.steps.front().a.shaped.number == Number::f32)
     std::erase_if(all, [](const Engine& engine) { return !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); });

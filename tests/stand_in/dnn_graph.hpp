@@ -36,6 +36,7 @@ struct Engine {
   std::int64_t workspace_bytes = 0;
   double microseconds = 10;
   bool can_be_built = true;
+  bool is_wrong = false;
 
   bool has(cudnnBackendNumericalNote_t note) const;
   bool is_compiled_at_run_time() const;

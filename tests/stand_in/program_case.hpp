@@ -77,7 +77,7 @@ inline std::vector<HostTensor> trained(const Program& program, const CompileOpti
                                        std::int64_t* peak = nullptr, std::shared_ptr<Nccl> ranks = nullptr,
                                        double learning_rate = 1e-2) {
   KernelExecutable executable(program, options,
-                              make_kernel_library(options, std::make_shared<Fallbacks>(), std::move(ranks)));
+                              make_kernel_library(options, std::make_shared<Choices>(), std::move(ranks)));
   executable.set_state(small_parameters(program));
   const Shape logits = program.inference.value(program.inference.output("logits")).type.shape;
   const auto stage = [&](std::int64_t slot, std::uint64_t seed) {

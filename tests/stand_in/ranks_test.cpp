@@ -89,7 +89,7 @@ std::vector<HostTensor> after_three_steps(const ProgramCase& c, int world, bool 
   const CompileOptions options = options_of_rank(c, world);
   KernelExecutable executable(
       program, options,
-      make_kernel_library(options, std::make_shared<Fallbacks>(), world > 1 ? join_nccl(0, world) : nullptr));
+      make_kernel_library(options, std::make_shared<Choices>(), world > 1 ? join_nccl(0, world) : nullptr));
   executable.set_state(small_parameters(program));
   executable.stage(0, batch_of(program, 0).host());
   for (int step = 1; step <= 2; ++step) executable.step(0, 0, step);

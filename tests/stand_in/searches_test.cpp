@@ -7,6 +7,7 @@ namespace assay::cuda {
 namespace {
 
 using stand_in::Scope;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -64,6 +65,23 @@ TEST(LtMatmul, IsCalledMeasuredOnlyAfterARunOfEachAlgorithm) {
     EXPECT_EQ(device->matmul(small_product())->name(), name) << "the next use";
   }
   EXPECT_GT(unmeasured, 0);
+}
+
+TEST(Searches, LeaveOutAFastEngineThatIsWrong) {
+  const Scope scope({.has_wrong_engines = true});
+  const auto choices = std::make_shared<Choices>();
+  const auto device = open_device({.choices = choices});
+  for (const auto kind : {ConvolutionSpec::Kind::forward, ConvolutionSpec::Kind::input_gradient,
+                          ConvolutionSpec::Kind::weight_gradient}) {
+    ConvolutionSpec spec = small_convolution();
+    spec.kind = kind;
+    EXPECT_THAT(device->convolution(spec)->name(), AllOf(HasSubstr(":measured"), Not(HasSubstr("eng66"))));
+  }
+  EXPECT_THAT(choices->refused(), HasSubstr("eng66"));
+  EXPECT_THAT(device->matmul(small_product())->name(), Not(HasSubstr("cublasLt:24")));
+  EXPECT_THAT(choices->refused(), HasSubstr("cublasLt:24"));
+  EXPECT_EQ(choices->fallbacks(), "none");
+  EXPECT_THAT(choices->engines(), EndsWith(" of 4"));
 }
 
 // With a bias that cuDNN's engines with tensor cores add, or our kernel after cuDNN.

@@ -35,7 +35,9 @@ struct Conditions {
   bool runs_the_plan_built_last =
       false;                        // cudnnBackendExecute(), as cudnn-frontend's execute() without an index
   bool waits_for_no_event = false;  // cudaEventSynchronize()
-  bool memory_pools = true;         // some profiles of a vGPU have none
+  // The fastest engine of cuDNN and the fastest algorithm of cuBLASLt compute something else, and do not say so.
+  bool has_wrong_engines = false;
+  bool memory_pools = true;  // some profiles of a vGPU have none
   // What each other rank of NCCL gives, as a share of what this one gives.
   float share_of_other_ranks = 1;
 };

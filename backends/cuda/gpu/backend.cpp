@@ -40,7 +40,11 @@ BackendInfo CudaBackend::info() const {
        bare_ ? "none: the first engine of the heuristic"
              : "all measured, heuristic if deterministic; workspaces of convolutions up to 1 GiB"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
-  if (fallbacks_ != nullptr) info.settings["own_kernels_for_missing_engines"] = fallbacks_->text();
+  if (choices_ != nullptr) {
+    info.settings["own_kernels_for_missing_engines"] = choices_->fallbacks();
+    info.settings["engines"] = choices_->engines();
+    info.settings["engines_with_wrong_results"] = choices_->refused();
+  }
   if (ranks_ != nullptr) info.settings["collectives"] = "nccl: NCCL " + ranks_->version();
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
@@ -82,9 +86,9 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
   bare_ = is_bare(options.mode);
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
-  fallbacks_ = std::make_shared<Fallbacks>();
+  choices_ = std::make_shared<Choices>();
   if (options.world > 1 && ranks_ == nullptr) ranks_ = join_nccl(options.rank, options.world);
-  auto library = make_kernel_library(options, fallbacks_, options.world > 1 ? ranks_ : nullptr);
+  auto library = make_kernel_library(options, choices_, options.world > 1 ? ranks_ : nullptr);
   cudaDeviceProp device{};
   ASSAY_CUDA(cudaGetDeviceProperties(&device, 0));
   if (const std::string reason = reason_against(options.precision.kind, device.major, device.minor);

@@ -20,8 +20,8 @@ class CudaBackend final : public Backend {
   // True if the program that was compiled last is in mode primitives.
   bool bare_ = false;
   std::string outside_of_library_;
-  std::shared_ptr<Fallbacks> fallbacks_;  // of that program; null before the first
-  std::shared_ptr<Nccl> ranks_;           // null: it has not trained with other ranks
+  std::shared_ptr<Choices> choices_;  // of that program; null before the first
+  std::shared_ptr<Nccl> ranks_;       // null: it has not trained with other ranks
 };
 
 }  // namespace assay::cuda

@@ -101,8 +101,9 @@ class CudnnConvolution final : public Convolution, private Engines {
     return reason;
   }
 
-  // Replaces the heuristic's choice by the fastest engine, after it is built. Returns the seconds of a run, or
-  // nothing if no run succeeded: then the choice stays. Throws OutOfMemory, and the choice stays, too.
+  // Replaces the heuristic's choice by the fastest engine that is right, after it is built. Returns the seconds of a run,
+  // or nothing if there was none: then the choice stays, and is_wrong() says whether all that ran are wrong. Throws
+  // OutOfMemory, and the choice stays, too.
   std::optional<double> search(Memory& trial) {
     const auto bytes = [](const Shape& shape, DType dtype) { return element_count(shape) * size_of(dtype); };
     const bool forward = spec_.kind == Kind::forward, of_input = spec_.kind == Kind::input_gradient;
@@ -116,22 +117,27 @@ class CudnnConvolution final : public Convolution, private Engines {
         buffer(bytes(forward || of_input ? shape_of_weight() : shape_of_y(), spec_.operands), spec_.operands);
     const Storage bias = buffer(spec_.k * size_of(DType::f32), DType::f32);
     const Storage result = buffer(bytes(shape_of_result(), spec_.result), spec_.result);
-    trial_ = {a.data(), b.data(), static_cast<const float*>(bias.data()), result.data()};
-    const auto found = fastest_engine(*this, trial);
-    if (!found) return {};
-    engine_ = found->engine;
+    const Storage expected = buffer(result.bytes(), spec_.result);
+    const auto own = make_own_convolution(spec_, Stream{target_.stream});
+    const Storage own_workspace(trial, own->workspace_bytes(), "the search of a convolution's engine");
+    const auto* const added = spec_.bias ? static_cast<const float*>(bias.data()) : nullptr;
+    own->run(a.data(), b.data(), added, expected.data(), own_workspace.data());
+    trial_ = {a.data(), b.data(), added, result.data(), expected.data(), &trial};
+    SearchLimits limits;
+    limits.error = allowed_error(variant_.narrow ? spec_.operands : spec_.result, spec_.tf32, terms());
+    const SearchResult found = fastest_engine(*this, trial, limits);
+    for (const auto& [engine, error] : found.wrong)
+      target_.choices->refuse(name_of(engine), text_of(spec_), error, limits.error);
+    is_wrong_ = !found.fastest && !found.wrong.empty();
+    if (!found.fastest) return {};
+    engine_ = found.fastest->engine;
     measured_ = true;
-    return found->seconds;
+    return found.fastest->seconds;
   }
+  bool is_wrong() const { return is_wrong_; }
 
   std::int64_t workspace_bytes() const override { return workspace_bytes(engine_); }
-  std::string name() const override {
-    std::string plan;
-    if (graph_->get_plan_name_at_index(engine_, plan).is_bad()) plan = "?";
-    const bool epilogue = variant_.fused && (spec_.bias || spec_.relu);
-    return fmt::format("cudnn:{}{}{}:workspace{}{}", plan, epilogue ? "+epilogue" : "",
-                       variant_.narrow ? "+widened" : "", of_plan(engine_), measured_ ? ":measured" : "");
-  }
+  std::string name() const override { return name_of(engine_) + (measured_ ? ":measured" : ""); }
 
   void run(const void* a, const void* b, const float* bias, void* result, void* workspace) override {
     run(engine_, a, b, bias, result, workspace);
@@ -155,6 +161,20 @@ class CudnnConvolution final : public Convolution, private Engines {
     }
   }
 
+  std::string name_of(std::int64_t engine) const {
+    std::string plan;
+    if (graph_->get_plan_name_at_index(engine, plan).is_bad()) plan = "?";
+    const bool epilogue = variant_.fused && (spec_.bias || spec_.relu);
+    return fmt::format("cudnn:{}{}{}:workspace{}", plan, epilogue ? "+epilogue" : "",
+                       variant_.narrow ? "+widened" : "", of_plan(engine));
+  }
+
+  // Of an element of the result.
+  std::int64_t terms() const {
+    if (spec_.kind == Kind::weight_gradient) return spec_.n * spec_.p * spec_.q;
+    return (spec_.kind == Kind::forward ? spec_.c : spec_.k) / spec_.groups * spec_.r * spec_.s;
+  }
+
   std::int64_t workspace_bytes(std::int64_t engine) const override {
     if (!variant_.narrow) return of_plan(engine);
     return narrow_at(engine) + element_count(shape_of_result()) * size_of(spec_.operands);
@@ -169,6 +189,14 @@ class CudnnConvolution final : public Convolution, private Engines {
       fmt::print(stderr, "[convolution] an engine is left out: {}\n", error.what());
       return {};
     }
+  }
+
+  double error(std::int64_t engine, void* workspace) override {
+    const std::int64_t elements = element_count(shape_of_result());
+    trial_.memory->clear(trial_.result, elements * size_of(spec_.result));
+    run(engine, trial_.a, trial_.b, trial_.bias, trial_.result, workspace);
+    return relative_distance(Stream{target_.stream}, *trial_.memory, spec_.result, trial_.result,
+                             trial_.expected, elements);
   }
 
   void run(std::int64_t engine, const void* a, const void* b, const float* bias, void* result,
@@ -277,20 +305,16 @@ class CudnnConvolution final : public Convolution, private Engines {
   Target target_;
   std::unique_ptr<fe::graph::Graph> graph_;
   std::int64_t engine_ = 0;  // the chosen plan
-  bool measured_ = false;
+  bool measured_ = false, is_wrong_ = false;
   struct {
     const void *a = nullptr, *b = nullptr;
     const float* bias = nullptr;
     void* result = nullptr;
+    const void* expected = nullptr;
+    Memory* memory = nullptr;
   } trial_;  // while engines are measured
   std::unordered_map<std::int64_t, void*> pointers_;
 };
-
-std::string describe(const ConvolutionSpec& spec) {
-  return fmt::format("x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}{}", spec.n, spec.c, spec.h, spec.w,
-                     spec.k, spec.c / spec.groups, spec.r, spec.s, to_string(spec.operands),
-                     spec.bias ? ", with a bias" : "");
-}
 
 // The search is optional: without memory for it, the heuristic's choice is used.
 std::optional<double> try_to_search(CudnnConvolution& convolution, Memory& trial) {
@@ -324,13 +348,17 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
     }
     if (spec.deterministic || spec.bare) return convolution;
     const std::optional<double> measured = try_to_search(*convolution, trial);
+    if (convolution->is_wrong()) {
+      missing = "the results of those that it has are wrong";
+      continue;
+    }
     if (best != nullptr && (!measured || (seconds && *seconds <= *measured))) continue;
     seconds = measured;
     best = std::move(convolution);
   }
   if (best != nullptr) return best;
   const std::string reason =
-      fmt::format("[convolution] cuDNN has no engine for {}: {}", describe(spec), missing);
+      fmt::format("[convolution] cuDNN has no engine for {}: {}", text_of(spec), missing);
   if (spec.bare) throw Unsupported(reason);
   fmt::print(stderr, "{}. Our own direct convolution runs, which is slow\n", reason);
   return nullptr;

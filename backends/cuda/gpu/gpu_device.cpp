@@ -113,13 +113,15 @@ class GpuDevice final : public Device {
       return make_lt_matmul(spec, handles_.blas, target(), measures ? memory_.get() : nullptr, known);
     };
     auto product = measures && !known.result ? searched(make) : make();
-    if (product != nullptr) return product;
-    const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
-                                            spec.m, spec.k, spec.k, spec.n);
-    if (spec.bare) throw Unsupported(missing);
-    fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
-    options_.fallbacks->add("matmul");
-    return make_own_matmul(spec, stream());
+    if (product == nullptr) {
+      const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for {}", text_of(spec));
+      if (spec.bare) throw Unsupported(missing);
+      fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
+      options_.choices->fall_back("matmul");
+      product = make_own_matmul(spec, stream());
+    }
+    options_.choices->take(text_of(spec), product->name());
+    return product;
   }
 
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& given) override {
@@ -128,9 +130,10 @@ class GpuDevice final : public Device {
     std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has many equal convolutions
     if (known == nullptr) known = searched([&] { return make_cudnn_convolution(spec, target(), *memory_); });
     if (known == nullptr) {
-      options_.fallbacks->add("convolution");
+      options_.choices->fall_back("convolution");
       known = make_own_convolution(spec, stream());
     }
+    options_.choices->take(text_of(spec), known->name());
     return known;
   }
 
@@ -141,9 +144,10 @@ class GpuDevice final : public Device {
     if (known == nullptr)
       known = searched([&] { return make_cudnn_lstm(spec, target(), *memory_, *calls_); });
     if (known == nullptr) {
-      options_.fallbacks->add("lstm");
+      options_.choices->fall_back("lstm");
       known = make_own_lstm(spec, *this);
     }
+    options_.choices->take(text_of(spec), known->name());
     return known;
   }
 
@@ -184,7 +188,8 @@ class GpuDevice final : public Device {
   }
 
   Target target() {
-    return {handles_.dnn, handles_.stream, [this](const auto& work) { return record(work, 0); }};
+    return {handles_.dnn, handles_.stream, [this](const auto& work) { return record(work, 0); },
+            options_.choices.get()};
   }
 
   DeviceOptions options_;

@@ -314,51 +314,120 @@ class CudnnLstm final : public Lstm {
   Call narrow_call_, widen_call_;  // of a bare LSTM in bf16, else empty
 };
 
-// Seconds of both passes, or of the first where there is no second, on buffers from `trial`.
-double measure(CudnnLstm& lstm, const LstmSpec& s, const Target& target, Memory& trial) {
-  std::vector<Storage> kept;
-  const auto buffer = [&](std::int64_t elements, DType dtype) {
-    kept.emplace_back(trial, elements * size_of(dtype), "the search of an LSTM's algorithm");
-    fill_with_noise(trial, kept.back().data(), kept.back().bytes(), dtype);
-    return kept.back().data();
-  };
-  const auto floats = [&](std::int64_t elements) {
-    return static_cast<float*>(buffer(elements, DType::f32));
-  };
-  const auto bytes = [&](std::int64_t count) {
-    kept.emplace_back(trial, count, "the search of an LSTM's algorithm");
-    return kept.back().data();
-  };
-  const std::int64_t of_y = (s.last ? s.samples : s.places()) * s.units;
-  const LstmOperands operands{buffer(s.places() * s.features, s.operands),
-                              buffer(s.gates() * s.features, s.operands),
-                              buffer(s.gates() * s.units, s.operands), floats(s.gates())};
-  void *const y = buffer(of_y, s.operands), *const reserve = bytes(lstm.reserve_bytes());
-  void* const forward = bytes(lstm.forward_workspace_bytes());
-  if (!s.training) return captured_seconds(target, [&] { lstm.forward(operands, y, reserve, forward); }, 1);
-  void *const dy = buffer(of_y, s.operands), *const backward = bytes(lstm.gradient_workspace_bytes());
-  const LstmGradients gradients{buffer(s.places() * s.features, s.operands), floats(s.gates() * s.features),
-                                floats(s.gates() * s.units), floats(s.gates())};
-  return captured_seconds(
-      target,
-      [&] {
-        lstm.forward(operands, y, reserve, forward);
-        lstm.gradient(operands, dy, reserve, gradients, backward);
-      },
-      1);
-}
+// Runs forms of one LSTM on the same noise, in buffers from `trial`. Borrows all.
+class LstmTrial {
+ public:
+  LstmTrial(const LstmSpec& spec, const Target& target, Memory& trial)
+      : s_(spec), target_(target), trial_(trial) {
+    operands_ = {noise(s_.places() * s_.features, s_.operands), noise(s_.gates() * s_.features, s_.operands),
+                 noise(s_.gates() * s_.units, s_.operands),
+                 static_cast<const float*>(noise(s_.gates(), DType::f32))};
+    const std::int64_t of_y = (s_.last ? s_.samples : s_.places()) * s_.units;
+    y_ = result(of_y, s_.operands);
+    if (!s_.training) return;
+    dy_ = noise(of_y, s_.operands);
+    const auto of_parameters = [&](std::int64_t elements) {
+      return static_cast<float*>(result(elements, DType::f32));
+    };
+    gradients_ = {result(s_.places() * s_.features, s_.operands), of_parameters(s_.gates() * s_.features),
+                  of_parameters(s_.gates() * s_.units), of_parameters(s_.gates())};
+  }
 
-// The fastest form that this cuDNN runs here, `usual` among them.
+  // Of both passes, or of the first where there is no second.
+  double seconds(CudnnLstm& lstm) {
+    const Spaces spaces(lstm, s_, trial_);
+    return captured_seconds(target_, [&] { run(lstm, spaces); }, 1);
+  }
+
+  // Takes the results of this form as the right ones.
+  void expect(CudnnLstm& lstm) {
+    run_once(lstm);
+    for (const Result& result : results_) {
+      expected_.emplace_back(trial_, result.bytes(), purpose);
+      trial_.copy(expected_.back().data(), result.data, result.bytes());
+    }
+  }
+  // The largest relative distance of a result from the right one.
+  double error(CudnnLstm& lstm) {
+    run_once(lstm);
+    double largest = 0;
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const double distance = relative_distance(Stream{target_.stream}, trial_, results_[i].dtype,
+                                                results_[i].data, expected_[i].data(), results_[i].elements);
+      if (!(distance <= largest)) largest = distance;  // not a number stays
+    }
+    return largest;
+  }
+
+ private:
+  static constexpr const char* purpose = "the search of an LSTM's algorithm";
+  struct Result {
+    void* data;
+    std::int64_t elements;
+    DType dtype;
+    std::int64_t bytes() const { return elements * size_of(dtype); }
+  };
+  // What a form needs for itself.
+  struct Spaces {
+    Spaces(CudnnLstm& lstm, const LstmSpec& spec, Memory& trial)
+        : reserve(trial, lstm.reserve_bytes(), purpose),
+          forward(trial, lstm.forward_workspace_bytes(), purpose) {
+      if (spec.training) backward = Storage(trial, lstm.gradient_workspace_bytes(), purpose);
+    }
+    Storage reserve, forward, backward;
+  };
+
+  void* noise(std::int64_t elements, DType dtype) {
+    kept_.emplace_back(trial_, elements * size_of(dtype), purpose);
+    fill_with_noise(trial_, kept_.back().data(), elements * size_of(dtype), dtype);
+    return kept_.back().data();
+  }
+  void* result(std::int64_t elements, DType dtype) {
+    kept_.emplace_back(trial_, elements * size_of(dtype), purpose);
+    results_.push_back({kept_.back().data(), elements, dtype});
+    return kept_.back().data();
+  }
+  void run(CudnnLstm& lstm, const Spaces& spaces) {
+    lstm.forward(operands_, y_, spaces.reserve.data(), spaces.forward.data());
+    if (s_.training) lstm.gradient(operands_, dy_, spaces.reserve.data(), gradients_, spaces.backward.data());
+  }
+  void run_once(CudnnLstm& lstm) {
+    const Spaces spaces(lstm, s_, trial_);
+    for (const Result& result : results_) trial_.clear(result.data, result.bytes());
+    run(lstm, spaces);
+  }
+
+  const LstmSpec& s_;
+  const Target& target_;
+  Memory& trial_;
+  std::vector<Storage> kept_;
+  std::vector<Result> results_;
+  std::vector<Storage> expected_;
+  LstmOperands operands_;
+  void *y_ = nullptr, *dy_ = nullptr;
+  LstmGradients gradients_;
+};
+
+// The fastest form that this cuDNN runs here, `usual` among them, which is the right one.
 std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmSpec& spec,
                                    const Target& target, Memory& trial, Calls& calls) {
+  // A step hands its rounding errors to the next; some forms keep the state of bf16 operands in f32.
+  const double allowed = (spec.operands == DType::bf16 ? 16 : 4) *
+                         allowed_error(spec.operands, spec.tf32, spec.features + spec.units);
   try {
-    double least = measure(*usual, spec, target, trial);
+    LstmTrial forms(spec, target, trial);
+    forms.expect(*usual);
+    double least = forms.seconds(*usual);
     for (const Form& form : others) {
       if (form.wide && spec.operands == DType::f32) continue;
       try {
         auto lstm = std::make_unique<CudnnLstm>(spec, form, target.handle, target.stream, calls);
-        const double seconds = measure(*lstm, spec, target, trial);
+        const double seconds = forms.seconds(*lstm);
         if (seconds >= least) continue;
+        if (const double error = forms.error(*lstm); !(error <= allowed)) {
+          target.choices->refuse(lstm->name(), text_of(spec), error, allowed);
+          continue;
+        }
         least = seconds;
         usual = std::move(lstm);
       } catch (const Unsupported&) {

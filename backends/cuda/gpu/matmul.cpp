@@ -5,10 +5,12 @@
 #include <array>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
+#include "harness/core/io/sha256.hpp"
 #include "harness/worker/backend.hpp"
 
 #define ASSAY_CUBLAS(call) ::assay::cuda::check_cublas(#call, call)
@@ -103,7 +105,10 @@ class LtMatmul final : public Matmul {
     std::size_t written = 0;
     ASSAY_CUBLAS(cublasLtMatmulAlgoConfigGetAttribute(&chosen_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id,
                                                       &written));
-    name_ = fmt::format("cublasLt:{}:workspace{}{}", id, chosen_.workspaceSize, how);
+    // One id has many tiles and splits, which are in the opaque bytes.
+    const std::string_view bytes(reinterpret_cast<const char*>(chosen_.algo.data), sizeof chosen_.algo.data);
+    name_ = fmt::format("cublasLt:{}:{}:workspace{}{}", id, sha256(bytes).substr(0, 8), chosen_.workspaceSize,
+                        how);
   }
 
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(chosen_.workspaceSize); }
@@ -155,12 +160,19 @@ class LtAlgorithms final : public Engines {
   using Results = std::span<const cublasLtMatmulHeuristicResult_t>;
   LtAlgorithms(LtMatmul& product, const MatmulSpec& s, Results results, const Target& target, Memory& trial)
       : product_(product),
+        result_(s.result),
+        has_bias_(s.bias),
         results_(results),
         target_(target),
+        trial_(trial),
         a_(noise(trial, (s.ta ? s.k : s.m) * s.lda + (s.batch - 1) * s.stride_a, s.operands)),
         b_(noise(trial, (s.tb ? s.n : s.k) * s.ldb + (s.batch - 1) * s.stride_b, s.operands)),
         c_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result)),
-        bias_(noise(trial, s.n, DType::f32)) {}
+        expected_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result)),
+        bias_(noise(trial, s.n, DType::f32)) {
+    expected_.clear();
+    make_own_matmul(s, Stream{target.stream})->run(a_.data(), b_.data(), bias(), expected_.data(), nullptr);
+  }
 
   std::int64_t count() const override { return static_cast<std::int64_t>(results_.size()); }
   bool is_generated(std::int64_t) const override { return false; }
@@ -172,18 +184,23 @@ class LtAlgorithms final : public Engines {
     constexpr int calls = 10;
     try {
       product_.take(at(engine));
-      return captured_seconds(
-          target_,
-          [&] {
-            product_.run(a_.data(), b_.data(), static_cast<const float*>(bias_.data()), c_.data(), workspace);
-          },
-          calls);
+      return captured_seconds(target_, [&] { run(workspace); }, calls);
     } catch (const std::runtime_error&) {
       return std::nullopt;
     }
   }
+  // Where the product is added to c, c is zero.
+  double error(std::int64_t engine, void* workspace) override {
+    product_.take(at(engine));
+    c_.clear();
+    run(workspace);
+    return relative_distance(Stream{target_.stream}, trial_, result_, c_.data(), expected_.data(),
+                             c_.bytes() / size_of(result_));
+  }
 
  private:
+  void run(void* workspace) { product_.run(a_.data(), b_.data(), bias(), c_.data(), workspace); }
+  const float* bias() const { return has_bias_ ? static_cast<const float*>(bias_.data()) : nullptr; }
   const cublasLtMatmulHeuristicResult_t& at(std::int64_t engine) const {
     return results_[static_cast<std::size_t>(engine)];
   }
@@ -194,9 +211,12 @@ class LtAlgorithms final : public Engines {
   }
 
   LtMatmul& product_;
+  DType result_;
+  bool has_bias_;
   Results results_;
   const Target& target_;
-  Storage a_, b_, c_, bias_;
+  Memory& trial_;
+  Storage a_, b_, c_, expected_, bias_;
 };
 
 }  // namespace
@@ -213,8 +233,19 @@ std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t 
     if (trial != nullptr && results.size() > 1) {
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
-        if (const auto found = fastest_engine(engines, *trial))
-          algorithm = {results[static_cast<std::size_t>(found->engine)], true};
+        SearchLimits limits;
+        limits.error = allowed_error(spec.result, spec.tf32, spec.k);
+        const SearchResult found = fastest_engine(engines, *trial, limits);
+        for (const auto& [engine, error] : found.wrong) {
+          product->take(results[static_cast<std::size_t>(engine)]);
+          target.choices->refuse(product->name(), text_of(spec), error, limits.error);
+        }
+        if (found.fastest) {
+          algorithm = {results[static_cast<std::size_t>(found.fastest->engine)], true};
+        } else if (!found.wrong.empty()) {
+          algorithm.result.reset();
+          return nullptr;
+        }
       } catch (const OutOfMemory& error) {
         fmt::print(stderr, "[matmul] the heuristic's first algorithm is taken without a measurement: {}\n",
                    error.what());

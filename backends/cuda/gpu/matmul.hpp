@@ -26,7 +26,7 @@ struct LtAlgorithm {
   bool measured = false;                                       // it was the fastest of several
 };
 
-// Null if cuBLASLt has no algorithm for the product. `algorithm`, if none is known, becomes the one that is taken: the
+// Null if cuBLASLt has no algorithm for the product, or only wrong ones. `algorithm`, if none is known, becomes the one that is taken: the
 // fastest of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its first. Borrows handle
 // and the target's stream; the rest of the target and `trial` only during the call.
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "backends/cuda/choices.hpp"
 #include "harness/engine/kernel_library.hpp"
 
 namespace cudnn_frontend {
@@ -21,6 +22,7 @@ struct Target {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
   std::function<std::unique_ptr<Recording>(const std::function<void()>&)> record = {};  // as Device::record()
+  Choices* choices = nullptr;  // where a search notes engines that are wrong
   std::shared_ptr<const cudnn_frontend::DeviceProperties> properties = {};
   int architecture = 0;  // 90 for compute capability 9.0
 };

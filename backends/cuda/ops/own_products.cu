@@ -1,5 +1,11 @@
 #include "backends/cuda/own_products.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/layout.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -201,7 +207,47 @@ struct Mask {
   }
 };
 
+constexpr std::int64_t most_partial_sums = 4096;
+
+// The squares of differences, and those of what is expected, of every `parts`-th element.
+template <typename T>
+struct SquaredDistance {
+  const T *result, *expected;
+  double* sums;  // (2, parts)
+  std::int64_t elements, parts;
+  ASSAY_HD void operator()(std::int64_t part) const {
+    double difference = 0, size = 0;
+    for (std::int64_t i = part; i < elements; i += parts) {
+      const double right = static_cast<double>(widen(expected[i]));
+      const double off = static_cast<double>(widen(result[i])) - right;
+      difference += off * off;
+      size += right * right;
+    }
+    sums[part] = difference;
+    sums[parts + part] = size;
+  }
+};
+
 }  // namespace
+
+double relative_distance(Stream stream, Memory& memory, DType dtype, const void* result, const void* expected,
+                         std::int64_t elements) {
+  const std::int64_t parts = std::min(elements, most_partial_sums);
+  if (parts <= 0) return 0;
+  std::vector<double> sums(static_cast<std::size_t>(2 * parts));
+  const auto bytes = static_cast<std::int64_t>(sums.size() * sizeof(double));
+  const Storage partial(memory, bytes, "the comparison of an engine's result");
+  with_type(dtype, [&]<typename T>(T) {
+    for_each(stream, parts,
+             SquaredDistance<T>{static_cast<const T*>(result), static_cast<const T*>(expected),
+                                static_cast<double*>(partial.data()), elements, parts});
+  });
+  memory.fetch(sums.data(), partial.data(), bytes);
+  const auto middle = sums.begin() + parts;
+  const double difference = std::accumulate(sums.begin(), middle, 0.0);
+  const double size = std::accumulate(middle, sums.end(), 0.0);
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
 
 std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream, std::string name) {
   return std::make_unique<OwnMatmul>(spec, stream, std::move(name));

@@ -23,6 +23,7 @@ struct Engine {
   bool generated = false;
   bool builds = true;
   bool runs = true;
+  double error = 0;
 };
 
 // Fills each engine's workspace while it is measured.
@@ -42,6 +43,7 @@ class ListedEngines final : public Engines {
     if (!at(engine).runs) return {};
     return at(engine).seconds;
   }
+  double error(std::int64_t engine, void*) override { return at(engine).error; }
 
   std::vector<std::int64_t> built;
 
@@ -75,15 +77,53 @@ TEST(EngineSearch, TakesTheFastestThatRuns) {
                          {.seconds = 0.5, .runs = false},
                          {.seconds = 1, .builds = false},
                          {.seconds = 2, .workspace = 1000}});
-  const auto found = fastest_engine(engines, host_memory());
+  const auto found = fastest_engine(engines, host_memory()).fastest;
   ASSERT_TRUE(found);
   EXPECT_EQ(found->engine, 3);
   EXPECT_EQ(found->seconds, 2);
 }
 
+TEST(EngineSearch, LeavesOutFasterEnginesThatAreWrong) {
+  ListedEngines engines({{.seconds = 3, .error = 1e-7},
+                         {.seconds = 1, .error = 1e-3},
+                         {.seconds = 2, .error = std::nan("")},
+                         {.seconds = 4, .error = 1}});
+  const SearchResult found = fastest_engine(engines, host_memory(), {.error = 1e-5});
+  ASSERT_TRUE(found.fastest);
+  EXPECT_EQ(found.fastest->engine, 0);
+  ASSERT_EQ(found.wrong.size(), 2U) << "the slower one was not asked";
+  EXPECT_EQ(found.wrong[0].engine, 1);
+  EXPECT_EQ(found.wrong[0].error, 1e-3);
+  EXPECT_EQ(found.wrong[1].engine, 2);
+  EXPECT_FALSE(fastest_engine(engines, host_memory(), {.error = 1e-9}).fastest);
+}
+
+TEST(EngineSearch, AllowsWhatRoundingExplains) {
+  const double strict = allowed_error(DType::f32, false, 1000);
+  EXPECT_GT(strict, 10 * 0x1p-24 * std::sqrt(1000.0));
+  EXPECT_LT(strict, 0x1p-11 / 4) << "operands rounded to TF32 show in strict fp32";
+  EXPECT_GT(allowed_error(DType::f32, true, 1000), 0x1p-11);
+  EXPECT_GT(allowed_error(DType::bf16, false, 1000), 0x1p-9);
+}
+
+TEST(EngineSearch, MeasuresTheDistanceOfResults) {
+  std::vector<float> expected(10000, 2), result = expected;
+  const auto distance = [&] {
+    return relative_distance({}, host_memory(), DType::f32, result.data(), expected.data(), 10000);
+  };
+  EXPECT_EQ(distance(), 0);
+  result[4321] = 3;
+  EXPECT_NEAR(distance(), 1.0 / 200, 1e-9);
+  result[4321] = NAN;
+  EXPECT_FALSE(distance() <= 1);
+  const std::vector<float> zeros(10000, 0);
+  EXPECT_EQ(relative_distance({}, host_memory(), DType::f32, zeros.data(), zeros.data(), 10000), 0);
+  EXPECT_FALSE(relative_distance({}, host_memory(), DType::f32, expected.data(), zeros.data(), 10000) <= 1);
+}
+
 TEST(EngineSearch, FindsNothingIfNoEngineRuns) {
   ListedEngines engines({{.runs = false}, {.builds = false}});
-  EXPECT_FALSE(fastest_engine(engines, host_memory()));
+  EXPECT_FALSE(fastest_engine(engines, host_memory()).fastest);
 }
 
 TEST(EngineSearch, StopsAfterAFewBuilds) {
@@ -108,7 +148,7 @@ TEST(EngineSearch, MeasuresNothingWithoutRoomForTheLargestWorkspace) {
   ListedEngines engines({{.seconds = 2, .workspace = 10}, {.seconds = 1, .workspace = 1000}});
   SmallMemory little(500), enough(1000);
   EXPECT_THROW(fastest_engine(engines, little), OutOfMemory);
-  const auto found = fastest_engine(engines, enough);
+  const auto found = fastest_engine(engines, enough).fastest;
   ASSERT_TRUE(found);
   EXPECT_EQ(found->engine, 1);
   EXPECT_EQ(little.held + enough.held, 0);

@@ -82,10 +82,10 @@ TEST_P(Gpu, HasALibrarysEngineForEveryShapeOfOurNetworks) {
   for (const char* workload : {"mlp", "lenet5", "cnn", "resnet56", "lstm", "nanogpt"}) {
     CompileOptions options = searching();
     options.deterministic = true;  // quick
-    const auto fallbacks = std::make_shared<Fallbacks>();
-    const auto library = make_kernel_library(options, fallbacks);
+    const auto choices = std::make_shared<Choices>();
+    const auto library = make_kernel_library(options, choices);
     lower(training_step(find_workload(workload).build(32), {options.precision, false, false}), *library, {});
-    EXPECT_EQ(fallbacks->text(), "none") << workload;
+    EXPECT_EQ(choices->fallbacks(), "none") << workload;
   }
 }
 

@@ -8,13 +8,50 @@
 namespace assay::cuda {
 namespace {
 
-TEST(Fallbacks, AreCountedByKind) {
-  Fallbacks fallbacks;
-  EXPECT_EQ(fallbacks.text(), "none");
-  fallbacks.add("matmul");
-  fallbacks.add("lstm");
-  fallbacks.add("matmul");
-  EXPECT_EQ(fallbacks.text(), "lstm 1, matmul 2");
+TEST(Choices, CountTheirFallbacksByKind) {
+  Choices choices;
+  EXPECT_EQ(choices.fallbacks(), "none");
+  choices.fall_back("matmul");
+  choices.fall_back("lstm");
+  choices.fall_back("matmul");
+  EXPECT_EQ(choices.fallbacks(), "lstm 1, matmul 2");
+}
+
+TEST(Choices, HaveOneTextIfTheEnginesAreTheSame) {
+  Choices one, other;
+  EXPECT_EQ(one.engines(), "none");
+  one.take("a", "engine 1");
+  one.take("b", "engine 2");
+  other.take("b", "engine 2");
+  EXPECT_NE(one.engines(), other.engines());
+  other.take("a", "engine 1");
+  EXPECT_EQ(one.engines(), other.engines());
+  EXPECT_NE(one.engines().find(" of 2"), std::string::npos);
+  other.take("a", "engine 3");
+  EXPECT_NE(one.engines(), other.engines());
+  EXPECT_EQ(one.refused(), "none");
+  one.refuse("engine 7", "a", 1, 1e-5);
+  EXPECT_EQ(one.refused(), "engine 7");
+}
+
+// A choice is kept by its text.
+TEST(Specs, HaveTextsOfTheirOwn) {
+  MatmulSpec product = row_major_product(4, 8, 16, false, true), other = product;
+  EXPECT_EQ(text_of(product), text_of(other));
+  other.stride_b = 7;
+  EXPECT_NE(text_of(product), text_of(other));
+  other = product;
+  other.accumulate = true;
+  EXPECT_NE(text_of(product), text_of(other));
+  ConvolutionSpec convolution, wider;
+  wider.columns.dilation = 2;
+  EXPECT_NE(text_of(convolution), text_of(wider));
+  wider = convolution;
+  wider.kind = ConvolutionSpec::Kind::weight_gradient;
+  EXPECT_NE(text_of(convolution), text_of(wider));
+  LstmSpec lstm, trained;
+  trained.training = true;
+  EXPECT_NE(text_of(lstm), text_of(trained));
 }
 
 TEST(Precisions, AreRefusedByNameOnGpusWithoutThem) {

@@ -1,0 +1,61 @@
+#include "backends/cuda/products.hpp"
+
+#include <fmt/format.h>
+
+namespace assay::cuda {
+namespace {
+
+std::string axis_text(const ConvolutionAxis& axis) {
+  return fmt::format("{}+{}/{}*{}", axis.before, axis.after, axis.stride, axis.dilation);
+}
+
+// The flags that are set: " bias relu".
+std::string flags(std::initializer_list<std::pair<bool, const char*>> named) {
+  std::string text;
+  for (const auto& [set, name] : named)
+    if (set) (text += " ") += name;
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const MatmulSpec& spec) {
+  return fmt::format("product {}({}{}, {}) x ({}{}, {}), rows {} {} {}, strides {} {} {}, {} to {}{}",
+                     spec.batch > 1 ? fmt::format("{} of ", spec.batch) : "", spec.m, spec.ta ? "'" : "",
+                     spec.k, spec.k, spec.tb ? "'" : "", spec.n, spec.lda, spec.ldb, spec.ldc, spec.stride_a,
+                     spec.stride_b, spec.stride_c, to_string(spec.operands), to_string(spec.result),
+                     flags({{spec.accumulate, "added"},
+                            {spec.bias, "bias"},
+                            {spec.relu, "relu"},
+                            {spec.tf32, "tf32"},
+                            {spec.bare, "bare"}}));
+}
+
+std::string text_of(const ConvolutionSpec& spec) {
+  using Kind = ConvolutionSpec::Kind;
+  return fmt::format("{} x ({}, {}, {}, {}), weight ({}, {}, {}, {}), y ({}, {}), {} {}, {} to {}{}",
+                     spec.kind == Kind::forward          ? "convolution"
+                     : spec.kind == Kind::input_gradient ? "convolution_input_gradient"
+                                                         : "convolution_weight_gradient",
+                     spec.n, spec.c, spec.h, spec.w, spec.k, spec.c / spec.groups, spec.r, spec.s, spec.p,
+                     spec.q, axis_text(spec.rows), axis_text(spec.columns), to_string(spec.operands),
+                     to_string(spec.result),
+                     flags({{spec.channels_last, "channels_last"},
+                            {spec.bias, "bias"},
+                            {spec.relu, "relu"},
+                            {spec.tf32, "tf32"},
+                            {spec.deterministic, "deterministic"},
+                            {spec.bare, "bare"}}));
+}
+
+std::string text_of(const LstmSpec& spec) {
+  return fmt::format("lstm {} x {}, {} to {}, {}{}", spec.samples, spec.steps, spec.features, spec.units,
+                     to_string(spec.operands),
+                     flags({{spec.last, "last"},
+                            {spec.training, "training"},
+                            {spec.tf32, "tf32"},
+                            {spec.deterministic, "deterministic"},
+                            {spec.bare, "bare"}}));
+}
+
+}  // namespace assay::cuda
