@@ -102,6 +102,7 @@ GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) 
   use_.reason = gpu.reason;
   if (!gpu.value) return;
   gpu_ = *gpu.value;
+  board_ = gpu_->board();  // an instance has no clocks, power and temperature of its own
   use_.model = gpu_->model().value.value_or("");
   use_.uuid = gpu_->uuid().value.value_or("");
 }
@@ -120,17 +121,17 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
   if (phase != GpuPhase::afterwards) ++looks_;
   GpuReading reading;
   // Read first, because it is a counter: a later position in the look would shift it against the clock.
-  reading.energy_joules = keep("gpu_energy_joules", gpu_->energy(), phase);
-  reading.utilisation = keep("gpu_utilisation", gpu_->utilisation(), phase);
+  reading.energy_joules = keep("gpu_energy_joules", board_->energy(), phase);
+  reading.utilisation = keep("gpu_utilisation", board_->utilisation(), phase);
   if (const auto memory = keep("gpu_device_memory", gpu_->memory(), phase)) {
     reading.device_memory = memory->used;
     total_memory_ = memory->total;
   }
-  reading.sm_clock_hz = keep("gpu_sm_clock_hz", gpu_->sm_clock(), phase);
-  reading.memory_clock_hz = keep("gpu_memory_clock_hz", gpu_->memory_clock(), phase);
-  reading.power_watts = keep("gpu_power_watts", gpu_->power(), phase);
-  reading.temperature_celsius = keep("gpu_temperature_celsius", gpu_->temperature(), phase);
-  reading.throttle = keep("gpu_throttle", gpu_->throttle_reasons(), phase);
+  reading.sm_clock_hz = keep("gpu_sm_clock_hz", board_->sm_clock(), phase);
+  reading.memory_clock_hz = keep("gpu_memory_clock_hz", board_->memory_clock(), phase);
+  reading.power_watts = keep("gpu_power_watts", board_->power(), phase);
+  reading.temperature_celsius = keep("gpu_temperature_celsius", board_->temperature(), phase);
+  reading.throttle = keep("gpu_throttle", board_->throttle_reasons(), phase);
   look_at_processes(reading, worker, phase);
   if (phase != GpuPhase::afterwards) {
     use_.worker_peak = std::max(use_.worker_peak, reading.worker_memory);

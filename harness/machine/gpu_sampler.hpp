@@ -58,7 +58,7 @@ class GpuSampler {
   std::optional<T> keep(const char* field, NvmlResult<T> told, GpuPhase phase);
   void look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase);
 
-  std::optional<Gpu> gpu_;
+  std::optional<Gpu> gpu_, board_;  // the latter, of an instance, is the GPU that it is a part of
   GpuUse use_;
   std::map<std::string, Lack> lacks_;
   std::map<pid_t, ForeignProcess> foreign_;

@@ -131,6 +131,13 @@ NvmlResult<Gpu> Gpu::first_instance() const {
   return {std::nullopt, why};
 }
 
+Gpu Gpu::board() const {
+  nvml::Device whole = nullptr;
+  const std::string why =
+      library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetDeviceHandleFromMigDeviceHandle), &whole);
+  return why.empty() && whole != nullptr ? Gpu(*library_, whole) : *this;
+}
+
 NvmlResult<bool> Gpu::persistence() const {
   return mapped<bool>(library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetPersistenceMode)),
                       [](int mode) { return mode != 0; });

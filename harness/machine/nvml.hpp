@@ -44,6 +44,7 @@ class Gpu {
   NvmlResult<std::string> bus() const;   // "00000000:65:00.0"
   NvmlResult<bool> mig() const;
   NvmlResult<Gpu> first_instance() const;  // of a GPU that is divided
+  Gpu board() const;                       // the GPU of an instance; itself, if it is none
   NvmlResult<bool> persistence() const;
   NvmlResult<std::string> compute_mode() const;  // "default", "exclusive_process", …
   NvmlResult<double> sm_clock_limit() const;

@@ -81,6 +81,7 @@ inline constexpr unsigned text_bytes = 96;      // large enough for every name a
   X(nvmlDeviceGetMigMode, (Device, unsigned*, unsigned*))                  \
   X(nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned*))                   \
   X(nvmlDeviceGetMigDeviceHandleByIndex, (Device, unsigned, Device*))      \
+  X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (Device, Device*))       \
   X(nvmlDeviceGetPersistenceMode, (Device, int*))                          \
   X(nvmlDeviceGetComputeMode, (Device, int*))                              \
   X(nvmlDeviceGetMaxClockInfo, (Device, Clock, unsigned*))                 \

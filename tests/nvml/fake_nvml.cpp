@@ -179,6 +179,17 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned place, void** ins
   *instance = reinterpret_cast<void*>(number.get<std::size_t>() + 1);
   return 0;
 }
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* instance, void** device) {
+  const Json& gpus = script()["gpus"];
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (const Json& number : gpus[i].value("instances", Json::array())) {
+      if (number.is_null() || number.get<std::size_t>() != index_of(instance)) continue;
+      *device = reinterpret_cast<void*>(i + 1);
+      return 0;
+    }
+  }
+  return invalid_argument;
+}
 int nvmlDeviceGetPersistenceMode(void* device, int* out) { return number(device, "persistence", out); }
 int nvmlDeviceGetComputeMode(void* device, int* out) { return number(device, "compute_mode", out); }
 int nvmlDeviceGetMaxClockInfo(void* device, int clock, unsigned* out) {

@@ -148,6 +148,8 @@ TEST(FirstCudaGpu, IsAnInstanceOfAGpuThatIsDivided) {
   const NvmlResult<Gpu> first = first_cuda_gpu(nvml, {.devices = {}, .order = "PCI_BUS_ID"});
   ASSERT_TRUE(first.value) << first.reason;
   EXPECT_EQ(first.value->uuid().value, "MIG-1b");
+  EXPECT_EQ(first.value->board().uuid().value, "GPU-0a");
+  EXPECT_EQ(first.value->board().board().uuid().value, "GPU-0a");
   const NvmlResult<Gpu> none = first_cuda_gpu(nvml, {.devices = "2", .order = "PCI_BUS_ID"});
   EXPECT_FALSE(none.value);
   EXPECT_THAT(none.reason, HasSubstr("has no instance"));
