@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import limits
 from .calls import add_prelu, over_images
 from .errors import Missing
 from .graph import Constant
@@ -95,6 +96,8 @@ def filled(value: float | None) -> Op:
         if kind is None or isinstance(fill, bool) or not isinstance(fill, (int, float)):
             raise Missing(f"{c.target}: of another type")
         rows = (1, *shape[1:]) if shape and shape[0] == c.batch else shape
+        if math.prod(rows) > limits.FOLDED_ELEMENTS:
+            raise Missing(f"{c.target}: of {math.prod(rows)} elements")
         c.same(c.hold("filled", np.full(rows, fill, NUMPY_TYPES[kind])))
 
     return read
@@ -287,9 +290,17 @@ def dropout(c: Call) -> None:
 
 
 def where(c: Call) -> None:
-    known = c.optional("self") or c.optional("other")
-    dtype = c.graph.dtype(known) if known else "f32"
-    c.result("where", c.tensor("condition"), operand(c, "self"), operand(c, "other"), dtype=dtype)
+    c.result("where", c.tensor("condition"), operand(c, "self"), operand(c, "other"), dtype=chosen_type(c))
+
+
+def chosen_type(c: Call) -> str:
+    """Return the type of one of two values, one of which may be a number."""
+    kinds = {c.graph.dtype(name) for name in (c.optional("self"), c.optional("other")) if name}
+    if any(isinstance(c.get(name), float) for name in ("self", "other")):
+        kinds.add("f32")
+    if len(kinds) > 1:
+        raise Missing(f"{c.target}: of {' and '.join(sorted(kinds))}")
+    return kinds.pop() if kinds else "f32"
 
 
 def masked_fill(c: Call) -> None:
