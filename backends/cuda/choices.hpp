@@ -7,8 +7,8 @@
 
 namespace assay::cuda {
 
-// The vendor's engines by spec, those that a search refused, and our own slow kernels where the vendor has none. Used from
-// one thread.
+// The vendor's engines by spec, those that a search refused, and our own slow kernels where the vendor has none.
+// Used from one thread.
 class Choices {
  public:
   void take(const std::string& spec, const std::string& engine) { engines_[spec] = engine; }

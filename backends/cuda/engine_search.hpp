@@ -56,18 +56,21 @@ struct SearchResult {
 // caller may go on with any engine that it built.
 SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits = {});
 
-// The relative error in the 2-norm that rounding explains, where each element of the result is a sum of `terms` products
-// of noise: of operands rounded to TF32, of a result in bf16, or of sums in f32. Their error grows with the square root of
-// the terms (Higham 2002, section 4.2); of single rounding errors it is about a thirtieth of what is allowed, so that
-// the transforms of fast convolutions have room.
-double allowed_error(DType result, bool tf32, std::int64_t terms);
+// The relative error in the 2-norm that rounding explains, where each element of the result is a sum of `terms`
+// products of noise. The error of sums in f32 grows with the root of the terms (Higham 2002, section 4.2): about a
+// thirtieth of what is allowed, so that the transforms of fast convolutions have room, and never so much that
+// operands rounded to TF32 pass. Tensor cores cut sums off, so that with `operands` of bf16 or TF32 it grows with the
+// terms. A result in bf16 and operands in TF32 are rounded themselves.
+double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms);
 
-// |result - expected| / |expected| in the 2-norm, of `elements` f32 or bf16; not finite if one of them is not. 0 if both are
-// zero. Synchronises.
+// |result - expected| / |expected| in the 2-norm, of `elements` f32 or bf16; not finite if one of them is not. 0 if
+// both are zero. Synchronises.
 double relative_distance(Stream stream, Memory& memory, DType dtype, const void* result, const void* expected,
                          std::int64_t elements);
 
-// Numbers in [-1, 1), f32 or bf16: some engines are faster on zeros.
-void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype);
+// Numbers in [-scale, scale), f32 or bf16: some engines are faster on zeros. They repeat after a prime number of
+// elements, and buffers of different seeds have different ones.
+void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype, std::uint32_t seed = 0,
+                     float scale = 1);
 
 }  // namespace assay::cuda

@@ -1,6 +1,7 @@
 // The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made), graph
 // (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph) and
-// primitives (only NVIDIA's libraries, as their documentation shows them: the base of the tax).
+// primitives (only NVIDIA's libraries, as their documentation shows them), primitives-captured (the same calls as one
+// graph of CUDA: the base of the tax).
 #pragma once
 
 #include "backends/cuda/device.hpp"
@@ -17,7 +18,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
 
  private:
-  // True if the program that was compiled last is in mode primitives.
+  // True if the program that was compiled last is in a bare mode.
   bool bare_ = false;
   std::string outside_of_library_;
   std::shared_ptr<Choices> choices_;  // of that program; null before the first

@@ -16,7 +16,7 @@ std::string cuda_version(int number);
 // The newest CUDA that the driver has, the one that this program was built with, and the remedy, of
 // cudaDriverGetVersion() and cudaRuntimeGetVersion().
 std::string driver_too_old(int driver, int runtime);
-// What CUDA says of an error, with the remedy where the driver is the cause.
+// The text of an error, with the remedy where the driver is the cause.
 std::string reason_of(cudaError_t status);
 
 inline void check(const char* call, cudaError_t status) {

@@ -107,9 +107,10 @@ class CudnnConvolution final : public Convolution, private Engines {
   std::optional<double> search(Memory& trial) {
     const auto bytes = [](const Shape& shape, DType dtype) { return element_count(shape) * size_of(dtype); };
     const bool forward = spec_.kind == Kind::forward, of_input = spec_.kind == Kind::input_gradient;
+    std::uint32_t seed = 0;
     const auto buffer = [&](std::int64_t size, DType dtype) {
       Storage storage(trial, size, "the search of a convolution's engine");
-      fill_with_noise(trial, storage.data(), size, dtype);
+      fill_with_noise(trial, storage.data(), size, dtype, seed++);
       return storage;
     };
     const Storage a = buffer(bytes(of_input ? shape_of_y() : shape_of_x(), spec_.operands), spec_.operands);
@@ -124,7 +125,8 @@ class CudnnConvolution final : public Convolution, private Engines {
     own->run(a.data(), b.data(), added, expected.data(), own_workspace.data());
     trial_ = {a.data(), b.data(), added, result.data(), expected.data(), &trial};
     SearchLimits limits;
-    limits.error = allowed_error(variant_.narrow ? spec_.operands : spec_.result, spec_.tf32, terms());
+    limits.error =
+        allowed_error(spec_.operands, variant_.narrow ? spec_.operands : spec_.result, spec_.tf32, terms());
     const SearchResult found = fastest_engine(*this, trial, limits);
     for (const auto& [engine, error] : found.wrong)
       target_.choices->refuse(name_of(engine), text_of(spec_), error, limits.error);

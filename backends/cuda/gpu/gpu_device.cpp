@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <type_traits>
 
 #include "backends/cuda/device.hpp"
@@ -114,10 +115,13 @@ class GpuDevice final : public Device {
     };
     auto product = measures && !known.result ? searched(make) : make();
     if (product == nullptr) {
-      const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for {}", text_of(spec));
+      const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm {}for {}",
+                                              known.all_are_wrong ? "that is right " : "", text_of(spec));
       if (spec.bare) throw Unsupported(missing);
-      fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
-      options_.choices->fall_back("matmul");
+      if (products_without_.insert(text_of(spec)).second) {
+        fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
+        options_.choices->fall_back("matmul");
+      }
       product = make_own_matmul(spec, stream());
     }
     options_.choices->take(text_of(spec), product->name());
@@ -198,6 +202,7 @@ class GpuDevice final : public Device {
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<RankSums> ranks_;
   std::map<MatmulSpec, LtAlgorithm> algorithms_;
+  std::set<std::string> products_without_;  // an algorithm
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
 };

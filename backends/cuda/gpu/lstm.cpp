@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -319,9 +320,12 @@ class LstmTrial {
  public:
   LstmTrial(const LstmSpec& spec, const Target& target, Memory& trial)
       : s_(spec), target_(target), trial_(trial) {
-    operands_ = {noise(s_.places() * s_.features, s_.operands), noise(s_.gates() * s_.features, s_.operands),
-                 noise(s_.gates() * s_.units, s_.operands),
-                 static_cast<const float*>(noise(s_.gates(), DType::f32))};
+    // Weights as layers begin with: with larger ones, rounding errors grow from step to step without bound.
+    const auto scale = [](std::int64_t width) { return 1 / std::sqrt(static_cast<float>(width)); };
+    operands_ = {noise(s_.places() * s_.features, s_.operands),
+                 noise(s_.gates() * s_.features, s_.operands, scale(s_.features)),
+                 noise(s_.gates() * s_.units, s_.operands, scale(s_.units)),
+                 static_cast<const float*>(noise(s_.gates(), DType::f32, scale(s_.units)))};
     const std::int64_t of_y = (s_.last ? s_.samples : s_.places()) * s_.units;
     y_ = result(of_y, s_.operands);
     if (!s_.training) return;
@@ -377,9 +381,10 @@ class LstmTrial {
     Storage reserve, forward, backward;
   };
 
-  void* noise(std::int64_t elements, DType dtype) {
+  void* noise(std::int64_t elements, DType dtype, float scale = 1) {
     kept_.emplace_back(trial_, elements * size_of(dtype), purpose);
-    fill_with_noise(trial_, kept_.back().data(), elements * size_of(dtype), dtype);
+    fill_with_noise(trial_, kept_.back().data(), elements * size_of(dtype), dtype,
+                    static_cast<std::uint32_t>(kept_.size()), scale);
     return kept_.back().data();
   }
   void* result(std::int64_t elements, DType dtype) {
@@ -413,7 +418,7 @@ std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmS
                                    const Target& target, Memory& trial, Calls& calls) {
   // A step hands its rounding errors to the next; some forms keep the state of bf16 operands in f32.
   const double allowed = (spec.operands == DType::bf16 ? 16 : 4) *
-                         allowed_error(spec.operands, spec.tf32, spec.features + spec.units);
+                         allowed_error(spec.operands, spec.operands, spec.tf32, spec.places());
   try {
     LstmTrial forms(spec, target, trial);
     forms.expect(*usual);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <stdexcept>
@@ -165,13 +166,15 @@ class LtAlgorithms final : public Engines {
         results_(results),
         target_(target),
         trial_(trial),
-        a_(noise(trial, (s.ta ? s.k : s.m) * s.lda + (s.batch - 1) * s.stride_a, s.operands)),
-        b_(noise(trial, (s.tb ? s.n : s.k) * s.ldb + (s.batch - 1) * s.stride_b, s.operands)),
-        c_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result)),
-        expected_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result)),
-        bias_(noise(trial, s.n, DType::f32)) {
+        a_(noise(trial, (s.ta ? s.k : s.m) * s.lda + (s.batch - 1) * s.stride_a, s.operands, 0)),
+        b_(noise(trial, (s.tb ? s.n : s.k) * s.ldb + (s.batch - 1) * s.stride_b, s.operands, 1)),
+        c_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result, 2)),
+        checked_(checked_part(s)),
+        expected_(trial, elements_of(checked_) * size_of(s.result), purpose),
+        bias_(noise(trial, s.n, DType::f32, 3)) {
     expected_.clear();
-    make_own_matmul(s, Stream{target.stream})->run(a_.data(), b_.data(), bias(), expected_.data(), nullptr);
+    make_own_matmul(checked_, Stream{target.stream})
+        ->run(a_.data(), b_.data(), bias(), expected_.data(), nullptr);
   }
 
   std::int64_t count() const override { return static_cast<std::int64_t>(results_.size()); }
@@ -195,7 +198,7 @@ class LtAlgorithms final : public Engines {
     c_.clear();
     run(workspace);
     return relative_distance(Stream{target_.stream}, trial_, result_, c_.data(), expected_.data(),
-                             c_.bytes() / size_of(result_));
+                             elements_of(checked_));
   }
 
  private:
@@ -204,11 +207,23 @@ class LtAlgorithms final : public Engines {
   const cublasLtMatmulHeuristicResult_t& at(std::int64_t engine) const {
     return results_[static_cast<std::size_t>(engine)];
   }
-  static Storage noise(Memory& trial, std::int64_t elements, DType dtype) {
-    Storage storage(trial, elements * size_of(dtype), "the search of a product's algorithm");
-    fill_with_noise(trial, storage.data(), storage.bytes(), dtype);
+  static Storage noise(Memory& trial, std::int64_t elements, DType dtype, std::uint32_t seed) {
+    Storage storage(trial, elements * size_of(dtype), purpose);
+    fill_with_noise(trial, storage.data(), storage.bytes(), dtype, seed);
     return storage;
   }
+  // The first products, or the first rows of one: as much as our own kernel computes in a moment.
+  static MatmulSpec checked_part(MatmulSpec spec) {
+    constexpr std::int64_t most_terms = std::int64_t{1} << 33;
+    const std::int64_t of_row = spec.n * std::max<std::int64_t>(spec.k, 1);
+    spec.batch = std::clamp<std::int64_t>(most_terms / (spec.m * of_row), 1, spec.batch);
+    if (spec.batch == 1) spec.m = std::clamp<std::int64_t>(most_terms / of_row, 1, spec.m);
+    return spec;
+  }
+  static std::int64_t elements_of(const MatmulSpec& spec) {
+    return spec.m * spec.ldc + (spec.batch - 1) * spec.stride_c;
+  }
+  static constexpr const char* purpose = "the search of a product's algorithm";
 
   LtMatmul& product_;
   DType result_;
@@ -216,7 +231,9 @@ class LtAlgorithms final : public Engines {
   Results results_;
   const Target& target_;
   Memory& trial_;
-  Storage a_, b_, c_, expected_, bias_;
+  Storage a_, b_, c_;
+  MatmulSpec checked_;
+  Storage expected_, bias_;
 };
 
 }  // namespace
@@ -226,15 +243,16 @@ void describe_product(const MatmulSpec& spec) { LtMatmul(spec, nullptr, nullptr)
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
                                        Memory* trial, LtAlgorithm& algorithm) {
   auto product = std::make_unique<LtMatmul>(spec, handle, target.stream);
+  if (algorithm.all_are_wrong) return nullptr;
   if (!algorithm.result) {
     const auto results = product->algorithms(trial != nullptr ? SearchLimits().built : 1);
     if (results.empty()) return nullptr;
     algorithm.result = results.front();
-    if (trial != nullptr && results.size() > 1) {
+    if (trial != nullptr) {
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
         SearchLimits limits;
-        limits.error = allowed_error(spec.result, spec.tf32, spec.k);
+        limits.error = allowed_error(spec.operands, spec.result, spec.tf32, spec.k);
         const SearchResult found = fastest_engine(engines, *trial, limits);
         for (const auto& [engine, error] : found.wrong) {
           product->take(results[static_cast<std::size_t>(engine)]);
@@ -243,7 +261,7 @@ std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t 
         if (found.fastest) {
           algorithm = {results[static_cast<std::size_t>(found.fastest->engine)], true};
         } else if (!found.wrong.empty()) {
-          algorithm.result.reset();
+          algorithm = {.all_are_wrong = true};
           return nullptr;
         }
       } catch (const OutOfMemory& error) {

@@ -23,7 +23,8 @@ void describe_product(const MatmulSpec& spec);
 
 struct LtAlgorithm {
   std::optional<cublasLtMatmulHeuristicResult_t> result = {};  // with its workspace; empty: none is known yet
-  bool measured = false;                                       // it was the fastest of several
+  bool measured = false;                                       // it was the fastest of those that are right
+  bool all_are_wrong = false;                                  // no other search would find one
 };
 
 // Null if cuBLASLt has no algorithm for the product, or only wrong ones. `algorithm`, if none is known, becomes the one that is taken: the

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -99,11 +100,15 @@ TEST(EngineSearch, LeavesOutFasterEnginesThatAreWrong) {
 }
 
 TEST(EngineSearch, AllowsWhatRoundingExplains) {
-  const double strict = allowed_error(DType::f32, false, 1000);
-  EXPECT_GT(strict, 10 * 0x1p-24 * std::sqrt(1000.0));
-  EXPECT_LT(strict, 0x1p-11 / 4) << "operands rounded to TF32 show in strict fp32";
-  EXPECT_GT(allowed_error(DType::f32, true, 1000), 0x1p-11);
-  EXPECT_GT(allowed_error(DType::bf16, false, 1000), 0x1p-9);
+  constexpr DType f32 = DType::f32, bf16 = DType::bf16;
+  for (const std::int64_t terms : {10, 1000, 1'000'000}) {
+    const double strict = allowed_error(f32, f32, false, terms);
+    EXPECT_GT(strict, 0x1p-24 * std::sqrt(static_cast<double>(terms) / 2));
+    EXPECT_LT(strict, 2.9e-4 / 2) << "operands rounded to TF32 show in strict fp32";
+    EXPECT_GT(allowed_error(f32, f32, true, terms), 0x1p-11);
+    EXPECT_GT(allowed_error(bf16, bf16, false, terms), 0x1p-9);
+    EXPECT_GT(allowed_error(bf16, f32, false, terms), 0x1p-24 * static_cast<double>(terms) / 16);
+  }
 }
 
 TEST(EngineSearch, MeasuresTheDistanceOfResults) {
@@ -166,6 +171,19 @@ TEST(EngineSearch, FillsBuffersWithNumbersOfTheirType) {
   }
   EXPECT_LT(std::abs(sum) / static_cast<double>(wide.size()), 0.05);
   for (const Bf16 value : narrow) ASSERT_TRUE(widen(value) >= -1 && widen(value) <= 1);
+}
+
+TEST(EngineSearch, FillsEachBufferWithNumbersThatDoNotRepeatWithItsRows) {
+  constexpr std::int64_t elements = 1 << 18;
+  std::vector<float> first(elements), second(elements);
+  fill_with_noise(host_memory(), first.data(), 4 * elements, DType::f32, 0, 0.25F);
+  fill_with_noise(host_memory(), second.data(), 4 * elements, DType::f32, 1, 0.25F);
+  EXPECT_NE(first, second);
+  EXPECT_LE(std::abs(*std::ranges::max_element(first)), 0.25F);
+  for (const std::size_t row : {256U, 1024U, 4096U, 65536U})
+    EXPECT_FALSE(
+        std::equal(first.begin(), first.begin() + 256, first.begin() + static_cast<std::ptrdiff_t>(row)))
+        << row;
 }
 
 }  // namespace
