@@ -53,8 +53,8 @@ class KernelExecutable final : public Executable {
   std::unique_ptr<Executor> gradients_;
 };
 
-// The graphs that an executable of a task lowers: the inference, the timed step and the prompt. The program must have the
-// task; see generates_no_tokens().
+// The graphs that an executable of a task lowers: the inference, the timed step and the prompt. The program must
+// have the task; see generates_no_tokens().
 std::vector<Graph> graphs_of(const Program& program, const CompileOptions& options);
 // Why the program has no task decode; empty if it has, or for another task.
 std::string generates_no_tokens(const Program& program, Task task);

@@ -53,8 +53,8 @@ std::deque<Axis> make_table() {
             .placeholder = "NAME,...",
             .default_value = "cpu",
             .help =
-                "Device to run on: cpu, cuda, or auto: a GPU where a backend can use one (default: cpu, or "
-                "the device that the named backends share)",
+                "Device to run on: cpu, cuda, or auto: a GPU where a backend is set up for one; if it is not "
+                "given, named backends run on one that they share",
             .choices = devices},
        .field = &Axes::device,
        .identity = always,

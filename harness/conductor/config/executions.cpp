@@ -17,8 +17,10 @@ std::vector<std::string> modes_of(const BackendDescription& backend, const std::
   if (takes_every_mode(asked)) {
     std::vector<std::string> modes = backend.modes;
     const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
-    if (without_bare) std::erase_if(modes, [&](const std::string& mode) { return backend.is_bare(mode); });
-    return modes;
+    if (!without_bare) return modes;
+    std::vector<std::string> others = modes;
+    std::erase_if(others, [&](const std::string& mode) { return backend.is_bare(mode); });
+    return others.empty() ? modes : others;
   }
   std::vector<std::string> modes;
   if (asked.empty()) {

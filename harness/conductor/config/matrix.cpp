@@ -60,6 +60,8 @@ class Expander {
 
   Expansion run() {
     for (row_ = 0; row_ < config_.rows.size(); ++row_) expand_row(config_.rows[row_]);
+    if (expansion_.cells.empty() && !expansion_.left_out.empty())
+      throw ConfigError(fmt::format("nothing to run: {}", fmt::join(expansion_.left_out, "; ")));
     if (settings_.profile) note_unprofiled();
     return std::move(expansion_);
   }
@@ -99,7 +101,7 @@ class Expander {
     reject_unknown_modes(modes, backends, row.where);
     note_left_out(values, modes, backends);
     choose_device(values, backends, row);
-    if (!names_backends) note_without_device(values, backends, row);
+    if (!names_backends) note_without_device(values, backends);
     for (const std::string& name : named_workloads(workloads, workloads_)) {
       const Subject subject = subject_of(name, row);
       const Workload* network = subject.network;
@@ -113,8 +115,9 @@ class Expander {
                                 varies(*find_axis("layout"), network, axes);
         for (const BackendDescription* backend : backends) {
           if (device_) point["device"] = {device_for(*backend, names_backends)};
-          const DefaultModes defaults = modes.empty() ? default_modes(subject, *backend, point, values, row)
-                                                      : DefaultModes{backend->recommended};
+          const DefaultModes defaults =
+              modes.empty() ? default_modes(subject, *backend, point, values, row, backends.size() > 1)
+                            : DefaultModes{backend->recommended};
           for (const Execution& execution :
                executions_of(*backend, modes, defaults, backends.size() > 1, any_layout)) {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
@@ -124,7 +127,7 @@ class Expander {
             if (!execution.layout.empty() && cell.refused_for_layout) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
-                  resolved(published, subject, *backend, execution.mode, point, values, row));
+                  resolved(published, subject, *backend, execution.mode, defaults, point, values, row));
             cell.candidate = execution.candidate;
             cell.row = row_;
             add(std::move(cell), row);
@@ -150,30 +153,23 @@ class Expander {
     return std::string(to_string(is_named ? device_of(backend, *device_) : *device_));
   }
 
-  // Notes the backends that nobody named and that have none of the row's devices. Throws if no other is left.
-  void note_without_device(const OptionValues& values, const std::vector<const BackendDescription*>& backends,
-                           const ConfigRow& row) {
+  // Notes the backends that nobody named and that have none of the row's devices.
+  void note_without_device(const OptionValues& values,
+                           const std::vector<const BackendDescription*>& backends) {
     const Names devices = list_of(values, "device");
     if (std::ranges::any_of(devices,
                             [](const std::string& device) { return !from_word<DeviceKind>(device); }))
       return;  // setting the axis names the words
-    std::size_t without = 0;
     for (const BackendDescription* backend : backends) {
       if (std::ranges::any_of(backend->devices,
                               [&](DeviceKind device) { return contains(devices, to_string(device)); }))
         continue;
-      ++without;
-      std::string text = fmt::format(
-          "{} is left out: it runs on {}, not on {}; name it with --backend, or use --device {}",
-          backend->name, fmt::join(texts_of(backend->devices), " and "), fmt::join(devices, " or "),
-          backend->devices.size() > 1 ? "auto" : to_string(backend->devices.front()));
+      std::string text =
+          fmt::format("{} is left out: it runs on {}, not on {}; use {}--device {}", backend->name,
+                      fmt::join(texts_of(backend->devices), " and "), fmt::join(devices, " or "),
+                      device_ ? "--backend to name it, or " : "", to_string(backend->devices.front()));
       if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));
     }
-    if (without == backends.size())
-      throw ConfigError(fmt::format(
-          "{}: [device] got {}: no backend that is set up here has it; use --device cpu, or see what the "
-          "others need with assay list backends",
-          row.where, fmt::join(devices, ", ")));
   }
 
   // Checks the product of the lists: each list may be short and the product still large.
@@ -274,22 +270,25 @@ class Expander {
   }
 
   // Of those that the backend recommends on the device of the cell, and of its bare ones: the first that it does not refuse.
+  // `several`: the row has other backends.
   DefaultModes default_modes(const Subject& subject, const BackendDescription& backend,
-                             const OptionValues& point, const OptionValues& values, const ConfigRow& row) {
+                             const OptionValues& point, const OptionValues& values, const ConfigRow& row,
+                             bool several) {
     const auto first = [&](const Names& modes, const std::string& otherwise) {
       for (const std::string& mode : modes)
         if (!make(subject, backend, mode, point, values, row).refusal()) return mode;
       return otherwise;
     };
     const auto here = backend.recommended_on.find(text_of(point, "device"));
-    return {
-        here == backend.recommended_on.end() ? backend.recommended : first(here->second, backend.recommended),
-        first(backend.bare_modes, "")};
+    const bool is_known = here != backend.recommended_on.end();
+    return {is_known ? first(here->second, backend.recommended) : backend.recommended,
+            several ? first(backend.bare_modes, "") : ""};
   }
 
   // The base of a ratio is this cell with the axes of `to` changed.
   Published resolved(const ConfigPublished& given, const Subject& subject, const BackendDescription& backend,
-                     const std::string& mode, OptionValues point, OptionValues values, const ConfigRow& row) {
+                     const std::string& mode, const DefaultModes& defaults, OptionValues point,
+                     OptionValues values, const ConfigRow& row) {
     Published published = given.published;
     if (given.to.empty()) return published;
     const auto other = [&](const char* axis, const std::string& own) {
@@ -304,7 +303,14 @@ class Expander {
     if (device_) point["device"] = {device_for(*other_backend, true)};
     for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
     const Subject other_subject = subject_of(other("workload", subject.name()), row);
-    published.to = make(other_subject, *other_backend, other("mode", mode), point, values, row).id;
+    // Elsewhere a backend may recommend another mode.
+    const bool is_elsewhere = given.to.contains("device") || given.to.contains("task");
+    const bool is_default = list_of(values, "mode").empty() && other_backend == &backend &&
+                            mode == defaults.recommended && is_elsewhere;
+    const std::string base_mode =
+        is_default ? default_modes(other_subject, backend, point, values, row, false).recommended
+                   : other("mode", mode);
+    published.to = make(other_subject, *other_backend, base_mode, point, values, row).id;
     return published;
   }
 

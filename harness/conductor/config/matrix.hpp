@@ -18,9 +18,9 @@ struct Expansion {
   std::vector<std::string> left_out;  // a sentence for each backend without a cell or a profile
 };
 
-// Multiplies out every row, in the order of the config. If no device is given, or `auto`, devices.hpp chooses; a backend that
-// the row does not name is left out where it has not the device. If no mode is given, a backend gets the one that it
-// recommends on the device (every mode if it recommends none). `all` means every mode. `best` means every mode but the bare ones,
+// Multiplies out every row, in the order of the config. If no device is given, or `auto`, devices.hpp chooses; a
+// backend that the row does not name is left out where it lacks the device. If no mode is given, a backend gets the
+// one that it recommends on the device (every mode if it recommends none). `all` means every mode. `best` means every mode but the bare ones,
 // in every layout, as candidates (run/best_mode.hpp). `all` and `best` skip modes in which the backend
 // rejects the cell (Cell::refusal), and `best` such layouts. A mode that this backend does not have, but another backend of the row
 // has, makes no cell. A device, task, precision, layout or loader that the backend does not have makes a cell

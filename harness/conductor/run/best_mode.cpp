@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/config/devices.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/run_settings.hpp"
 #include "harness/conductor/run/best_search.hpp"
@@ -45,10 +46,13 @@ std::vector<TriedRecord> tried_of(const std::vector<std::size_t>& work, const Re
 ConfigRow row_of(const RunConfig& config, const Cell& cell) {
   ConfigRow row = config.rows[cell.row];
   const OptionValues values = row_values(config, row);
+  const std::vector<std::string> device = list_of(values, "device");
+  const bool is_chosen = !values.contains("device") || contains(device, machines_device);
   for (const Axis& axis : axis_table()) {
     if (!axis.derived.empty() || !axis.applies_to(cell.axes.kind())) continue;
     const bool multiplied = list_of(values, axis.name()).size() > 1;
     const bool own = is_searched(axis) || axis.name() == "workload" || axis.name() == "backend" ||
+                     (is_chosen && axis.name() == "device") ||
                      (cell.axes.is_op() && (axis.name() == "task" || axis.name() == "size"));
     if (multiplied || own) row.values[std::string(axis.name())] = {cell.axes.text(axis.name())};
   }

@@ -17,10 +17,10 @@
 
 namespace assay {
 
-// The matrix products that are measured. On a processor those whose operands fit into a cache can be an eighth faster than
-// large ones; a GPU is filled only by large ones.
+// The matrix products that are measured. On a processor those whose operands fit into a cache can be an
+// eighth faster than large ones; a GPU is filled only by large ones.
 std::vector<std::string> product_sizes(DeviceKind device);
-// The one that tells the peak in a short time.
+// A product that tells the peak in a short time.
 std::string quick_product_size(DeviceKind device);
 
 // What products reached on this machine.
@@ -74,6 +74,7 @@ class Rooflines {
 
  private:
   static std::string peak_key(const Axes& axes);
+  static std::string kept_key(const Axes& axes);
   static std::string copy_key(const Axes& axes);
   std::vector<Cell> probes(const Axes& axes, const std::string& workload, const std::string& size,
                            CacheState cache, PrecisionKind precision) const;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/config/devices.hpp"
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/fork/original_model.hpp"
 #include "harness/conductor/fork/published_weights.hpp"
@@ -70,6 +71,12 @@ void cut(std::vector<Cell>& cells, const RunRequest& request) {
     throw ConfigError(
         "[shard] --mode best chooses modes on each machine by itself, so its shards could not be merged; name the "
         "modes with --mode");
+  for (const ConfigRow& row : request.config.rows) {
+    if (contains(list_of(row_values(request.config, row), "device"), machines_device))
+      throw ConfigError(
+          "[shard] --device auto may be another device on each machine, so its shards could not be merged; name the "
+          "device");
+  }
   keep_shard(cells, *request.shard);
 }
 

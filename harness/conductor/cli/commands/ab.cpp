@@ -75,10 +75,12 @@ void require_used_interpreters(const AbArm& arm, const AbSide& side, std::string
   }
 }
 
-std::set<std::string> differing(const AbSide& a, const AbSide& b) {
+// The axes in which the cells of a pair may differ. A backend may recommend another mode on another device.
+std::set<std::string> differing(const AbSide& a, const AbSide& b, const RunConfig& common) {
   std::set<std::string> names;
   for (const AbSide* side : {&a, &b})
     for (const auto& [name, values] : side->values) names.insert(name);
+  if (names.contains("device") && !common.values.contains("mode")) names.insert("mode");
   return names;
 }
 
@@ -130,7 +132,7 @@ int measure(const AbOptions& options, const Context& context) {
   require_used_interpreters(b, side_b, "--b");
   if (const double limit = duration_of(a.request.config.values, "max-time"); limit > 0)
     settings.max_seconds = limit;
-  const auto free = differing(side_a, side_b);
+  const auto free = differing(side_a, side_b, a.request.config);
   if (options.dry_run) return list_pairs(a, b, free);
   const fs::path folder = options.run.out.empty() ? default_folder() : fs::path(options.run.out);
   pair_cells(a.cells.cells, b.cells.cells, free);

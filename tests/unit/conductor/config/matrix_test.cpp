@@ -135,14 +135,16 @@ TEST_F(MatrixTest, LeavesOutBackendsWithoutTheDeviceThatNobodyNamed) {
   registry_.backends.push_back(backend("gpu", {"graph"}));
   registry_.backends.back().devices = {DeviceKind::cuda};
   EXPECT_THAT(placed(R"({"workload": "mlp"})"), ElementsAre("fast cpu", "other cpu"));
-  EXPECT_THAT(expansion(R"({"workload": "mlp"})").left_out,
-              ElementsAre(HasSubstr("gpu is left out: it runs on cuda, not on cpu; name it with --backend")));
+  EXPECT_THAT(
+      expansion(R"({"workload": "mlp"})").left_out,
+      ElementsAre(
+          "gpu is left out: it runs on cuda, not on cpu; use --backend to name it, or --device cuda"));
   EXPECT_THAT(placed(R"({"workload": "mlp", "device": "cuda"})"), ElementsAre("other cuda", "gpu cuda"));
   EXPECT_THAT(placed(R"({"workload": "mlp", "device": ["cpu", "cuda"]})"),
               ElementsAre("fast cpu", "other cpu", "other cuda", "gpu cuda"));
   registry_.backends.resize(1);
   EXPECT_THAT(error_of(R"({"workload": "mlp", "device": "cuda"})"),
-              AllOf(HasSubstr("no backend that is set up here has it"), HasSubstr("--device cpu")));
+              AllOf(HasSubstr("nothing to run: fast is left out"), HasSubstr("use --device cpu")));
   EXPECT_THAT(error_of(R"({"workload": "mlp", "device": "gpu"})"), HasSubstr("cpu, cuda"));
 }
 
@@ -186,6 +188,24 @@ TEST_F(MatrixTest, TakesTheFirstModeThatIsRecommendedOnTheDeviceAndNotRefused) {
   EXPECT_EQ(mode(R"("device": "cpu")"), "graph");
   EXPECT_EQ(mode(R"("device": "cuda")"), "eager");
   EXPECT_EQ(mode(R"("device": "cuda", "task": "infer")"), "graph");
+}
+
+TEST_F(MatrixTest, FindsTheBaseOfAPublishedRatioInTheModeOfItsDevice) {
+  registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends[0].recommended = "graph";
+  registry_.backends[0].recommended_on = {{"cuda", {"eager"}}};
+  const auto made = cells(R"({"backend": "fast", "workload": "mlp", "cells": [
+      {"device": ["cpu", "cuda"], "published": [
+        {"metric": "step_time", "value": 2, "source": "a study", "to": {"device": "cpu"}}]}]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[1].axes.mode, "eager");
+  for (const Cell& cell : made) EXPECT_EQ(cell.published.at(0).to, made[0].id);
+}
+
+TEST_F(MatrixTest, SaysWhatWasLeftOutIfNothingIsLeft) {
+  registry_.backends[3].devices = {DeviceKind::cuda};
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "mode": "compile"})"),
+              AllOf(HasSubstr("nothing to run"), HasSubstr("other is left out")));
 }
 
 TEST_F(MatrixTest, ProfilesOnlyBackendsThatTimeOperators) {

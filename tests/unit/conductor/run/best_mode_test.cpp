@@ -140,6 +140,22 @@ TEST_F(BestModeTest, TheFastestOfEachWorkIsMeasured) {
   EXPECT_FALSE(best[1].tried.back().step_time);
 }
 
+TEST_F(BestModeTest, KeepsTheDeviceThatTheBackendsOfARowShare) {
+  registry_.backends[0].devices = {DeviceKind::cuda};
+  registry_.backends[1].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  for (const char* device : {"", R"("device": "auto", )"}) {
+    const RunConfig asked =
+        config((std::string("{") + device + R"("workload": "lenet5", "dataset": "synthetic",
+        "mode": "best", "layout": "native", "backend": ["engine", "framework"]})")
+                   .c_str());
+    const std::vector<Cell> all = cells(asked);
+    ASSERT_EQ(all.size(), 4U);
+    const std::vector<Cell> chosen = cells(with_best(asked, BestTrial(all, trial(all, {1, 2, 3, 4}))));
+    ASSERT_EQ(chosen.size(), 3U) << "the bare mode stays";
+    for (const Cell& cell : chosen) EXPECT_EQ(cell.axes.device, DeviceKind::cuda) << cell.id;
+  }
+}
+
 TEST_F(BestModeTest, RowsThatAskForNoBestModeStay) {
   const RunConfig asked = config(R"({"dataset": "synthetic", "backend": "framework",
       "cells": [{"workload": "mlp", "mode": "eager"}, {"workload": "lenet5", "mode": "best"}]})");
