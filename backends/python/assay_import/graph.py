@@ -13,6 +13,7 @@ from .errors import Refused
 from .shapes import Shape, shape_of
 
 MISSING = "?"  # the op of a node that no op of Assay computes
+NUMPY_TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}  # of the dtypes of values
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from . import limits
 from .calls import add_prelu, over_images
 from .errors import Missing
-from .graph import Constant
+from .graph import NUMPY_TYPES, Constant
 from .pt2_attention import attention
 from .pt2_call import Call
 from .pt2_recurrent import lstm
@@ -42,7 +42,6 @@ from .pt2_windows import adaptive, average_pool, convolution, max_pool
 from .shapes import broadcast
 
 Op = Callable[[Call], None]
-NUMPY_TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 
 
 def plain(op: str, **attributes: float) -> Op:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Graph, Node
+from ..graph import NUMPY_TYPES, Graph, Node
 from ..shapes import Shape
 
 LOW = -1e4  # a score as low as this hides a key, as old exporters write it
 LARGE_COUNT = 1e6  # no text has as many tokens
 MOST_VALUES = 64  # between tokens that are compared and the mask that is made of that
-TYPES = {"f32": np.float32, "int": np.int64, "bool": np.bool_}
 EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
     "and": np.logical_and,
@@ -71,7 +70,7 @@ def padding_of(graph: Graph, name: str) -> Padding | None:
     if node is None or node.shape is None:
         return None
     if node.op == "not_equal":
-        dtype = TYPES.get(node.dtype, np.float32)
+        dtype = NUMPY_TYPES.get(node.dtype, np.float32)
         two = Two(np.asarray(dtype(0)), np.asarray(dtype(1)), node.shape)
         return Padding(str(node.inputs[0]), int(node.attributes["padding"]), two)
     for tokens, other in (node.inputs, node.inputs[::-1]):
@@ -216,7 +215,7 @@ def _evaluated(graph: Graph, node: Node, values: dict[str, Two]) -> Two | None:
         is_last = list(node.attributes["axes"]) == [axis] and given[0].shape[1:axis] == (1,) * (axis - 1)
         return Two(given[0].padding, given[0].token, given[0].shape[:-1]) if is_last and axis > 0 else None
     if node.op == "cast":
-        dtype = TYPES[node.dtype]
+        dtype = NUMPY_TYPES[node.dtype]
         return Two(given[0].padding.astype(dtype), given[0].token.astype(dtype), given[0].shape)
     if node.op not in EVALUATED or len({two.shape for two in given}) > 1:
         return None
@@ -227,7 +226,7 @@ def _evaluated(graph: Graph, node: Node, values: dict[str, Two]) -> Two | None:
             return None
         with np.errstate(all="ignore"):
             results.append(
-                np.asarray(EVALUATED[node.op](*operands)).astype(TYPES.get(node.dtype, np.float32))
+                np.asarray(EVALUATED[node.op](*operands)).astype(NUMPY_TYPES.get(node.dtype, np.float32))
             )
     return Two(results[0], results[1], given[0].shape)
 
