@@ -29,14 +29,13 @@ SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits&
   std::ranges::stable_sort(runs, {}, &FoundEngine::seconds);
   SearchResult result;
   for (const FoundEngine& run : runs) {
-    // Not a number is not within the limit.
     double error = 0;
     try {
       if (!std::isinf(limits.error)) error = engines.error(run.engine, workspace.data());
     } catch (const std::exception&) {
       continue;  // as an engine that does not run
     }
-    if (error <= limits.error) {
+    if (error <= limits.error) {  // which a result that is not a number never is
       result.fastest = run;
       break;
     }

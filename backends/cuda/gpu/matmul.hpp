@@ -27,9 +27,9 @@ struct LtAlgorithm {
   bool all_are_wrong = false;                                  // no other search would find one
 };
 
-// Null if cuBLASLt has no algorithm for the product, or only wrong ones. `algorithm`, if none is known, becomes the one that is taken: the
-// fastest of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its first. Borrows handle
-// and the target's stream; the rest of the target and `trial` only during the call.
+// Null if cuBLASLt has no algorithm for the product, or only wrong ones. `algorithm`, if none is known, becomes the
+// one that is taken: the fastest of the heuristic's first ones, tried on buffers from `trial`, or without `trial` its
+// first. Borrows handle and the target's stream; the rest of the target and `trial` only during the call.
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, const Target& target,
                                        Memory* trial, LtAlgorithm& algorithm);
 
