@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from assay_worker import Cell
-from assay_worker.rendezvous import connected, own_address
+from assay_worker.rendezvous import connected, kept_port, own_address
 
 CONNECT_SECONDS = 300.0
 Place = tuple[str, int]
@@ -30,11 +30,12 @@ class Ranks:
         self.exchanges = True  # False: a step that is traced now leaves out the exchange
         if cell.world == 1:
             return
-        cluster = {"worker": exchanged_endpoints(cell.rank, cell.world, cell.rendezvous)}
-        os.environ["TF_CONFIG"] = json.dumps(
-            {"cluster": cluster, "task": {"type": "worker", "index": cell.rank}}
-        )
-        self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        with kept_port(own_address(cell.rendezvous)) as own:
+            cluster = {"worker": exchanged_endpoints(cell.rank, cell.world, cell.rendezvous, own)}
+            os.environ["TF_CONFIG"] = json.dumps(
+                {"cluster": cluster, "task": {"type": "worker", "index": cell.rank}}
+            )
+            self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # TensorFlow keeps the process, for a checkpoint
         self._is_first = cell.rank == 0
         # A reduction needs the result of an op, which has a device.
@@ -88,15 +89,12 @@ def _summed(value: Any) -> Any:
     return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
 
 
-def exchanged_endpoints(rank: int, world: int, place: Place) -> list[str]:
-    """Return the endpoints of all ranks, in their order: free ports at each rank's own address.
+def exchanged_endpoints(rank: int, world: int, place: Place, own: str) -> list[str]:
+    """Return the endpoints of all ranks, in their order. `own` is that of this rank.
 
     Rank 0 listens at the rendezvous, and the others tell it their endpoints.
     """
-    address = own_address(place)
-    with socket.create_server((address, 0)) as held:  # until all have one, so that no two are equal
-        own = f"{address}:{held.getsockname()[1]}"
-        endpoints = _collected(world, place, own) if rank == 0 else _told(rank, place, own)
+    endpoints = _collected(world, place, own) if rank == 0 else _told(rank, place, own)
     return [endpoints[str(number)] for number in range(world)]
 
 

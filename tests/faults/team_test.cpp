@@ -1,7 +1,12 @@
 // Ranks that go wrong, one of two: the row gets a status with the rank's number, and no process stays.
 #include "harness/conductor/process/team.hpp"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -134,12 +139,34 @@ TEST_F(TeamTest, OfOneWorkerIsAsItWas) {
   EXPECT_THAT(result.reason, StartsWith("the worker died of SIGSEGV"));
 }
 
+int port_of(const Rendezvous& one) { return std::stoi(one.place.substr(one.place.find(':') + 1)); }
+
 TEST(Rendezvous, HasAFreePort) {
   for (const std::string address : {"127.0.0.1", "198.51.100.7"}) {  // the second one is of no machine
-    const std::string one = free_rendezvous(address);
-    EXPECT_THAT(one, StartsWith(address + ":"));
-    EXPECT_GT(std::stoi(one.substr(one.find(':') + 1)), 1023);
+    const Rendezvous one = free_rendezvous(address);
+    EXPECT_THAT(one.place, StartsWith(address + ":"));
+    EXPECT_GT(port_of(one), 1023);
   }
+}
+
+TEST(Rendezvous, IsGivenToNobodyElse) {
+  const Rendezvous one = free_rendezvous("127.0.0.1");
+  std::vector<Rendezvous> others;
+  for (int i = 0; i < 500; ++i) others.push_back(free_rendezvous("127.0.0.1"));
+  EXPECT_EQ(std::ranges::count(others, one.place, &Rendezvous::place), 0);
+}
+
+TEST(Rendezvous, IsFreeForTheServerThatAsksForIt) {
+  const Rendezvous one = free_rendezvous("127.0.0.1");
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<std::uint16_t>(port_of(one)));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const Descriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(server.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+  EXPECT_EQ(::bind(server.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
+  EXPECT_EQ(::listen(server.get(), 1), 0);
 }
 
 TEST(Rendezvous, RejectsWhatIsNotAnAddress) { EXPECT_THROW(free_rendezvous("localhost"), std::system_error); }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay_worker.rendezvous import kept_port
 from framework import ENVIRONMENTS
 from program import BUILD, PROGRAM, assay
 from worker_under_test import ROOT
@@ -83,14 +84,6 @@ class Cluster:
         return self.facts(job)["JobState"].startswith(ENDED)
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 def wait_until(what: str, is_true: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not is_true():
@@ -99,11 +92,17 @@ def wait_until(what: str, is_true: Callable[[], bool], seconds: float = 120) -> 
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def ports() -> Iterator[tuple[str, str]]:
+    with kept_port("127.0.0.1") as one, kept_port("127.0.0.1") as other:
+        yield one.rpartition(":")[2], other.rpartition(":")[2]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, ports: tuple[str, str]) -> Iterator[Cluster]:
     folder = tmp_path / "cluster"
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
-    controller, node = free_ports(2)
+    controller, node = ports
     host = socket.gethostname().split(".")[0]
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     (folder / "slurm.conf").write_text(

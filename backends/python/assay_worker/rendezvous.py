@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import socket
 import struct
 import time
+from collections.abc import Iterator
 
 GET_ADDRESS = 0x8915  # SIOCGIFADDR: netdevice(7)
 
@@ -33,6 +35,18 @@ def own_address(place: tuple[str, int]) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect(place)
         return str(asked.getsockname()[0])
+
+
+@contextlib.contextmanager
+def kept_port(address: str) -> Iterator[str]:
+    """Keep a free port at the address from all who ask for any port; its value is "10.0.0.1:29400".
+
+    A server that asks for this one gets it if it sets SO_REUSEADDR, as servers do.
+    """
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind((address, 0))
+        yield f"{address}:{kept.getsockname()[1]}"
 
 
 def interface_of(address: str) -> str:

@@ -11,12 +11,17 @@ namespace assay {
 
 std::vector<Member> members_of(const Cell& cell, const std::filesystem::path& folder) {
   const int world = cell.axes.ranks();
-  if (world == 1) return {{.place = {}, .folder = folder, .plan = {}}};
-  const std::string rendezvous = free_rendezvous(cell.rendezvous);
   std::vector<Member> members;
+  if (world == 1) {
+    members.push_back({.place = {}, .folder = folder, .plan = {}});
+    return members;
+  }
+  Rendezvous rendezvous = free_rendezvous(cell.rendezvous);
   for (int rank = 0; rank < world; ++rank)
-    members.push_back(
-        {.place = {rank, world, rendezvous}, .folder = folder / fmt::format("rank-{}", rank), .plan = {}});
+    members.push_back({.place = {rank, world, rendezvous.place},
+                       .folder = folder / fmt::format("rank-{}", rank),
+                       .plan = {}});
+  members.front().kept_port = std::move(rendezvous.kept);
   return members;
 }
 

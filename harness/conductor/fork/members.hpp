@@ -12,6 +12,7 @@
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/given_files.hpp"
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 
@@ -21,6 +22,7 @@ struct Member {
   std::filesystem::path folder;
   ConversationPlan plan;
   std::optional<GivenFiles> given{};  // if it gets an exam
+  Descriptor kept_port{};             // of rank 0: where the ranks find each other
 };
 
 // The cell's workers, each with its folder: `folder` itself, or one below it for each of several ranks.

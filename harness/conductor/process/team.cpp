@@ -176,20 +176,21 @@ std::vector<ConversationResult> Team::converse(const std::vector<Command>& comma
 
 int Team::nodes() const { return threads_ ? threads_->nodes() : 1; }
 
-std::string free_rendezvous(const std::string& address) {
+Rendezvous free_rendezvous(const std::string& address) {
   sockaddr_in place{};
   place.sin_family = AF_INET;
   if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) != 1)
     throw std::system_error(EINVAL, std::generic_category(), "[ranks] the IPv4 address '" + address + "'");
-  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   socklen_t size = sizeof place;
   auto* any = reinterpret_cast<sockaddr*>(&place);
   // IP_FREEBIND: also an address that this process does not have.
   if (!socket || ::setsockopt(socket.get(), IPPROTO_IP, IP_FREEBIND, &on, sizeof on) != 0 ||
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0)
     throw std::system_error(errno, std::generic_category(), "[ranks] a port at " + address);
-  return fmt::format("{}:{}", address, ntohs(place.sin_port));
+  return {fmt::format("{}:{}", address, ntohs(place.sin_port)), std::move(socket)};
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 
@@ -39,10 +40,16 @@ class Team {
   std::unique_ptr<Threads> threads_;
 };
 
-// The IPv4 address with a port that is free at the moment, for ranks to find each other: "127.0.0.1:29400". If this
-// process does not have the address, rank 0 is expected to, such as in another network namespace; the port is then only
-// likely to be free there. Throws std::system_error.
-std::string free_rendezvous(const std::string& address);
+// Where ranks find each other. While `kept` is open, the kernel gives the port to nobody who asks for any port; a
+// server that asks for this one gets it if it sets SO_REUSEADDR, as servers do.
+struct Rendezvous {
+  std::string place;  // "127.0.0.1:29400"
+  Descriptor kept;
+};
+
+// A free port at the IPv4 address. If this process does not have the address, rank 0 is expected to, such as in another
+// network namespace; the port is then only likely to be free there. Throws std::system_error.
+Rendezvous free_rendezvous(const std::string& address);
 
 // The ranks' results as that of one worker: the status, reason and log are those of the rank that failed first. A rank
 // that died takes precedence over one that reported an error, which is usually about the death. The reason names the
