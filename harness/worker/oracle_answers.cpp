@@ -97,9 +97,9 @@ void widen_flips(std::map<std::string, ErrorNorms>& flips, const Values& one, co
                  const Values& exact, std::string_view begin) {
   for (const auto& [name, values] : one) {
     if (!name.starts_with(begin)) continue;
-    const std::vector<double>& expected = exact.at(name);
+    const std::vector<double>&other = opposite.at(name), &expected = exact.at(name);
     std::vector<double> sum = values;
-    for (std::size_t i = 0; i < expected.size(); ++i) sum[i] += opposite.at(name).at(i) - expected[i];
+    for (std::size_t i = 0; i < expected.size(); ++i) sum[i] += other.at(i) - expected[i];
     widen(flips, name, sum, expected);
   }
 }
