@@ -52,56 +52,43 @@ bool is_square_moment(std::string_view name) {
 }
 
 // The values to compare: for a mean of squares, its root.
-Values by_name(const std::vector<HostTensor>& tensors) {
-  Values answers;
-  for (const HostTensor& tensor : tensors) {
-    std::vector<double>& values = answers[tensor.name] = to_doubles(tensor);
-    if (!is_square_moment(tensor.name)) continue;
+std::vector<double> compared(const HostTensor& tensor) {
+  std::vector<double> values = to_doubles(tensor);
+  if (is_square_moment(tensor.name))
     for (double& value : values) value = std::sqrt(value);
-  }
-  return answers;
+  return values;
 }
 
 // The shift of a perturbed parameter's initial value is not an error of the steps: subtract it.
-void remove_shift(Values& answers, const ExamFeeds& perturbed, const ExamFeeds& feeds) {
-  for (std::size_t i = 0; i < feeds.state.size(); ++i) {
-    for (const char* run : {"first/parameter/", "last/parameter/"}) {
-      const auto found = answers.find(run + feeds.state[i].name);
-      if (found == answers.end()) continue;
-      const std::vector<double> moved = to_doubles(perturbed.state[i]);
-      const std::vector<double> given = to_doubles(feeds.state[i]);
-      for (std::size_t e = 0; e < given.size(); ++e) found->second[e] -= moved[e] - given[e];
-    }
+void remove_shift(std::vector<double>& answer, std::string_view name, const ExamFeeds& perturbed,
+                  const ExamFeeds& feeds) {
+  for (const std::string_view run : {"first/parameter/", "last/parameter/"}) {
+    if (!name.starts_with(run)) continue;
+    const auto given = std::ranges::find(feeds.state, name.substr(run.size()), &HostTensor::name);
+    if (given == feeds.state.end()) return;
+    const std::span<const float> before = given->as<float>();
+    const std::span<const float> moved =
+        perturbed.state[static_cast<std::size_t>(given - feeds.state.begin())].as<float>();
+    for (std::size_t e = 0; e < before.size(); ++e) answer[e] -= double{moved[e]} - double{before[e]};
   }
 }
 
 void widen(std::map<std::string, ErrorNorms>& seen, const std::string& name, const std::vector<double>& got,
            const std::vector<double>& exact) {
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    if (std::isfinite(got.at(i) - exact[i])) continue;
+  if (got.size() != exact.size())
+    throw CellError(
+        fmt::format("[oracle] {} has {} elements in fp64, and {} emulated", name, exact.size(), got.size()));
+  const ErrorNorms error = error_norms(got, exact);
+  for (std::size_t i = 0; !std::isfinite(error.max) && i < exact.size(); ++i) {
+    if (std::isfinite(got[i] - exact[i])) continue;
     throw CellError(
         fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program's answer "
                     "cannot be compared",
                     name, i, exact[i], got[i]));
   }
-  const ErrorNorms error = error_norms(got, exact);
   ErrorNorms& bound = seen[name];
   bound.max = std::max(bound.max, error.max);
   bound.l2 = std::max(bound.l2, error.l2);
-}
-
-// The errors that elements within rounding of a tie cause if they fall on the other side, of the answers whose names
-// begin with `begin`. The answers are of two runs that were moved in opposite directions. Their smooth errors cancel in
-// the sum. A tie does not: only one of the two runs crosses it.
-void widen_flips(std::map<std::string, ErrorNorms>& flips, const Values& one, const Values& opposite,
-                 const Values& exact, std::string_view begin) {
-  for (const auto& [name, values] : one) {
-    if (!name.starts_with(begin)) continue;
-    const std::vector<double>&other = opposite.at(name), &expected = exact.at(name);
-    std::vector<double> sum = values;
-    for (std::size_t i = 0; i < expected.size(); ++i) sum[i] += other.at(i) - expected[i];
-    widen(flips, name, sum, expected);
-  }
 }
 
 void add_norms(std::vector<HostTensor>& results, const std::string& name, const ErrorNorms& norms) {
@@ -214,21 +201,31 @@ class Runs {
   void add_unchanged(Executable& emulation) {
     std::vector<HostTensor> tensors = answered(emulation, kinks_.watched(), task_, feeds_);
     take_kinks(tensors, {});
-    add_errors(by_name(tensors));
+    add_errors(tensors, compared);
   }
   void add_perturbed(Executable& emulation, int run) {
-    add_errors(moved(emulation, run, perturbed_roundings, ExamPart::compared, true));
+    const Moved moved = answers_of(emulation, run, perturbed_roundings, ExamPart::compared, true);
+    add_errors(moved.answers, [&](const HostTensor& answer) { return values_of(moved, answer); });
   }
   // What two runs of one number that move every value in opposite directions show of ties, in the answers whose
-  // names begin with `begin`.
+  // names begin with `begin`: the errors that elements within rounding of a tie cause if they fall on the other
+  // side. Smooth errors cancel in the sum of the two runs. A tie does not: only one of them crosses it.
   void add_flips(Executable& emulation, int pair, double roundings, ExamPart part = ExamPart::compared,
                  std::string_view begin = "") {
     const int run = oracle_.perturbations + pair;
-    const Values one = moved(emulation, run, roundings, part, false);
-    const Values opposite = moved(emulation, run, -roundings, part, false);
+    const Moved one = answers_of(emulation, run, roundings, part, false);
+    const Moved opposite = answers_of(emulation, run, -roundings, part, false);
     wait_for_exact();
-    const std::lock_guard lock(mutex_);
-    widen_flips(flips_, one, opposite, exact_, begin);
+    for (std::size_t at = 0; at < one.answers.size(); ++at) {
+      const std::string& name = one.answers[at].name;
+      if (!name.starts_with(begin)) continue;
+      std::vector<double> sum = values_of(one, one.answers[at]);
+      const std::vector<double> other = values_of(opposite, opposite.answers.at(at));
+      const std::vector<double>& exact = exact_.at(name);
+      for (std::size_t i = 0; i < exact.size(); ++i) sum.at(i) += other.at(i) - exact[i];
+      const std::lock_guard lock(mutex_);
+      widen(flips_, name, sum, exact);
+    }
   }
 
   const std::vector<HostTensor>& exact() const { return tensors_; }
@@ -253,7 +250,7 @@ class Runs {
       tensors_ =
           answered(*compile(precision_of(PrecisionKind::fp64)), kinks_.watched(), task_, in_f64(feeds_));
       kinks_.take(tensors_);
-      exact_ = by_name(tensors_);
+      for (const HostTensor& tensor : tensors_) exact_[tensor.name] = compared(tensor);
       made_exact_.set_value();
     } catch (...) {
       made_exact_.set_exception(std::current_exception());
@@ -270,9 +267,13 @@ class Runs {
     kinks_.take(tensors, ordered);
   }
 
-  void add_errors(const Values& answers) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [name, values] : exact_) widen(errors_, name, answers.at(name), values);
+  template <typename ValuesOf>
+  void add_errors(const std::vector<HostTensor>& answers, const ValuesOf& values_of) {
+    for (const HostTensor& answer : answers) {
+      const std::vector<double> values = values_of(answer);
+      const std::lock_guard lock(mutex_);
+      widen(errors_, answer.name, values, exact_.at(answer.name));
+    }
   }
 
   std::vector<HostTensor> reach() {
@@ -280,24 +281,33 @@ class Runs {
     return kinks_.reach();
   }
 
+  // A run with everything moved.
+  struct Moved {
+    Perturbation perturbation;
+    std::vector<HostTensor> answers{};
+  };
+
   // counts: whether an element on another side of its kink is one that a backend's rounding may move there.
-  Values moved(Executable& emulation, int run, double roundings, ExamPart part, bool counts) {
-    Perturbation perturbation(feeds_, program_, task_of_oracle(task_), oracle_, run, roundings);
-    if (!counts) perturbation.nudge(reach());
-    std::vector<HostTensor> tensors =
-        answered(emulation, kinks_.watched(), task_, perturbation.feeds(), part);
+  Moved answers_of(Executable& emulation, int run, double roundings, ExamPart part, bool counts) {
+    Moved moved{Perturbation(feeds_, program_, task_of_oracle(task_), oracle_, run, roundings)};
+    if (!counts) moved.perturbation.nudge(reach());
+    moved.answers = answered(emulation, kinks_.watched(), task_, moved.perturbation.feeds(), part);
     if (counts)
-      take_kinks(tensors, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+      take_kinks(moved.answers,
+                 [&](const std::vector<double>& rows) { return moved.perturbation.ordered(rows); });
     else
-      kinks_.leave_out(tensors);
-    Values answers = by_name(tensors);
-    for (auto& [name, values] : answers) {
-      const bool of_all_batches = !program_.is_op() && task_ != Task::train;
-      if (of_all_batches || name.ends_with("/logits"))
-        values = perturbation.ordered(values, of_all_batches ? feeds_.batches.count() : 1);
-    }
-    remove_shift(answers, perturbation.feeds(), feeds_);
-    return answers;
+      kinks_.leave_out(moved.answers);
+    return moved;
+  }
+
+  // What is compared of an answer: in the order of the unmoved rows, and without the shift of what was given.
+  std::vector<double> values_of(const Moved& moved, const HostTensor& answer) const {
+    std::vector<double> values = compared(answer);
+    const bool of_all_batches = !program_.is_op() && task_ != Task::train;
+    if (of_all_batches || answer.name.ends_with("/logits"))
+      values = moved.perturbation.ordered(values, of_all_batches ? feeds_.batches.count() : 1);
+    remove_shift(values, answer.name, moved.perturbation.feeds(), feeds_);
+    return values;
   }
 
   Backend& backend_;
