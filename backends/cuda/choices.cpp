@@ -3,11 +3,51 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/sha256.hpp"
 
 namespace assay::cuda {
+
+Choices::Choices(std::filesystem::path file, std::string where)
+    : file_(std::move(file)), where_(std::move(where)) {
+  std::ifstream stream(file_);
+  if (!stream) return;
+  try {
+    const auto json = nlohmann::json::parse(stream);
+    if (json.at("where").get<std::string>() == where_) json.at("engines").get_to(given_);
+  } catch (const nlohmann::json::exception& error) {
+    fmt::print(stderr, "{} is left out, and engines are searched again: {}\n", file_.string(), error.what());
+  }
+}
+
+Choices::~Choices() { keep(); }
+
+std::string Choices::given(const std::string& spec) const {
+  const auto found = given_.find(spec);
+  return found == given_.end() ? "" : found->second;
+}
+
+void Choices::take(const std::string& spec, const std::string& engine) {
+  std::string& known = given_[spec];
+  if (engines_.insert_or_assign(spec, engine).second && known == engine) ++reused_;
+  is_kept_ = is_kept_ && known == engine;
+  known = engine;
+}
+
+void Choices::keep() {
+  if (file_.empty() || is_kept_) return;
+  is_kept_ = true;
+  try {
+    write_atomically(file_, nlohmann::json{{"where", where_}, {"engines", given_}}.dump() + "\n", false);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "the choices of engines are not kept: {}\n", error.what());
+  }
+}
 
 std::string Choices::engines() const {
   if (engines_.empty()) return "none";
@@ -21,6 +61,8 @@ void Choices::refuse(const std::string& engine, const std::string& spec, double 
   fmt::print(stderr, "{} is left out: its result is off by {:.1e}, and rounding explains {:.1e}: {}\n",
              engine, error, allowed, spec);
 }
+
+std::string Choices::reused() const { return reused_ == 0 ? "none" : std::to_string(reused_); }
 
 std::string Choices::refused() const {
   return refused_.empty() ? "none" : fmt::format("{}", fmt::join(refused_, ", "));

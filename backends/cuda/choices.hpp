@@ -1,6 +1,7 @@
 // What runs for the products of a program.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -11,19 +12,38 @@ namespace assay::cuda {
 // Used from one thread.
 class Choices {
  public:
-  void take(const std::string& spec, const std::string& engine) { engines_[spec] = engine; }
+  Choices() = default;
+  // Knows what the file says that an earlier search chose, if it was on the same device with the same libraries, which
+  // `where` names. Keeps all engines there when it is destroyed. Neither fails: without the file, searches are made.
+  Choices(std::filesystem::path file, std::string where);
+  ~Choices();
+  Choices(const Choices&) = delete;
+  Choices& operator=(const Choices&) = delete;
+
+  // The name of the engine that an earlier search chose for a spec; empty without one.
+  std::string given(const std::string& spec) const;
+  void take(const std::string& spec, const std::string& engine);
   // The search found that its result for a spec is wrong, and says so in the worker's log. The errors are relative.
   void refuse(const std::string& engine, const std::string& spec, double error, double allowed);
   void fall_back(const std::string& kind) { ++fallbacks_[kind]; }
+  // Writes the file now.
+  void keep();
 
   // The beginning of a digest of all engines, and their number: two programs with the same text run the same engines.
   // "none" without any.
   std::string engines() const;
+  std::string reused() const;     // how many of them an earlier search chose: "57"; "none"
   std::string refused() const;    // their names; "none"
   std::string fallbacks() const;  // "lstm 1, matmul 2"; "none"
 
  private:
-  std::map<std::string, std::string> engines_;
+  using Engines = std::map<std::string, std::string>;  // by spec
+
+  std::filesystem::path file_;
+  std::string where_;
+  Engines given_, engines_;
+  int reused_ = 0;
+  bool is_kept_ = true;
   std::set<std::string> refused_;
   std::map<std::string, int> fallbacks_;
 };

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "backends/cuda/choices.hpp"
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/products.hpp"
 #include "harness/engine/kernel_library.hpp"
@@ -14,8 +13,9 @@
 
 namespace assay::cuda {
 
-class Calls;  // backends/cuda/primitives/calls.hpp
-class Nccl;   // backends/cuda/gpu/nccl.hpp
+class Calls;    // backends/cuda/primitives/calls.hpp
+class Choices;  // backends/cuda/choices.hpp
+class Nccl;     // backends/cuda/gpu/nccl.hpp
 
 // Adds up gradients over the ranks of a cell, on a stream of its own: the device's stream goes on meanwhile. All ranks
 // make the same calls in the same order.
@@ -33,11 +33,11 @@ class RankSums {
 };
 
 struct DeviceOptions {
-  double memory_fraction = 0;   // of the device's memory; 0: all of it
-  std::int64_t memory_cap = 0;  // bytes; 0: no cap
-  bool deterministic = false;   // only algorithms that give the same bits in each run
-  std::shared_ptr<Choices> choices = std::make_shared<Choices>();
-  std::shared_ptr<Nccl> ranks = {};  // with which gradients are added up; null for one rank
+  double memory_fraction = 0;             // of the device's memory; 0: all of it
+  std::int64_t memory_cap = 0;            // bytes; 0: no cap
+  bool deterministic = false;             // only algorithms that give the same bits in each run
+  std::shared_ptr<Choices> choices = {};  // null: of the device's own
+  std::shared_ptr<Nccl> ranks = {};       // with which gradients are added up; null for one rank
 };
 
 // Used from one thread.

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "backends/cuda/casts.hpp"
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/graph/passes/fuse.hpp"
 #include "harness/graph/passes/walk.hpp"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/library.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "tests/unit/engine/programs.hpp"

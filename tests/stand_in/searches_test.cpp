@@ -1,7 +1,11 @@
 // What a search for engines leaves: names, and the count of memory.
+#include <filesystem>
+#include <fstream>
+
 #include "backends/cuda/products.hpp"
 #include "tests/stand_in/program_case.hpp"
 #include "tests/stand_in/scope.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -82,6 +86,52 @@ TEST(Searches, LeaveOutAFastEngineThatIsWrong) {
   EXPECT_THAT(choices->refused(), HasSubstr("cublasLt:24"));
   EXPECT_EQ(choices->fallbacks(), "none");
   EXPECT_THAT(choices->engines(), EndsWith(" of 4"));
+}
+
+// A fork's program: what it takes for its products, and the allocations that this needed.
+struct Taken {
+  std::string engines, reused;
+  std::int64_t allocations = 0;
+};
+Taken taken_with(const std::filesystem::path& file, const std::string& where) {
+  const Scope scope;
+  const auto choices = std::make_shared<Choices>(file, where);
+  const auto device = open_device({.choices = choices});
+  for (const auto kind : {ConvolutionSpec::Kind::forward, ConvolutionSpec::Kind::weight_gradient}) {
+    ConvolutionSpec spec = small_convolution();
+    spec.kind = kind;
+    device->convolution(spec);
+  }
+  device->matmul(small_product());
+  device->lstm({.samples = 2, .steps = 3, .features = 4, .units = 8, .training = true});
+  return {choices->engines(), choices->reused(), stand_in::allocations()};
+}
+
+TEST(Searches, AreMadeInOneForkAndHandedToTheOthers) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "choices.json";
+  const Taken first = taken_with(file, "an H200"), second = taken_with(file, "an H200");
+  EXPECT_THAT(first.engines, EndsWith(" of 4"));
+  EXPECT_EQ(first.reused, "none");
+  EXPECT_EQ(second.engines, first.engines);
+  EXPECT_EQ(second.reused, "4");
+  EXPECT_LT(second.allocations, first.allocations / 2) << "no engine was tried";
+  EXPECT_EQ(taken_with(file, "an H100").reused, "none") << "another device";
+  std::ofstream(file) << "{\"where\":";
+  EXPECT_EQ(taken_with(file, "an H200").reused, "none") << "a damaged file";
+  EXPECT_EQ(taken_with(file, "an H200").reused, "4") << "which is then replaced";
+}
+
+TEST(Searches, AreMadeAgainForAnEngineThatIsNotOffered) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "choices.json";
+  {
+    Choices choices(file, "an H200");
+    for (const auto& spec : {text_of(small_convolution()), text_of(small_product())})
+      choices.take(spec, "cudnn:eng999:workspace0:measured");
+  }
+  EXPECT_EQ(taken_with(file, "an H200").reused, "none");
+  EXPECT_EQ(taken_with(file, "an H200").reused, "4");
 }
 
 // With a bias that cuDNN's engines with tensor cores add, or our kernel after cuDNN.

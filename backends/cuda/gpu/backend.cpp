@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/library.hpp"
 #include "backends/cuda/primitives/ops.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/engine/kernel_executable.hpp"
 
 namespace assay::cuda {
@@ -19,6 +21,24 @@ std::string path_of(const void* symbol) {
   return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
 
+std::string cudnn_version() {
+  const std::size_t version = cudnnGetVersion();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+// The device and the libraries on which a choice of engines depends.
+std::string where_engines_run() {
+  cudaDeviceProp device{};
+  int driver = 0;
+  cudaGetDeviceProperties(&device, 0);
+  cudaDriverGetVersion(&driver);
+  cudaGetLastError();
+  return fmt::format(
+      "{} with {} processors, compute capability {}.{}, driver of CUDA {}, cuDNN {}, cuBLASLt {}",
+      device.name, device.multiProcessorCount, device.major, device.minor, cuda_version(driver),
+      cudnn_version(), cublasLtGetVersion());
+}
+
 }  // namespace
 
 BackendInfo CudaBackend::info() const {
@@ -26,15 +46,13 @@ BackendInfo CudaBackend::info() const {
   int runtime = 0, driver = 0, devices = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);  // 0 without a driver
-  const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
   info.name = "cuda";
   info.version = cuda_version(runtime);
-  info.libraries = {
-      {"CUDA runtime", cuda_version(runtime), ""},
-      {"CUDA driver", cuda_version(driver), ""},
-      {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
-       path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
-      {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
+  info.libraries = {{"CUDA runtime", cuda_version(runtime), ""},
+                    {"CUDA driver", cuda_version(driver), ""},
+                    {"cuDNN", cudnn_version(), path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
+                    {"cuBLASLt", fmt::format("{}", cublasLtGetVersion()),
+                     path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
   info.settings = {
       {"algorithm_search",
        bare_ ? "none: the first engine of the heuristic"
@@ -43,6 +61,7 @@ BackendInfo CudaBackend::info() const {
   if (choices_ != nullptr) {
     info.settings["own_kernels_for_missing_engines"] = choices_->fallbacks();
     info.settings["engines"] = choices_->engines();
+    info.settings["engines_of_an_earlier_search"] = choices_->reused();
     info.settings["engines_with_wrong_results"] = choices_->refused();
   }
   if (ranks_ != nullptr) info.settings["collectives"] = "nccl: NCCL " + ranks_->version();
@@ -86,7 +105,7 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
   bare_ = is_bare(options.mode);
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
-  choices_ = std::make_shared<Choices>();
+  choices_ = std::make_shared<Choices>(environment_text("ASSAY_CUDA_CHOICES"), where_engines_run());
   if (options.world > 1 && ranks_ == nullptr) ranks_ = join_nccl(options.rank, options.world);
   auto library = make_kernel_library(options, choices_, options.world > 1 ? ranks_ : nullptr);
   cudaDeviceProp device{};
@@ -94,7 +113,9 @@ std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const C
   if (const std::string reason = reason_against(options.precision.kind, device.major, device.minor);
       !reason.empty())
     throw Unsupported(reason);
-  return std::make_unique<KernelExecutable>(program, options, std::move(library));
+  auto executable = std::make_unique<KernelExecutable>(program, options, std::move(library));
+  choices_->keep();
+  return executable;
 }
 
 }  // namespace assay::cuda

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/layout.hpp"
@@ -62,29 +63,7 @@ class CudnnConvolution final : public Convolution, private Engines {
 
   // Returns an empty string, or the reason why cuDNN has no engine.
   std::string build() {
-    graph_ = std::make_unique<fe::graph::Graph>();
-    graph_->set_io_data_type(type_of(spec_.operands))
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
-    if (target_.properties != nullptr)
-      graph_->set_device_properties(target_.properties).set_sm_version(target_.architecture);
-    Tensor y = add();
-    if (variant_.fused) y = add_epilogue(y);
-    y->set_output(true)
-        .set_uid(result_uid)
-        .set_data_type(type_of(variant_.narrow ? spec_.operands : spec_.result));
-    const Shape shape = shape_of_result();
-    y->set_dim(shape).set_stride(strides(shape, spec_.channels_last));
-
-    if (auto reason = reason_of("validate a graph", graph_->validate()); !reason.empty()) return reason;
-    auto answer = target_.properties != nullptr ? graph_->build_operation_graph()
-                                                : graph_->build_operation_graph(target_.handle);
-    if (auto reason = reason_of("build an operation graph", answer); !reason.empty()) return reason;
-    answer = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-    if (auto reason = reason_of("ask for engines", answer); !reason.empty()) return reason;
-    graph_->deselect_numeric_notes(refused_notes());
-    graph_->deselect_workspace_greater_than(max_workspace);
-    if (auto reason = reason_of("check engines", graph_->check_support()); !reason.empty()) return reason;
+    if (std::string missing = ask(); !missing.empty()) return missing;
     // The first that can be built is the heuristic's choice.
     std::string reason = "no engine can be built";
     std::exception_ptr failure;
@@ -99,6 +78,20 @@ class CudnnConvolution final : public Convolution, private Engines {
     }
     if (failure) std::rethrow_exception(failure);
     return reason;
+  }
+
+  // Builds the engine of this name(), which an earlier search chose, and no other. Returns false if cuDNN does not
+  // offer it.
+  bool build_given(const std::string& name) {
+    if (!ask().empty()) return false;
+    for (engine_ = 0; engine_ < count(); ++engine_) {
+      if (!name.starts_with(prefix_of(engine_)) || !build(engine_)) continue;
+      for (const bool measured : {true, false}) {
+        measured_ = measured;
+        if (this->name() == name) return true;
+      }
+    }
+    return false;
   }
 
   // Replaces the heuristic's choice by the fastest engine that is right, after it is built. Returns the seconds of a run,
@@ -154,6 +147,33 @@ class CudnnConvolution final : public Convolution, private Engines {
   std::int64_t engine() const { return engine_; }
 
  private:
+  // Asks cuDNN for its engines. Returns an empty string, or the reason why it has none.
+  std::string ask() {
+    graph_ = std::make_unique<fe::graph::Graph>();
+    graph_->set_io_data_type(type_of(spec_.operands))
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (target_.properties != nullptr)
+      graph_->set_device_properties(target_.properties).set_sm_version(target_.architecture);
+    Tensor y = add();
+    if (variant_.fused) y = add_epilogue(y);
+    y->set_output(true)
+        .set_uid(result_uid)
+        .set_data_type(type_of(variant_.narrow ? spec_.operands : spec_.result));
+    const Shape shape = shape_of_result();
+    y->set_dim(shape).set_stride(strides(shape, spec_.channels_last));
+
+    if (auto reason = reason_of("validate a graph", graph_->validate()); !reason.empty()) return reason;
+    auto answer = target_.properties != nullptr ? graph_->build_operation_graph()
+                                                : graph_->build_operation_graph(target_.handle);
+    if (auto reason = reason_of("build an operation graph", answer); !reason.empty()) return reason;
+    answer = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (auto reason = reason_of("ask for engines", answer); !reason.empty()) return reason;
+    graph_->deselect_numeric_notes(refused_notes());
+    graph_->deselect_workspace_greater_than(max_workspace);
+    return reason_of("check engines", graph_->check_support());
+  }
+
   bool build(std::int64_t engine) override {
     try {
       return reason_of("build an engine", graph_->build_plan_at_index(engine)).empty();
@@ -163,12 +183,16 @@ class CudnnConvolution final : public Convolution, private Engines {
     }
   }
 
-  std::string name_of(std::int64_t engine) const {
+  // What its name begins with; the bytes of its workspace follow, which are known when it is built.
+  std::string prefix_of(std::int64_t engine) const {
     std::string plan;
     if (graph_->get_plan_name_at_index(engine, plan).is_bad()) plan = "?";
     const bool epilogue = variant_.fused && (spec_.bias || spec_.relu);
-    return fmt::format("cudnn:{}{}{}:workspace{}", plan, epilogue ? "+epilogue" : "",
-                       variant_.narrow ? "+widened" : "", of_plan(engine));
+    return fmt::format("cudnn:{}{}{}:workspace", plan, epilogue ? "+epilogue" : "",
+                       variant_.narrow ? "+widened" : "");
+  }
+  std::string name_of(std::int64_t engine) const {
+    return fmt::format("{}{}", prefix_of(engine), of_plan(engine));
   }
 
   // Of an element of the result.
@@ -318,6 +342,18 @@ class CudnnConvolution final : public Convolution, private Engines {
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
+// What an earlier search chose; null if it chose nothing, or what cuDNN does not offer any more.
+std::unique_ptr<CudnnConvolution> given_convolution(const ConvolutionSpec& spec, const Target& target) {
+  const std::string name = target.choices->given(text_of(spec));
+  if (!name.starts_with("cudnn:")) return nullptr;
+  for (const Variant& variant : variants_of(spec)) {
+    auto convolution = std::make_unique<CudnnConvolution>(spec, variant, target);
+    if (convolution->build_given(name)) return convolution;
+  }
+  fmt::print(stderr, "[convolution] an engine is searched again: cuDNN does not offer {}\n", name);
+  return nullptr;
+}
+
 // The search is optional: without memory for it, the heuristic's choice is used.
 std::optional<double> try_to_search(CudnnConvolution& convolution, Memory& trial) {
   try {
@@ -332,6 +368,8 @@ std::optional<double> try_to_search(CudnnConvolution& convolution, Memory& trial
 
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, const Target& target,
                                                     Memory& trial) {
+  if (!spec.deterministic && !spec.bare)
+    if (auto chosen = given_convolution(spec, target)) return chosen;
   std::unique_ptr<CudnnConvolution> best;
   std::optional<double> seconds;
   std::string missing;

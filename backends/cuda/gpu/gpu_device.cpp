@@ -8,6 +8,7 @@
 #include <set>
 #include <type_traits>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gpu/calls.hpp"
 #include "backends/cuda/gpu/check.hpp"
@@ -89,6 +90,7 @@ std::int64_t granted(const DeviceOptions& options) {
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(const DeviceOptions& options) : options_(options) {
+    if (options_.choices == nullptr) options_.choices = std::make_shared<Choices>();
     ASSAY_CUDA(cudaStreamCreateWithFlags(&handles_.stream, cudaStreamNonBlocking));
     const cublasStatus_t blas = cublasLtCreate(&handles_.blas);
     check_created("cuBLASLt", blas == CUBLAS_STATUS_SUCCESS, blas == CUBLAS_STATUS_ALLOC_FAILED,

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/cudnn.hpp"
@@ -40,6 +41,9 @@ constexpr Form others[] = {
     {CUDNN_RNN_ALGO_PERSIST_STATIC, "persistent", true, true, false},
     {CUDNN_RNN_ALGO_STANDARD, "standard_step_major", true, false, false},
 };
+
+// What the name of an LSTM begins with; the bytes of its workspace follow.
+std::string prefix_of(const Form& form) { return fmt::format("cudnn:lstm:{}:workspace", form.name); }
 
 // Of cuDNN's operands.
 DType type_in(const Form& form, const LstmSpec& spec) { return form.wide ? DType::f32 : spec.operands; }
@@ -103,9 +107,7 @@ class CudnnLstm final : public Lstm {
     return static_cast<std::int64_t>(workspace_bytes_);
   }
   std::int64_t gradient_workspace_bytes() const override { return gradient_.bytes(); }
-  std::string name() const override {
-    return fmt::format("cudnn:lstm:{}:workspace{}", form_.name, workspace_bytes_);
-  }
+  std::string name() const override { return fmt::format("{}{}", prefix_of(form_), workspace_bytes_); }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     check_workspace("cudnn", reserve, reserve_bytes());
@@ -446,6 +448,20 @@ std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmS
   return usual;
 }
 
+// The form that an earlier search chose; null if it is none of these.
+std::unique_ptr<CudnnLstm> given_form(const std::string& name, const LstmSpec& spec, const Target& target,
+                                      Calls& calls) {
+  for (const Form& form : others) {
+    if (!name.starts_with(prefix_of(form))) continue;
+    try {
+      return std::make_unique<CudnnLstm>(spec, form, target.handle, target.stream, calls);
+    } catch (const Unsupported& error) {
+      fmt::print(stderr, "[lstm] {} is searched again: {}\n", name, error.what());
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<std::string> lstm_forms(const LstmSpec& spec) {
@@ -478,6 +494,9 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target
     return nullptr;
   }
   if (spec.bare || spec.deterministic || spec.units > max_persistent_units) return usual;
+  const std::string given = target.choices->given(text_of(spec));
+  if (given == usual->name()) return usual;
+  if (auto chosen = given_form(given, spec, target, calls)) return chosen;
   return fastest(std::move(usual), spec, target, trial, calls);
 }
 

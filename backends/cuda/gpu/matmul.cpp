@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
@@ -236,6 +237,20 @@ class LtAlgorithms final : public Engines {
   Storage expected_, bias_;
 };
 
+// Whether one of the results has the name that an earlier search chose.
+bool take_given(LtMatmul& product, LtAlgorithms::Results results, const std::string& name,
+                LtAlgorithm& algorithm) {
+  for (const bool measured : {true, false}) {
+    for (const cublasLtMatmulHeuristicResult_t& result : results) {
+      product.take(result, measured ? ":measured" : "");
+      if (product.name() != name) continue;
+      algorithm = {result, measured};
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void describe_product(const MatmulSpec& spec) { LtMatmul(spec, nullptr, nullptr); }
@@ -248,7 +263,7 @@ std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t 
     const auto results = product->algorithms(trial != nullptr ? SearchLimits().built : 1);
     if (results.empty()) return nullptr;
     algorithm.result = results.front();
-    if (trial != nullptr) {
+    if (trial != nullptr && !take_given(*product, results, target.choices->given(text_of(spec)), algorithm)) {
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
         SearchLimits limits;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 
-#include "backends/cuda/choices.hpp"
 #include "harness/engine/kernel_library.hpp"
 
 namespace cudnn_frontend {
@@ -16,13 +15,15 @@ class DeviceProperties;
 
 namespace assay::cuda {
 
+class Choices;
+
 // A GPU; or, with properties, one that is not here: then nothing can run, and the other members are not used.
 // Borrows all.
 struct Target {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
   std::function<std::unique_ptr<Recording>(const std::function<void()>&)> record = {};  // as Device::record()
-  Choices* choices = nullptr;  // where a search notes engines that are wrong
+  Choices* choices = nullptr;  // what earlier searches took, and engines that are wrong
   std::shared_ptr<const cudnn_frontend::DeviceProperties> properties = {};
   int architecture = 0;  // 90 for compute capability 9.0
 };

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 struct Placeholders {
   std::string here, environment, interpreter;
   std::string assay_worker = environment_maker().parent_path().string();
-  std::string cache = "${cache}";  // kept as it is: each fork has its own
+  std::string cache = "${cache}", kept = "${kept}";  // stay as they are: they differ by fork or cell
 };
 
 Placeholders placeholders_for(const fs::path& folder, const std::string& framework,
@@ -52,10 +52,11 @@ std::string substitute(std::string text, const Placeholders& values, const std::
                                : name == "interpreter"  ? &values.interpreter
                                : name == "assay_worker" ? &values.assay_worker
                                : name == "cache"        ? &values.cache
+                               : name == "kept"         ? &values.kept
                                                         : nullptr;
     if (!value || end == std::string::npos)
       throw ConfigError(fmt::format(
-          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter, assay_worker, cache",
+          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter, assay_worker, cache, kept",
           where, name));
     text.replace(begin, end - begin + 1, *value);
     begin += value->size();

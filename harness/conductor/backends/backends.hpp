@@ -129,7 +129,8 @@ struct BackendDescription {
   // threads, because teams of all threads would take each other's processors.
   std::map<std::string, int> thread_teams;
   std::vector<std::string> own_threads;  // modes in which the framework chooses the number of threads itself
-  // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
+  // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches, and
+  // ${kept}, the folder of what the forks of a cell hand on.
   // `warm_environment` is only for --compile-cache warm.
   std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
@@ -243,7 +244,8 @@ inline Description describe(Of<BackendDescription>) {
           .optional(),
       field(
           "environment", &B::environment,
-          "The variables of its workers. Those of `--environment` take precedence, except for values with `${cache}`.")
+          "The variables of its workers. Those of `--environment` take precedence, except for values with `${cache}` or "
+          "`${kept}`.")
           .optional(),
       field("warm_environment", &B::warm_environment,
             "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")

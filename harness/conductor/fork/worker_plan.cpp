@@ -30,31 +30,46 @@ using protocol::Verb;
 
 using Variables = std::map<std::string, std::string>;
 
-// Adds the variables of a backend.json. Those of --environment take precedence, except for cache folders.
+// What the placeholders of a backend.json stand for in a fork.
+struct Kept {
+  fs::path cache;    // ${cache}
+  fs::path in_cell;  // ${kept}
+};
+
+// Adds the variables of a backend.json. Those of --environment take precedence, except for these folders.
 void add_variables(Variables& environment, const Variables& variables, const Variables& named,
-                   const fs::path& cache) {
-  constexpr std::string_view placeholder = "${cache}";
+                   const Kept& kept) {
   for (auto [name, value] : variables) {
-    const std::size_t at = value.find(placeholder);
-    if (at == std::string::npos && named.contains(name)) continue;
-    if (at != std::string::npos) value.replace(at, placeholder.size(), cache.string());
-    environment[name] = value;
+    bool is_own = false;
+    for (const auto& [placeholder, folder] :
+         {std::pair<std::string_view, const fs::path&>{"${cache}", kept.cache}, {"${kept}", kept.in_cell}}) {
+      const std::size_t at = value.find(placeholder);
+      if (at == std::string::npos) continue;
+      value.replace(at, placeholder.size(), folder.string());
+      is_own = true;
+    }
+    if (is_own || !named.contains(name)) environment[name] = value;
   }
 }
 
 fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
+
+// Where the forks of a cell hand on what they found, until the run ends.
+fs::path kept_in_run(const Cell& cell, const ForkContext& context) {
+  return context.scratch / "kept" / file_name_of(cell);
+}
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
 // and spinning next to other work makes it many times slower. `named`: of --environment.
 Variables worker_environment(const Cell& cell, const BackendDescription& backend,
-                             const WorkerFolders& folders, const Variables& named, bool timed) {
+                             const WorkerFolders& folders, const fs::path& in_cell, const Variables& named,
+                             bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? warm_cache(cell) : folders.cell / "cache";
   std::error_code ignored;
-  fs::create_directories(cache, ignored);
-  fs::create_directories(folders.temporary, ignored);
+  for (const fs::path& folder : {cache, in_cell, folders.temporary}) fs::create_directories(folder, ignored);
   Variables result = {
       {"XDG_CACHE_HOME", (cache / "xdg").string()},
       {"ASSAY_BATCH_LIBRARY", batch_library().string()},
@@ -70,8 +85,8 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
     result["OMP_DYNAMIC"] = "FALSE";
   }
   for (const auto& [name, value] : named) result[name] = value;
-  add_variables(result, backend.environment, named, cache);
-  if (warm) add_variables(result, backend.warm_environment, named, cache);
+  add_variables(result, backend.environment, named, {cache, in_cell});
+  if (warm) add_variables(result, backend.warm_environment, named, {cache, in_cell});
   if (cell.axes.text("allocator") == "keep") {
     // glibc: no block is a mapping of its own, and the end of the heap is not returned.
     result["MALLOC_MMAP_MAX_"] = "0";
@@ -109,9 +124,10 @@ std::string gpu_of_rank(int rank) {
 // Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
 Confinement confinement_of(const Cell& cell, const WorkerFolders& folders, const ForkContext& context) {
   const fs::path cache = cache_folder();
-  Confinement confinement{.unreadable = {context.scratch, cache / "oracle"},
-                          .unwritable = {context.scratch, cache},
-                          .own = {folders.cell, folders.temporary, warm_cache(cell)}};
+  Confinement confinement{
+      .unreadable = {context.scratch, cache / "oracle"},
+      .unwritable = {context.scratch, cache},
+      .own = {folders.cell, folders.temporary, warm_cache(cell), kept_in_run(cell, context)}};
   confinement.unwritable.insert(confinement.unwritable.end(), context.read_only.begin(),
                                 context.read_only.end());
   return confinement;
@@ -246,7 +262,8 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const bool is_oracle =
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
-  plan.worker.environment = worker_environment(cell, backend, folders, named, timed);
+  plan.worker.environment =
+      worker_environment(cell, backend, folders, kept_in_run(cell, context), named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/cuda/choices.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/library.hpp"

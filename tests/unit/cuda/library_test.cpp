@@ -1,5 +1,6 @@
 // What the backend decides about a GPU without one.
 #include "backends/cuda/library.hpp"
+#include "backends/cuda/choices.hpp"
 
 #include <gtest/gtest.h>
 

@@ -104,6 +104,18 @@ TEST(WorkerPlan, GivesAWorkerTheNamedVariables) {
   EXPECT_EQ(replaying.at("FLAGS"), "own");
 }
 
+TEST(WorkerPlan, GivesTheForksOfACellAFolderForWhatTheyHandOn) {
+  BackendDescription backend;
+  backend.environment = {{"CHOICES", "${kept}/choices.json"}, {"CACHE", "${cache}/x"}};
+  RunSettings settings;
+  settings.environment = {{"CHOICES", "named"}};
+  const ConversationPlan plan = plan_with(settings, backend);
+  const fs::path folder = fs::path(plan.worker.environment.at("CHOICES")).parent_path();
+  EXPECT_THAT(folder.string(), HasSubstr("/kept"));
+  EXPECT_THAT(plan.worker.confinement.own, Contains(folder / "")) << "it may write there";
+  EXPECT_NE(fs::path(plan.worker.environment.at("CACHE")).parent_path(), folder);
+}
+
 TEST(WorkerPlan, SharesTheThreadsAmongTheTeamsOfAMode) {
   BackendDescription backend;
   const auto threads = [&] { return plan_with({}, backend).worker.environment.at("OMP_NUM_THREADS"); };
