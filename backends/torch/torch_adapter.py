@@ -341,7 +341,7 @@ def _limit_memory(cell: Cell, device: torch.device) -> dict[str, str]:
 def _libraries() -> list[Library]:
     built_with = torch.__config__.show()
     versions = {"PyTorch": torch.__version__}
-    files = {"libtorch_cpu": "PyTorch", "libgomp": "OpenMP", "libiomp": "OpenMP", "libcudnn.so": "cuDNN"}
+    files = {"libtorch_cpu": "PyTorch", "libgomp": "OpenMP", "libiomp": "OpenMP"}
     found = loaded_libraries(files, versions)
     path = next((library.path for library in found if library.name == "PyTorch"), "")
     for name, pattern in {"oneDNN": r"MKL-DNN v(\S+)", "MKL": r"Math Kernel Library Version (\S+)"}.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
 from dataclasses import dataclass
@@ -40,9 +41,21 @@ def with_loaded_libraries(named: list[Library], also: Path | None = None) -> lis
     known = {os.path.realpath(library.path) for library in named if library.path}
     result = [Library(one.name, one.version or build_id(one.path), one.path) for one in named]
     for path in dict.fromkeys(paths):
-        if os.path.realpath(path) not in known:
+        if os.path.realpath(path) in known:
+            continue
+        if Path(path).name.startswith("libcudnn.so"):
+            result.append(Library("cuDNN", cudnn_version(path), path))
+        else:
             result.append(Library(Path(path).name.partition(".so")[0], build_id(path), path))
     return result
+
+
+def cudnn_version(path: str) -> str:
+    """Return the version of a loaded cuDNN 9: "9.26.0"."""
+    version = ctypes.CDLL(path).cudnnGetVersion
+    version.restype = ctypes.c_size_t
+    number = int(version())
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 def build_id(path: str) -> str:

@@ -182,6 +182,40 @@ std::vector<std::string> variable_texts(const RunRecord& run) {
   return texts;
 }
 
+// "3.2.0 (40112196287e)" -> "3.2.0"; empty for an id of a build, which has no order.
+std::string release_of(const protocol::Library& library) {
+  return library.version.starts_with("build-id") ? "" : library.version.substr(0, library.version.find(' '));
+}
+
+// Libraries that cells of one workload ran in different releases: rows then differ by more than their frameworks.
+std::vector<std::string> library_texts(const Analysis& all) {
+  using Backends = std::map<std::string, std::set<std::string>>;  // by release
+  std::map<std::string, Backends> releases;                       // by library
+  std::set<std::string> differ;
+  for (const AnalyzedGroup& group : all.groups) {
+    std::map<std::string, std::set<std::string>> of_group;
+    for (const std::size_t i : group.cells) {
+      const CellReport& cell = all.report_cell(i);
+      if (cell.status != Status::ok) continue;
+      for (const protocol::Library& library : cell.libraries) {
+        const std::string release = release_of(library);
+        if (library.under_test || release.empty()) continue;
+        releases[library.name][release].insert(cell.axes.backend);
+        if (of_group[library.name].insert(release); of_group[library.name].size() > 1)
+          differ.insert(library.name);
+      }
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::string& name : differ) {
+    std::vector<std::string> parts;
+    for (const auto& [release, backends] : releases[name])
+      parts.push_back(one_line(fmt::format("{} ({})", release, fmt::join(backends, ", ")), 200));
+    texts.push_back(fmt::format("Rows differ in {}, too: {}.", one_line(name, 60), fmt::join(parts, ", ")));
+  }
+  return texts;
+}
+
 // "This is shard 2 of 4: …"; empty for a whole run.
 std::string other_shards_text(const Report& report) {
   if (!report.run.shard) return {};
@@ -376,6 +410,7 @@ std::vector<Table> summary(const Report& report) {
   if (std::string spent = time_spent_text(report); !spent.empty())
     tables.back().notes.push_back(std::move(spent));
   const RunRecord& run = report.run;
+  for (std::string& text : library_texts(all)) tables.back().notes.push_back(std::move(text));
   for (std::string& text : variable_texts(run)) tables.back().notes.push_back(std::move(text));
   for (std::string& best : best_texts(run)) tables.back().notes.push_back(std::move(best));
   for (const std::string& left_out : run.left_out)

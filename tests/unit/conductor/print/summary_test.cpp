@@ -371,6 +371,20 @@ TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
             HasSubstr("Not passed to workers: JAX_DISABLE_JIT, OMP_THREAD_LIMIT; to pass a variable")));
 }
 
+TEST(Summary, NamesALibraryInWhichRowsDiffer) {
+  Report report = test::sample_report(2);
+  std::vector<protocol::Library>&one = report.cells[0].libraries, &other = report.cells[1].libraries;
+  report.cells[0].axes.backend = "bare";
+  report.cells[1].axes.backend = "framework";
+  one = {{"cuDNN", "9.19.0 (build 1)"}, {"OpenMP", "201511"}, {"own", "1", "", true}};
+  other = {{"cuDNN", "9.19.0 (build 2)"}, {"OpenMP", "build-id 12"}, {"own", "2", "", true}};
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Rows differ"))) << "one release";
+  other[0].version = "9.26.0";
+  EXPECT_THAT(text_of(report), HasSubstr("Rows differ in cuDNN, too: 9.19.0 (bare), 9.26.0 (framework).\n"));
+  report.cells[1].axes.workload = "another";
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Rows differ"))) << "no rows of one table";
+}
+
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
   Report report = test::sample_report(1);
   report.run.complete = false;
