@@ -279,6 +279,8 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       rate("bytes_per_second",
            {work.bytes,
             op ? "the op may move nothing" : "counted only for single ops: a network keeps data in caches"}),
+      rate("peak_share", {work.peak_flops > 0 ? work.flops / work.peak_flops : 0,
+                          "no peak of this machine, or no floating-point operation of the step, is known"}),
       rate("roofline_share", roofline_time(work, op)),
       {"training_time", training_time},
       {"first_epoch_time", first_epoch_time},
@@ -346,6 +348,12 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"gpu_utilisation", on_gpu(gpu_utilisation)},
       {"gpu_power", on_gpu(gpu_power)},
       {"energy", on_gpu(gpu_energy)},
+      {"energy_per_sample",
+       [batch, energy = on_gpu(gpu_energy)](const Fork& fork) {
+         Sample one = energy(fork);
+         if (one.value) *one.value /= batch;
+         return one;
+       }},
   };
 }
 

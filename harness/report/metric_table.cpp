@@ -72,6 +72,9 @@ std::span<const MetricRow> metric_table() {
      "work.bytes / step_time, of a single op"},
     {"flops_per_second", "FLOP/s", Hint::rate, higher, others, "FLOP/s", "arithmetic",
      "work.flops / step_time, the floating-point operations of the graph"},
+    {"peak_share", "1", Hint::percentage, higher, others, "of peak", "",
+     "flops_per_second / peak_flops, what the fastest matrix product reached on this machine in this precision; where"
+     " it is known: on GPUs, and on a CPU for fast cells; fast convolutions compute less than is counted"},
     {"roofline_share", "1", Hint::percentage, higher, only_ops, "roofline", "of roofline",
      "max(flops / peak_flops, bytes / copy_bandwidth) / step_time, of a single op; above 1 if caches hold data"
      " that the copy read from memory"},
@@ -142,6 +145,7 @@ std::span<const MetricRow> metric_table() {
      "of the files that the backend needs: a framework's virtual environment when it was set up, with its Python packages;"
      " for a worker in C++ the program and the shared libraries that it has loaded", true},
     {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power * seconds per step"},
+    {"energy_per_sample", "J", Hint::energy, lower, others, "energy/sample", "", "energy / batch"},
     {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
      "the arena of a step if every tensor has its own bytes"},
     {"plan_in_place", "B", Hint::bytes, lower, memory_plans, "in place", "",

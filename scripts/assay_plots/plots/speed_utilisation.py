@@ -1,4 +1,4 @@
-"""Speed, and how busy the processor and the GPU were while it was reached."""
+"""Speed, and how busy the processor and the GPU were, and what energy it took."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from assay_plots.theme import PUBLISHED
 
 SPEED = "samples_per_second"
 SHARES = ("cpu_utilisation", "gpu_utilisation")
+OF_ONE = (*SHARES, "peak_share")
+BESIDE = (*OF_ONE, "energy_per_sample")
 
 
 def rows_of(study: Study, group: Group, metric: str) -> tuple[list[Row], list[Row]]:
@@ -44,7 +46,7 @@ def side(study: Study, group: Group, metric: str) -> Chart | None:
     order = [cell.series for cell in group.in_rank if cell.value(SPEED) is not None]
     y = alt.Y("series:N", sort=order, title=None)
     row = study.metrics[metric]
-    axis = alt.Axis(format=".0%", tickCount=4) if metric in SHARES else alt.Axis(labelExpr=PLAIN, tickCount=4)
+    axis = alt.Axis(format=".0%", tickCount=4) if metric in OF_ONE else alt.Axis(labelExpr=PLAIN, tickCount=4)
     x = alt.X("value:Q", title=row.heading, axis=axis, scale=alt.Scale(zero=True))
     about = tips(("series", "backend, mode"), ("text", row.heading))
     bars = alt.Chart(values(rows)).mark_bar(height=16)
@@ -58,7 +60,7 @@ def side(study: Study, group: Group, metric: str) -> Chart | None:
 
 def panels_of(study: Study, group: Group) -> list[Panel]:
     out: list[Panel] = []
-    for metric in (SPEED, *SHARES):
+    for metric in (SPEED, *BESIDE):
         chart = side(study, group, metric)
         if chart is not None:
             out.append(Panel(group.heading.of(study.metrics[metric].heading), chart))
@@ -81,7 +83,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "speed_utilisation",
     "Speed with utilisation",
-    "Below the speed of each backend stands the share of its CPU threads, and of a GPU, that it kept busy. A "
-    "slow backend with an idle processor waits; a slow one with a busy processor computes more.",
+    "Below the speed of each backend stands the share of its CPU threads, and of a GPU, that it kept busy; "
+    "then the share of what the machine's fastest matrix product reached, and a GPU's energy. A slow backend "
+    "with an idle processor waits; a slow one with a busy processor computes more.",
     draw,
 )

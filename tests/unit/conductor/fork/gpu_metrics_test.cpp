@@ -1,4 +1,5 @@
 #include "harness/report/gpu_metrics.hpp"
+#include "harness/report/metrics.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,6 +66,19 @@ TEST(GpuMetrics, power_is_that_of_the_timed_blocks_and_energy_that_of_a_step) {
   Fork between = fork_of_steps();  // half of the time between two looks
   between.blocks = {block_at(BlockKind::timed, 1.875, 2.875)};
   EXPECT_NEAR(*gpu_power(between).value, 0.125 * 100 + 0.875 * 300, 1e-9);
+}
+
+TEST(GpuMetrics, EnergyIsAlsoThatOfASampleAndSpeedAlsoAShareOfThePeak) {
+  CellReport cell;
+  cell.status = Status::ok;
+  cell.axes.device = DeviceKind::cuda;
+  cell.axes.batch = 10;
+  cell.forks = {fork_of_steps()};
+  cell.work.flops = 1e9;
+  EXPECT_NEAR(*metrics_of(cell).at("energy_per_sample").value, 300 * 2.0 / 20 / 10, 1e-9);
+  EXPECT_THAT(metrics_of(cell).at("peak_share").reason, HasSubstr("no peak of this machine"));
+  cell.work.peak_flops = 1e12;
+  EXPECT_NEAR(*metrics_of(cell).at("peak_share").value, 1e9 / (2.0 / 20) / 1e12, 1e-12);
 }
 
 TEST(GpuMetrics, LeaveOutTheFirstEpoch) {
