@@ -76,23 +76,35 @@ def test_a_step_substitutes_no_free_text(file: Path) -> None:
             assert re.match(r" (matrix\.\w+|github\.event_name) ", what), what
 
 
+def called_scripts(run: str) -> int:
+    """Check the scripts, their options and the presets that a shell script uses; return how many it calls."""
+    called = 0
+    for path, arguments in re.findall(r"((?:scripts|\.ci|tests)/[\w/.-]*\w)([^\n|&;]*)", run):
+        script = ROOT / path
+        if script.is_dir():
+            continue  # of a list of files for shellcheck
+        assert script.is_file(), path
+        assert os.access(script, os.X_OK) or script.suffix == ".sh", path
+        for option in re.findall(r"--[\w-]+", arguments):
+            assert re.search(rf"{option}\b", script.read_text()), f"{path} has no {option}"
+        called += 1
+    for preset in re.findall(r"(?:build|--preset) ([a-z]+)", run):
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        assert preset == "substituted" or preset in {one["name"] for one in presets}
+    return called
+
+
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)
 def test_scripts_of_a_step_exist_and_know_their_options(file: Path) -> None:
-    called = 0
-    for run in scripts(file):
-        for path, arguments in re.findall(r"((?:scripts|\.ci|tests)/[\w/.-]*\w)([^\n|&;]*)", run):
-            script = ROOT / path
-            if script.is_dir():
-                continue  # of a list of files for shellcheck
-            assert script.is_file(), f"{file.name}: {path}"
-            assert os.access(script, os.X_OK) or script.suffix == ".sh", path
-            for option in re.findall(r"--[\w-]+", arguments):
-                assert re.search(rf"{option}\b", script.read_text()), f"{path} has no {option}"
-            called += 1
-        for preset in re.findall(r"(?:build|--preset) ([a-z]+)", run):
-            presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
-            assert preset == "substituted" or preset in {one["name"] for one in presets}
-    assert called >= 4
+    assert sum(called_scripts(run) for run in scripts(file)) >= 4
+
+
+def test_the_container_runs_what_is_there() -> None:
+    lines = (ROOT / "scripts/Containerfile").read_text().splitlines()
+    runs = [line.removeprefix("RUN ") for line in lines if line.startswith("RUN ")]
+    assert sum(map(called_scripts, runs)) == 2
+    for run in runs:
+        subprocess.run(["bash", "-n", "-c", run], check=True)
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)

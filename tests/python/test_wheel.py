@@ -152,6 +152,25 @@ def test_setup_for_gpus_takes_the_requirements_for_gpus(
 
 
 @needs_program
+def test_cuda_is_set_up_by_its_name_and_with_all_only_for_gpus() -> None:
+    done = assay("setup", "--dry-run", "cuda")
+    assert done.returncode == 0, done.stderr
+    own = pins(ROOT / "backends/cuda/requirements-cuda.txt")
+    for pin in own:
+        assert f"  {pin}\n" in done.stdout
+    assert "nvidia-cuda-nvcc" in assay("setup", "--dry-run", "--cuda", "all").stdout
+
+
+def test_cuda_has_the_libraries_of_pytorch() -> None:
+    own, theirs = (
+        {Requirement(pin).name: Requirement(pin).specifier for pin in pins(file)}
+        for file in (ROOT / "backends/cuda/requirements-cuda.txt", ROOT / "backends/torch/requirements.txt")
+    )
+    for name in ("nvidia-cudnn-cu13", "nvidia-cublas", "nvidia-nccl-cu13"):
+        assert own[name] == theirs[name]
+
+
+@needs_program
 def test_a_framework_with_one_build_is_set_up_for_gpus_as_without() -> None:
     done = [assay("setup", "--dry-run", *cuda, "torch").stdout for cuda in ((), ("--cuda",))]
     assert done[0] == done[1]

@@ -22,12 +22,13 @@ std::vector<std::string> lines_of(const fs::path& file) {
 std::vector<Framework> installable_frameworks(const BackendRegistry& registry, bool cuda) {
   std::vector<Framework> found;
   for (const BackendDescription& backend : registry.backends) {
-    const fs::path requirements = backend.folder / "requirements.txt";
+    const fs::path usual = backend.folder / "requirements.txt",
+                   for_gpus = backend.folder / "requirements-cuda.txt";
     const bool known = std::ranges::find(found, backend.framework, &Framework::name) != found.end();
+    const bool only_for_gpus = !fs::exists(usual);
+    const fs::path requirements = only_for_gpus || (cuda && fs::exists(for_gpus)) ? for_gpus : usual;
     if (backend.framework.empty() || known || !fs::exists(requirements)) continue;
-    const fs::path for_gpus = backend.folder / "requirements-cuda.txt";
-    found.push_back({backend.framework, cuda && fs::exists(for_gpus) ? for_gpus : requirements,
-                     backend.folder / "packages.txt"});
+    found.push_back({backend.framework, requirements, backend.folder / "packages.txt", only_for_gpus});
   }
   // No backend: what `assay import` needs to read files of ONNX.
   if (const fs::path requirements = environment_maker().parent_path() / "import-requirements.txt";

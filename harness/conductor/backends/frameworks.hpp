@@ -13,10 +13,11 @@ struct Framework {
   std::string name;
   std::filesystem::path requirements;  // for pip, with hashes
   std::filesystem::path packages;      // of the system, one per line; may be missing
+  bool only_for_gpus = false;          // without a GPU it is of no use
 };
 
-// In the order of the backends: those with a requirements.txt next to their backend.json; then "import", the environment
-// of `assay import`. `cuda`: with requirements-cuda.txt if there is one.
+// In the order of the backends: those with a requirements.txt or requirements-cuda.txt next to their backend.json; then
+// "import", the environment of `assay import`. `cuda`: with the latter if there are both.
 std::vector<Framework> installable_frameworks(const BackendRegistry& registry, bool cuda = false);
 // The pins without their hashes: "torch==2.15.0". Throws IoError.
 std::vector<std::string> pins_of(const Framework& framework);

@@ -36,8 +36,11 @@ struct SetupOptions {
 
 std::vector<Framework> chosen_frameworks(const std::vector<std::string>& names, bool cuda) {
   const BackendRegistry registry = find_backends();
-  const std::vector<Framework> all = installable_frameworks(registry, cuda);
-  if (names == std::vector<std::string>{"all"}) return all;
+  std::vector<Framework> all = installable_frameworks(registry, cuda);
+  if (names == std::vector<std::string>{"all"}) {
+    std::erase_if(all, [&](const Framework& framework) { return framework.only_for_gpus && !cuda; });
+    return all;
+  }
   std::vector<Framework> chosen;
   for (const std::string& name : names) {
     const auto found = std::ranges::find(all, name, &Framework::name);
@@ -136,12 +139,14 @@ void add_setup(CLI::App& app, Context& context) {
       ->delimiter(',');
   command->add_flag("--dry-run", options->dry_run,
                     "Install nothing; print what would be installed and where");
-  command->add_flag("--cuda", options->cuda,
-                    "The builds for NVIDIA GPUs; a framework with only one build is installed as without it");
+  command->add_flag(
+      "--cuda", options->cuda,
+      "The builds for NVIDIA GPUs; a framework with only one build is installed as without it; `all` has "
+      "CUDA for the backend cuda, too");
   command->add_option("--python", options->python, "The Python of the environments, 3.11 or later [python3]")
       ->type_name("FILE");
-  add_examples(*command,
-               {"assay setup torch,jax", "assay setup --dry-run all", "assay setup --cuda tensorflow,jax"});
+  add_examples(*command, {"assay setup torch,jax", "assay setup --dry-run all",
+                          "assay setup --cuda tensorflow,jax", "assay setup cuda"});
   command->callback([options, &context] { context.action = [options] { return set_up(*options); }; });
 }
 
