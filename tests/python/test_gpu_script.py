@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
+from program import BUILD, PROGRAM
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
@@ -84,6 +86,78 @@ def test_selects_commands_by_name(machine: Machine) -> None:
     assert machine.run("--stage", "check,kernels", "--only", "lstm").returncode == 0
     assert len(machine.calls()) == 3, "two checks, one list of kernels"
     assert all("lstm" in call for call in machine.calls())
+
+
+def test_ends_a_command_after_its_seconds(machine: Machine) -> None:
+    program(machine.folder / "build/assay-kernels-cuda", "exec sleep 60")
+    slow = machine.run("--stage", "kernels", "--only", "mlp", "--minutes", "0.12")
+    assert slow.returncode == 4
+    assert "kernels_mlp_fp32: exit code 124" in slow.stdout
+
+
+def test_compares_two_builds_on_one_card(machine: Machine) -> None:
+    old = machine.folder / "old"
+    old.mkdir()
+    done = machine.run(
+        "--against", str(old), "--rows", "*/relu*", "--stage", "touched,against", "--lanes", "1"
+    )
+    assert "sanitize: compute-sanitizer is missing" in done.stdout or done.returncode == 0
+    calls = machine.calls()
+    assert "op_cuda_test --gtest_filter=*/relu*:*Traps*" in calls
+    pairs = [call for call in calls if call.startswith("assay ab ")]
+    assert len(pairs) == 5
+    assert all(f"--a build={old} --b build={machine.folder / 'build'}" in call for call in pairs)
+
+
+def test_the_old_build_must_be_named(machine: Machine) -> None:
+    assert "needs --against OLD" in machine.run("--stage", "against").stderr
+
+
+def test_leaves_one_file_to_carry_home(machine: Machine) -> None:
+    assert machine.run("--stage", "kernels").returncode == 0
+    (archive,) = (machine.folder / "out").glob("*.tgz")
+    with tarfile.open(archive) as carried:
+        assert "./kernels_mlp_fp32.log" in carried.getnames()
+
+
+def test_packs_a_build_with_what_it_needs(machine: Machine) -> None:
+    worker = machine.folder / "build/backends/cuda"
+    worker.mkdir(parents=True)
+    program(worker / "assay-worker-cuda", "")
+    (worker / "libassay_backend_cuda.a").write_text("objects")
+    (machine.folder / "build/libassay_batch.so").write_text("library")
+    answers = machine.folder / "answers"
+    answers.mkdir()
+    (answers / "mlp").write_text("answer")
+    packed = machine.folder / "packed"
+    done = machine.run("--pack", str(packed), "--oracle", str(answers))
+    assert done.returncode == 0, done.stderr
+    assert str(packed) in done.stdout
+    found = {str(path.relative_to(packed)) for path in packed.rglob("*") if path.is_file()}
+    assert found == {*PROGRAMS, "libassay_batch.so", "backends/cuda/assay-worker-cuda", "oracle/mlp"}
+    machine.environment["ASSAY_CACHE"] = str(machine.folder / "cache")
+    assert machine.run("--build", str(packed), "--stage", "kernels").returncode == 0
+    assert (machine.folder / "cache/oracle/mlp").read_text() == "answer"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_the_program_understands_every_command(machine: Machine) -> None:
+    refused = machine.folder / "refused"
+    (machine.folder / "build/backends").symlink_to(BUILD / "backends")
+    program(
+        machine.folder / "build/assay",
+        f'[ "$1" = env ] || {PROGRAM} "$@" --dry-run >/dev/null 2>{machine.folder}/why.$$\n'
+        f'[ $? != 2 ] || {{ echo "$*"; cat {machine.folder}/why.$$; }} >>{refused}',
+    )
+    machine.run(
+        "--stage",
+        "describe,breadth,check,table,targets,touched,against",
+        "--against",
+        str(BUILD),
+        "--lanes",
+        "2",
+    )
+    assert not refused.exists(), refused.read_text()
 
 
 def test_refuses_an_unknown_stage_before_any_work(machine: Machine) -> None:
