@@ -152,10 +152,6 @@ std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels)
   return std::make_unique<WithAndWithoutExchange>(*exchange_, std::move(with), std::move(without));
 }
 
-std::unique_ptr<Recording> CudaLibrary::record_runs(const std::function<void()>& enqueue) {
-  return exchange_ == nullptr ? device_->record(enqueue) : nullptr;
-}
-
 std::int64_t CudaLibrary::agree(std::int64_t value) {
   return exchange_ != nullptr ? exchange_->ranks().first(value) : value;
 }
@@ -182,10 +178,6 @@ std::unique_ptr<Kernel> PrimitivesLibrary::reorder(const TensorType& type, const
 
 std::unique_ptr<Recording> PrimitivesLibrary::record(std::span<Kernel* const> kernels) {
   return captured_ ? CudaLibrary::record(kernels) : nullptr;
-}
-
-std::unique_ptr<Recording> PrimitivesLibrary::record_runs(const std::function<void()>& enqueue) {
-  return captured_ ? CudaLibrary::record_runs(enqueue) : nullptr;
 }
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }

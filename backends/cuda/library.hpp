@@ -30,7 +30,6 @@ class CudaLibrary : public KernelLibrary {
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
-  std::unique_ptr<Recording> record_runs(const std::function<void()>& enqueue) override;
   void synchronize() override { device_->synchronize(); }
   bool keeps_constants() const override { return true; }
   std::int64_t agree(std::int64_t value) override;
@@ -59,7 +58,6 @@ class PrimitivesLibrary final : public CudaLibrary {
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>&) override {}
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
-  std::unique_ptr<Recording> record_runs(const std::function<void()>& enqueue) override;
   bool keeps_constants() const override { return false; }
   Sharing sharing() const override { return Sharing::naive; }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,7 +53,6 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
 
 void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   if (slot < spare_slot) throw std::logic_error(fmt::format("[stage] got slot {}: slots start from 0", slot));
-  flush();
   const auto index = static_cast<std::size_t>(slot - spare_slot);
   if (index >= slots_.size()) slots_.resize(index + 1);
   Slot& place = slots_[index];
@@ -133,7 +131,6 @@ HostTensor Executor::output(const std::string& name) {
   const auto place = lowered_.outputs.find(name);
   if (place == lowered_.outputs.end())
     throw std::logic_error(fmt::format("[output] the graph has no output '{}'", name));
-  flush();
   library_.synchronize();
   const void* pointer = pointers_[static_cast<std::size_t>(place->second.buffer)];
   if (pointer == nullptr)
@@ -217,10 +214,8 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
-                             bool profile, const Packing& packing, bool frozen, bool grouped)
-    : Executor(std::move(lowered), library, store, profile, packing),
-      scratch_(lowered_.steps.size()),
-      grouped_(grouped && !profile && !has_schedule()) {
+                             bool profile, const Packing& packing, bool frozen)
+    : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
   const Constants constants =
       frozen && library_.keeps_constants()
           ? find_constants(lowered_)
@@ -262,60 +257,8 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
 }
 
 void GraphExecutor::run(std::int64_t slot) {
-  const std::int64_t slots = end_of_slots();
-  if (!kept_back_.empty() && slot != (kept_back_.back() + 1) % slots) flush();
-  if (!grouped_ || !is_staged(slot) || (kept_back_.empty() && length_of_group(slot) == 0))
-    return run_one(slot);
-  kept_back_.push_back(slot);
-  if (std::ssize(kept_back_) == length_of_group(kept_back_.front())) run_group();
-}
-
-void GraphExecutor::flush() {
-  for (const std::int64_t slot : std::exchange(kept_back_, {})) run_one(slot);
-}
-
-// How many passes the group has that begins at a slot; 0 if none does. Few slots are passed over several times.
-std::int64_t GraphExecutor::length_of_group(std::int64_t first) const {
-  constexpr std::int64_t length = 64;
-  const std::int64_t slots = end_of_slots();
-  if (first < 0 || first >= slots || first % std::min(slots, length) != 0) return 0;
-  return slots < length ? (length + slots - 1) / slots * slots : std::min(length, slots - first);
-}
-
-// The first passes are not recorded: the library does its first-use work.
-void GraphExecutor::run_group() {
-  if (!has_run_) return flush();
-  if (groups_.empty()) record_groups();
-  const auto group = groups_.find(kept_back_.front());
-  if (group == groups_.end()) return flush();
-  run_prologue();
-  group->second->run();
-  kept_back_.clear();
-}
-
-// All, so that none is recorded later, while steps are timed.
-void GraphExecutor::record_groups() {
-  for (std::int64_t first = 0; first < end_of_slots() && grouped_; ++first) {
-    const std::int64_t length = length_of_group(first);
-    if (length == 0) continue;
-    auto group = library_.record_runs([&] {
-      for (std::int64_t pass = 0; pass < length; ++pass) {
-        bind_readers((first + pass) % end_of_slots());
-        library_.run(kernels_);
-      }
-    });
-    grouped_ = group != nullptr;
-    if (grouped_) groups_[first] = std::move(group);
-  }
-}
-
-void GraphExecutor::run_prologue() {
   if (stale_) library_.run(prologue_);
   stale_ = false;
-}
-
-void GraphExecutor::run_one(std::int64_t slot) {
-  run_prologue();
   // A recording keeps the pointers of its slot, even if the kernels are bound to other pointers.
   const auto recording = recordings_.find(slot);
   if (recording != recordings_.end()) {

@@ -40,10 +40,8 @@ class Executor {
   void set_seed(std::uint64_t seed);
   // The persistent values were written from outside.
   virtual void state_changed() {}
-  // Enqueues one pass over a staged batch, or keeps it back to enqueue several at once.
+  // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
-  // Enqueues the passes that run() kept back. Results and batches are read and written after it.
-  virtual void flush() {}
 
   // A named result of the last run; synchronises.
   HostTensor output(const std::string& name);
@@ -56,7 +54,6 @@ class Executor {
 
  protected:
   bool is_staged(std::int64_t slot) const;
-  bool has_schedule() const { return !schedule_.empty(); }
   // One more than the last slot that may be staged.
   std::int64_t end_of_slots() const { return spare_slot + static_cast<std::int64_t>(slots_.size()); }
   // Sets the pointers_ of the slot's feeds.
@@ -92,29 +89,18 @@ class Executor {
 };
 
 // The constructor plans, allocates and binds everything; a step runs a flat list of kernels.
-//
-// A step of a single op is a few launches, which take the host longer than the device. If the library records, the
-// passes over the slots in turn are recorded in groups of about 64, each enqueued at once: then their time is the
-// device's.
 class GraphExecutor final : public Executor {
  public:
   // frozen: nothing else writes the persistent values without a call of state_changed(). Then, if the library
   // keeps constants, what depends only on them is computed in the first run after such a call.
-  // grouped: of a single op.
   GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
-                const Packing& packing = {}, bool frozen = false, bool grouped = false);
+                const Packing& packing = {}, bool frozen = false);
   void state_changed() override { stale_ = true; }
   void run(std::int64_t slot) override;
-  void flush() override;
   std::map<std::string, std::int64_t> memory() const override;
 
  private:
-  void run_prologue();
-  void run_one(std::int64_t slot);
   void run_whole(std::int64_t slot);
-  std::int64_t length_of_group(std::int64_t first) const;
-  void run_group();
-  void record_groups();
   void record_staged(std::int64_t slot);
   void bind_readers(std::int64_t slot);
 
@@ -130,9 +116,6 @@ class GraphExecutor final : public Executor {
   bool has_run_ = false;                                           // the library has done its first-use work
   bool records_ = true;                                            // until the library does not
   std::map<std::int64_t, std::unique_ptr<Recording>> recordings_;  // by slot
-  bool grouped_;                                                   // until the library does not
-  std::vector<std::int64_t> kept_back_;                            // slots of passes that follow each other
-  std::map<std::int64_t, std::unique_ptr<Recording>> groups_;      // by their first slots
 };
 
 // Allocates each result when its op runs and frees it after its last reader; binds each kernel when it is

@@ -72,8 +72,8 @@ std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profil
   } else {
     // Only in training are parameters written by another graph.
     const bool frozen = options_.task != Task::train;
-    executor = std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_,
-                                               frozen, program_.is_op());
+    executor =
+        std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_, frozen);
   }
   executor->set_seed(seed());
   return executor;
@@ -118,13 +118,6 @@ std::vector<HostTensor> KernelExecutable::masks() {
   std::vector<HostTensor> tensors;
   for (const std::string& name : store_.masks()) tensors.push_back(store_.read(name));
   return tensors;
-}
-
-void KernelExecutable::synchronize() {
-  for (Executor* executor : {main_.get(), prefill_.get(), evaluation_.get(), gradients_.get()}) {
-    if (executor != nullptr) executor->flush();
-  }
-  library_->synchronize();
 }
 
 void KernelExecutable::stage(std::int64_t slot, const HostBatch& batch) {

@@ -24,7 +24,7 @@ class KernelExecutable final : public Executable {
   void step(std::int64_t slot, double learning_rate, std::int64_t step) override;
   void prefill(std::int64_t slot) override;
   void next_token(std::int64_t slot) override;
-  void synchronize() override;
+  void synchronize() override { library_->synchronize(); }
   double loss() override;
   std::vector<HostTensor> results() override;
   void evaluate(const HostBatch& batch, float* logits) override;

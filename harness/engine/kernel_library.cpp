@@ -20,6 +20,4 @@ void KernelLibrary::run(std::span<Kernel* const> kernels) {
 
 std::unique_ptr<Recording> KernelLibrary::record(std::span<Kernel* const>) { return nullptr; }
 
-std::unique_ptr<Recording> KernelLibrary::record_runs(const std::function<void()>&) { return nullptr; }
-
 }  // namespace assay

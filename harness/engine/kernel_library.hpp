@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -133,9 +132,6 @@ class KernelLibrary {
   // repeated as a whole even after the kernels are bound to other pointers. The list has been run before.
   // Null: recording is not supported, use run().
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
-  // Graph mode of a single op: records everything that `enqueue` enqueues, which runs the list several times with
-  // other pointers. Null: not supported.
-  virtual std::unique_ptr<Recording> record_runs(const std::function<void()>& enqueue);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
   // Executable::agree() and gradient_exchange().
