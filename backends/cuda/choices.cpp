@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,14 +13,25 @@
 #include "harness/core/io/sha256.hpp"
 
 namespace assay::cuda {
+namespace {
+
+// Rises when another engine may be chosen or refused.
+constexpr int search_rules = 1;
+
+// Others were taken without a search, which a later fork may have memory for.
+bool is_measured(std::string_view engine) { return engine.ends_with(":measured"); }
+
+}  // namespace
 
 Choices::Choices(std::filesystem::path file, std::string where)
-    : file_(std::move(file)), where_(std::move(where)) {
+    : file_(std::move(file)), where_(fmt::format("search {}, {}", search_rules, where)) {
   std::ifstream stream(file_);
   if (!stream) return;
   try {
     const auto json = nlohmann::json::parse(stream);
-    if (json.at("where").get<std::string>() == where_) json.at("engines").get_to(given_);
+    if (json.at("where").get<std::string>() != where_) return;
+    json.at("engines").get_to(given_);
+    json.at("refused").get_to(refused_);
   } catch (const nlohmann::json::exception& error) {
     fmt::print(stderr, "{} is left out, and engines are searched again: {}\n", file_.string(), error.what());
   }
@@ -33,17 +45,18 @@ std::string Choices::given(const std::string& spec) const {
 }
 
 void Choices::take(const std::string& spec, const std::string& engine) {
-  std::string& known = given_[spec];
-  if (engines_.insert_or_assign(spec, engine).second && known == engine) ++reused_;
-  is_kept_ = is_kept_ && known == engine;
-  known = engine;
+  engines_[spec] = engine;
+  if (!is_measured(engine) || given(spec) == engine) return;
+  given_[spec] = engine;
+  is_kept_ = false;
 }
 
 void Choices::keep() {
   if (file_.empty() || is_kept_) return;
   is_kept_ = true;
   try {
-    write_atomically(file_, nlohmann::json{{"where", where_}, {"engines", given_}}.dump() + "\n", false);
+    const nlohmann::json kept{{"where", where_}, {"engines", given_}, {"refused", refused_}};
+    write_atomically(file_, kept.dump() + "\n", false);
   } catch (const std::exception& error) {
     fmt::print(stderr, "the choices of engines are not kept: {}\n", error.what());
   }

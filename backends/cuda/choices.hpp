@@ -13,8 +13,9 @@ namespace assay::cuda {
 class Choices {
  public:
   Choices() = default;
-  // Knows what the file says that an earlier search chose, if it was on the same device with the same libraries, which
-  // `where` names. Keeps all engines there when it is destroyed. Neither fails: without the file, searches are made.
+  // Knows what the file says that earlier searches chose and refused, if they were by the same rules, on the same device,
+  // with the same libraries; `where` names the latter. Keeps there what was measured when it is destroyed. Neither fails:
+  // without the file, searches are made.
   Choices(std::filesystem::path file, std::string where);
   ~Choices();
   Choices(const Choices&) = delete;
@@ -22,6 +23,8 @@ class Choices {
 
   // The name of the engine that an earlier search chose for a spec; empty without one.
   std::string given(const std::string& spec) const;
+  // It is taken again, and nothing searched.
+  void reuse() { ++reused_; }
   void take(const std::string& spec, const std::string& engine);
   // The search found that its result for a spec is wrong, and says so in the worker's log. The errors are relative.
   void refuse(const std::string& engine, const std::string& spec, double error, double allowed);

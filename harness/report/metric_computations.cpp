@@ -263,6 +263,9 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       return device == DeviceKind::cuda ? value(fork) : Sample{{}, "the cell runs on the CPU"};
     };
   };
+  const auto energy = [ranks = axes.ranks(), of_gpu = on_gpu(gpu_energy)](const Fork& fork) {
+    return ranks > 1 ? Sample{{}, "with several ranks only the GPU of rank 0 is sampled"} : of_gpu(fork);
+  };
   const auto percentile = [axes](double p, Task task, bool bounded = false) {
     return [=](const Fork& fork) { return latency(fork, p, axes, task, bounded); };
   };
@@ -347,9 +350,9 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"device_peak_used", on_gpu(device_peak_used)},
       {"gpu_utilisation", on_gpu(gpu_utilisation)},
       {"gpu_power", on_gpu(gpu_power)},
-      {"energy", on_gpu(gpu_energy)},
+      {"energy", energy},
       {"energy_per_sample",
-       [batch, energy = on_gpu(gpu_energy)](const Fork& fork) {
+       [batch, energy](const Fork& fork) {
          Sample one = energy(fork);
          if (one.value) *one.value /= batch;
          return one;

@@ -122,6 +122,44 @@ TEST(Searches, AreMadeInOneForkAndHandedToTheOthers) {
   EXPECT_EQ(taken_with(file, "an H200").reused, "4") << "which is then replaced";
 }
 
+TEST(Searches, HandOnWhatTheyRefusedAndNothingThatWasNotMeasured) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "choices.json";
+  const auto product_with = [&](const stand_in::Conditions& conditions) {
+    const Scope scope(conditions);
+    const auto choices = std::make_shared<Choices>(file, "an H200");
+    std::pair<std::string, std::string> made;
+    made.first = open_device({.choices = choices})->matmul(small_product())->name();
+    made.second = choices->refused();
+    return made;
+  };
+  std::int64_t opened = 0;
+  {
+    const Scope scope;
+    const auto device = open_device({});
+    opened = stand_in::allocations();
+  }
+  EXPECT_THAT(product_with({.fail_at = opened}).first, Not(HasSubstr(":measured")));
+  const auto [first, refused] = product_with({.has_wrong_engines = true});
+  EXPECT_THAT(first, EndsWith(":measured")) << "the choice without memory was not handed on";
+  EXPECT_THAT(refused, HasSubstr("cublasLt:24"));
+  EXPECT_EQ(product_with({}).first, first) << "not the wrong one, although it is right now";
+  EXPECT_EQ(product_with({}).second, refused);
+}
+
+TEST(Searches, CountNothingWhereNoneIsMade) {
+  const TemporaryFolder folder;
+  for (int fork = 0; fork < 2; ++fork) {
+    const Scope scope;
+    const auto choices = std::make_shared<Choices>(folder.path() / "choices.json", "an H200");
+    const auto device = open_device({.deterministic = true, .choices = choices});
+    device->convolution(small_convolution());
+    device->matmul(small_product(true));
+    EXPECT_EQ(choices->reused(), "none");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "choices.json"));
+}
+
 TEST(Searches, AreMadeAgainForAnEngineThatIsNotOffered) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "choices.json";

@@ -86,11 +86,10 @@ class CudnnConvolution final : public Convolution, private Engines {
     if (!ask().empty()) return false;
     for (engine_ = 0; engine_ < count(); ++engine_) {
       if (!name.starts_with(prefix_of(engine_)) || !build(engine_)) continue;
-      for (const bool measured : {true, false}) {
-        measured_ = measured;
-        if (this->name() == name) return true;
-      }
+      measured_ = true;
+      if (this->name() == name) return true;
     }
+    measured_ = false;
     return false;
   }
 
@@ -348,7 +347,9 @@ std::unique_ptr<CudnnConvolution> given_convolution(const ConvolutionSpec& spec,
   if (!name.starts_with("cudnn:")) return nullptr;
   for (const Variant& variant : variants_of(spec)) {
     auto convolution = std::make_unique<CudnnConvolution>(spec, variant, target);
-    if (convolution->build_given(name)) return convolution;
+    if (!convolution->build_given(name)) continue;
+    target.choices->reuse();
+    return convolution;
   }
   fmt::print(stderr, "[convolution] an engine is searched again: cuDNN does not offer {}\n", name);
   return nullptr;

@@ -107,7 +107,11 @@ class CudnnLstm final : public Lstm {
     return static_cast<std::int64_t>(workspace_bytes_);
   }
   std::int64_t gradient_workspace_bytes() const override { return gradient_.bytes(); }
-  std::string name() const override { return fmt::format("{}{}", prefix_of(form_), workspace_bytes_); }
+  std::string name() const override {
+    return fmt::format("{}{}{}", prefix_of(form_), workspace_bytes_, measured_ ? ":measured" : "");
+  }
+  // It was the fastest of those that are right.
+  void set_measured() { measured_ = true; }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     check_workspace("cudnn", reserve, reserve_bytes());
@@ -306,6 +310,7 @@ class CudnnLstm final : public Lstm {
   Form form_;
   cudnnHandle_t handle_;
   cudaStream_t stream_;
+  bool measured_ = false;
   DType type_;            // of cuDNN's operands
   std::int64_t element_;  // its bytes
   Description described_;
@@ -442,24 +447,29 @@ std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmS
         fmt::print(stderr, "[lstm] the form {} is left out: {}\n", form.name, error.what());
       }
     }
+    usual->set_measured();
   } catch (const OutOfMemory& error) {
     fmt::print(stderr, "[lstm] {} is taken without further measurements: {}\n", usual->name(), error.what());
   }
   return usual;
 }
 
-// The form that an earlier search chose; null if it is none of these.
-std::unique_ptr<CudnnLstm> given_form(const std::string& name, const LstmSpec& spec, const Target& target,
-                                      Calls& calls) {
-  for (const Form& form : others) {
-    if (!name.starts_with(prefix_of(form))) continue;
-    try {
-      return std::make_unique<CudnnLstm>(spec, form, target.handle, target.stream, calls);
-    } catch (const Unsupported& error) {
-      fmt::print(stderr, "[lstm] {} is searched again: {}\n", name, error.what());
-    }
+// The form that an earlier search chose; null without one.
+std::unique_ptr<CudnnLstm> given_form(const LstmSpec& spec, const Target& target, Calls& calls) {
+  const std::string name = target.choices->given(text_of(spec));
+  const auto is_given = [&](const Form& form) { return name.starts_with(prefix_of(form)); };
+  const auto* const form = std::ranges::find_if(others, is_given);
+  if (!is_given(standard) && form == std::ranges::end(others)) return nullptr;
+  try {
+    auto lstm = std::make_unique<CudnnLstm>(spec, is_given(standard) ? standard : *form, target.handle,
+                                            target.stream, calls);
+    lstm->set_measured();
+    target.choices->reuse();
+    return lstm;
+  } catch (const Unsupported& error) {
+    fmt::print(stderr, "[lstm] {} is searched again: {}\n", name, error.what());
+    return nullptr;
   }
-  return nullptr;
 }
 
 }  // namespace
@@ -494,9 +504,7 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target
     return nullptr;
   }
   if (spec.bare || spec.deterministic || spec.units > max_persistent_units) return usual;
-  const std::string given = target.choices->given(text_of(spec));
-  if (given == usual->name()) return usual;
-  if (auto chosen = given_form(given, spec, target, calls)) return chosen;
+  if (auto chosen = given_form(spec, target, calls)) return chosen;
   return fastest(std::move(usual), spec, target, trial, calls);
 }
 

@@ -240,13 +240,11 @@ class LtAlgorithms final : public Engines {
 // Whether one of the results has the name that an earlier search chose.
 bool take_given(LtMatmul& product, LtAlgorithms::Results results, const std::string& name,
                 LtAlgorithm& algorithm) {
-  for (const bool measured : {true, false}) {
-    for (const cublasLtMatmulHeuristicResult_t& result : results) {
-      product.take(result, measured ? ":measured" : "");
-      if (product.name() != name) continue;
-      algorithm = {result, measured};
-      return true;
-    }
+  for (const cublasLtMatmulHeuristicResult_t& result : results) {
+    product.take(result, ":measured");
+    if (product.name() != name) continue;
+    algorithm = {result, true};
+    return true;
   }
   return false;
 }
@@ -263,7 +261,9 @@ std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t 
     const auto results = product->algorithms(trial != nullptr ? SearchLimits().built : 1);
     if (results.empty()) return nullptr;
     algorithm.result = results.front();
-    if (trial != nullptr && !take_given(*product, results, target.choices->given(text_of(spec)), algorithm)) {
+    if (trial != nullptr && take_given(*product, results, target.choices->given(text_of(spec)), algorithm)) {
+      target.choices->reuse();
+    } else if (trial != nullptr) {
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
         SearchLimits limits;

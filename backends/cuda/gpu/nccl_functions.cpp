@@ -9,7 +9,8 @@
 namespace assay::cuda {
 namespace {
 
-constexpr const char* remedy = "install NCCL 2 for CUDA 13, or run scripts/setup --cuda and build again";
+constexpr const char* remedy =
+    "assay setup cuda, or name the folder of NCCL 2 for CUDA 13 in LD_LIBRARY_PATH";
 
 template <typename Function>
 void find(void* library, const char* name, Function& function) {

@@ -51,11 +51,15 @@ def with_loaded_libraries(named: list[Library], also: Path | None = None) -> lis
 
 
 def cudnn_version(path: str) -> str:
-    """Return the version of a loaded cuDNN 9: "9.26.0"."""
-    version = ctypes.CDLL(path).cudnnGetVersion
+    """Return the version of a loaded cuDNN, "9.26.0", or the id of its build if it does not tell."""
+    try:
+        version = ctypes.CDLL(path).cudnnGetVersion
+    except (OSError, AttributeError):
+        return build_id(path)
     version.restype = ctypes.c_size_t
     number = int(version())
-    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+    major = 10000 if number >= 90000 else 1000  # 8907 is 8.9.7
+    return f"{number // major}.{number % major // 100}.{number % 100}"
 
 
 def build_id(path: str) -> str:

@@ -78,7 +78,7 @@ void require_word(const char* field, const std::string& word, const std::string&
 
 // Quick: only checks whether files exist; starts nothing.
 void check_requirements(BackendDescription& backend, const Placeholders& values, const std::string& where) {
-  if (!backend.framework.empty() && values.interpreter.empty()) {
+  if (backend.needs_environment && values.interpreter.empty()) {
     backend.unavailable =
         "the folder of the environments is unknown: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is set";
     backend.remedy = "set ASSAY_ENVIRONMENTS to the folder that scripts/setup made";
@@ -199,6 +199,12 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   if (const auto given = interpreters.find(backend.framework); given != interpreters.end())
     backend.interpreter = given->second;
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
+  const auto names_environment = [](std::string_view text) {
+    return text.find("${environment}") != text.npos || text.find("${interpreter}") != text.npos;
+  };
+  backend.needs_environment =
+      std::ranges::any_of(backend.command, names_environment) ||
+      std::ranges::any_of(backend.requirements, names_environment, &Requirement::file);
   for (std::string& part : backend.command) part = substitute(part, values, where);
   for (auto* variables : {&backend.environment, &backend.warm_environment})
     for (auto& [name, value] : *variables) value = substitute(value, values, where);

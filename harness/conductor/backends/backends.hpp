@@ -135,6 +135,8 @@ struct BackendDescription {
   std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
   std::filesystem::path folder;
+  bool needs_environment =
+      false;  // its command or a file that it requires is named with ${environment} or ${interpreter}
   // Named by "awaits" of a config; it has no folder here, and its properties are not known.
   bool awaited = false;
   // Why it cannot be started, and how to get it; empty if it can be started.

@@ -127,7 +127,7 @@ Registries RunOptions::registries(const RunConfig& config,
   for (const std::string& fault : found.backends.faults) warn(fault);
   std::vector<std::string> frameworks;
   for (const BackendDescription& backend : found.backends.backends)
-    if (!backend.framework.empty() && !contains(frameworks, backend.framework))
+    if (backend.needs_environment && !contains(frameworks, backend.framework))
       frameworks.push_back(backend.framework);
   for (const auto& [framework, path] : interpreters)
     if (!contains(frameworks, framework))

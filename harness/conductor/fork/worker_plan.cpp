@@ -54,9 +54,13 @@ void add_variables(Variables& environment, const Variables& variables, const Var
 
 fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
 
-// Where the forks of a cell hand on what they found, until the run ends.
-fs::path kept_in_run(const Cell& cell, const ForkContext& context) {
-  return context.scratch / "kept" / file_name_of(cell);
+// Where the forks of a cell hand on what they chose, until the run ends; those that are timed get nothing of the others.
+// Empty if the backend does not ask for it.
+fs::path kept_in_run(const Cell& cell, const BackendDescription& backend, const ForkContext& context,
+                     bool timed) {
+  const auto asks = [](const auto& variable) { return variable.second.find("${kept}") != std::string::npos; };
+  if (std::ranges::none_of(backend.environment, asks)) return {};
+  return context.scratch / (timed ? "kept" : "kept-by-checks") / file_name_of(cell);
 }
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
@@ -69,7 +73,8 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? warm_cache(cell) : folders.cell / "cache";
   std::error_code ignored;
-  for (const fs::path& folder : {cache, in_cell, folders.temporary}) fs::create_directories(folder, ignored);
+  for (const fs::path& folder : {cache, in_cell, folders.temporary})
+    if (!folder.empty()) fs::create_directories(folder, ignored);
   Variables result = {
       {"XDG_CACHE_HOME", (cache / "xdg").string()},
       {"ASSAY_BATCH_LIBRARY", batch_library().string()},
@@ -121,13 +126,15 @@ std::string gpu_of_rank(int rank) {
   return index < gpus.size() ? gpus[index] : "-1";
 }
 
-// Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
-Confinement confinement_of(const Cell& cell, const WorkerFolders& folders, const ForkContext& context) {
+// Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach, except what
+// the forks of its cell hand on.
+Confinement confinement_of(const Cell& cell, const WorkerFolders& folders, const fs::path& in_cell,
+                           const ForkContext& context) {
   const fs::path cache = cache_folder();
-  Confinement confinement{
-      .unreadable = {context.scratch, cache / "oracle"},
-      .unwritable = {context.scratch, cache},
-      .own = {folders.cell, folders.temporary, warm_cache(cell), kept_in_run(cell, context)}};
+  Confinement confinement{.unreadable = {context.scratch, cache / "oracle"},
+                          .unwritable = {context.scratch, cache},
+                          .own = {folders.cell, folders.temporary, warm_cache(cell)}};
+  if (!in_cell.empty()) confinement.own.push_back(in_cell);
   confinement.unwritable.insert(confinement.unwritable.end(), context.read_only.begin(),
                                 context.read_only.end());
   return confinement;
@@ -262,13 +269,13 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const bool is_oracle =
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
-  plan.worker.environment =
-      worker_environment(cell, backend, folders, kept_in_run(cell, context), named, timed);
+  const fs::path in_cell = kept_in_run(cell, backend, context, timed);
+  plan.worker.environment = worker_environment(cell, backend, folders, in_cell, named, timed);
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);
   if (place.world > 1) plan.worker.environment.merge(launched_environment(cell.launcher));
-  plan.worker.confinement = confinement_of(cell, folders, context);
+  plan.worker.confinement = confinement_of(cell, folders, in_cell, context);
   // The oracle computes on the processor, even for a cell on a GPU.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),

@@ -187,30 +187,36 @@ std::string release_of(const protocol::Library& library) {
   return library.version.starts_with("build-id") ? "" : library.version.substr(0, library.version.find(' '));
 }
 
-// Libraries that cells of one workload ran in different releases: rows then differ by more than their frameworks.
-std::vector<std::string> library_texts(const Analysis& all) {
-  using Backends = std::map<std::string, std::set<std::string>>;  // by release
-  std::map<std::string, Backends> releases;                       // by library
-  std::set<std::string> differ;
-  for (const AnalyzedGroup& group : all.groups) {
-    std::map<std::string, std::set<std::string>> of_group;
-    for (const std::size_t i : group.cells) {
-      const CellReport& cell = all.report_cell(i);
-      if (cell.status != Status::ok) continue;
-      for (const protocol::Library& library : cell.libraries) {
-        const std::string release = release_of(library);
-        if (library.under_test || release.empty()) continue;
-        releases[library.name][release].insert(cell.axes.backend);
-        if (of_group[library.name].insert(release); of_group[library.name].size() > 1)
-          differ.insert(library.name);
-      }
-    }
+// By library and by its releases in a cell, usually one: the backends of these cells.
+using Releases = std::map<std::string, std::map<std::set<std::string>, std::set<std::string>>>;
+
+Releases releases_of(const Analysis& all, const AnalyzedGroup& group) {
+  Releases found;
+  for (const std::size_t i : group.cells) {
+    const CellReport& cell = all.report_cell(i);
+    if (cell.status != Status::ok) continue;
+    std::map<std::string, std::set<std::string>> of_cell;
+    for (const protocol::Library& library : cell.libraries)
+      if (const std::string release = release_of(library); !library.under_test && !release.empty())
+        of_cell[library.name].insert(release);
+    for (const auto& [name, releases] : of_cell) found[name][releases].insert(cell.axes.backend);
   }
+  return found;
+}
+
+// Libraries that rows of one table ran in different releases: then they differ by more than their frameworks.
+std::vector<std::string> library_texts(const Analysis& all) {
+  Releases differing;
+  for (const AnalyzedGroup& group : all.groups)
+    for (const auto& [name, cells] : releases_of(all, group))
+      for (const auto& [releases, backends] : cells)
+        if (cells.size() > 1) differing[name][releases].insert(backends.begin(), backends.end());
   std::vector<std::string> texts;
-  for (const std::string& name : differ) {
+  for (const auto& [name, cells] : differing) {
     std::vector<std::string> parts;
-    for (const auto& [release, backends] : releases[name])
-      parts.push_back(one_line(fmt::format("{} ({})", release, fmt::join(backends, ", ")), 200));
+    for (const auto& [releases, backends] : cells)
+      parts.push_back(
+          one_line(fmt::format("{} ({})", fmt::join(releases, " and "), fmt::join(backends, ", ")), 200));
     texts.push_back(fmt::format("Rows differ in {}, too: {}.", one_line(name, 60), fmt::join(parts, ", ")));
   }
   return texts;

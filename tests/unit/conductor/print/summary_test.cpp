@@ -381,6 +381,12 @@ TEST(Summary, NamesALibraryInWhichRowsDiffer) {
   EXPECT_THAT(text_of(report), Not(HasSubstr("Rows differ"))) << "one release";
   other[0].version = "9.26.0";
   EXPECT_THAT(text_of(report), HasSubstr("Rows differ in cuDNN, too: 9.19.0 (bare), 9.26.0 (framework).\n"));
+  one.push_back({"cuDNN", "9.26.0"});
+  EXPECT_THAT(text_of(report),
+              HasSubstr("Rows differ in cuDNN, too: 9.19.0 and 9.26.0 (bare), 9.26.0 (framework).\n"));
+  other.push_back({"cuDNN", "9.19.0"});
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Rows differ"))) << "both have both";
+  one.pop_back();
   report.cells[1].axes.workload = "another";
   EXPECT_THAT(text_of(report), Not(HasSubstr("Rows differ"))) << "no rows of one table";
 }
