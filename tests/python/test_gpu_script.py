@@ -89,10 +89,12 @@ def test_selects_commands_by_name(machine: Machine) -> None:
 
 
 def test_ends_a_command_after_its_seconds(machine: Machine) -> None:
-    program(machine.folder / "build/assay-kernels-cuda", "exec sleep 60")
-    slow = machine.run("--stage", "kernels", "--only", "mlp", "--minutes", "0.12")
+    program(machine.folder / "bin/timeout", f'echo "$*" >>{machine.folder}/calls; exit 124')
+    slow = machine.run("--stage", "kernels", "--only", "mlp")
     assert slow.returncode == 4
     assert "kernels_mlp_fp32: exit code 124" in slow.stdout
+    (call,) = machine.calls()
+    assert call.startswith("--signal INT --kill-after 20 20 "), "of the nine minutes of the call"
 
 
 def test_compares_two_builds_on_one_card(machine: Machine) -> None:
