@@ -72,6 +72,17 @@ function(assay_set_up_folder variable name)
   set(${variable} ${folder} PARENT_SCOPE)
 endfunction()
 
+# assay_environments(variable): the folder of the environments of frameworks: $ASSAY_ENVIRONMENTS if it is set, else where
+# scripts/setup puts it.
+function(assay_environments variable)
+  if(DEFINED ENV{ASSAY_ENVIRONMENTS})
+    set(folder $ENV{ASSAY_ENVIRONMENTS})
+  else()
+    assay_set_up_folder(folder environments)
+  endif()
+  set(${variable} ${folder} PARENT_SCOPE)
+endfunction()
+
 function(assay_compile_together target)
   if(ASSAY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_UNITY})
