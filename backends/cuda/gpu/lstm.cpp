@@ -491,6 +491,9 @@ std::vector<std::string> lstm_forms(const LstmSpec& spec) {
 
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
                                       Calls& calls) {
+  const bool is_searched = !spec.bare && !spec.deterministic && spec.units <= max_persistent_units;
+  if (is_searched)
+    if (auto chosen = given_form(spec, target, calls)) return chosen;
   std::unique_ptr<CudnnLstm> usual;
   try {
     usual = std::make_unique<CudnnLstm>(spec, standard, target.handle, target.stream, calls);
@@ -503,8 +506,7 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target
                to_string(spec.operands), missing.what());
     return nullptr;
   }
-  if (spec.bare || spec.deterministic || spec.units > max_persistent_units) return usual;
-  if (auto chosen = given_form(spec, target, calls)) return chosen;
+  if (!is_searched) return usual;
   return fastest(std::move(usual), spec, target, trial, calls);
 }
 
