@@ -215,10 +215,10 @@ class LtAlgorithms final : public Engines {
   }
   // The first products, or the first rows of one: as much as our own kernel computes in a moment.
   static MatmulSpec checked_part(MatmulSpec spec) {
-    constexpr std::int64_t most_terms = std::int64_t{1} << 33;
+    constexpr std::int64_t max_terms = std::int64_t{1} << 33;
     const std::int64_t of_row = spec.n * std::max<std::int64_t>(spec.k, 1);
-    spec.batch = std::clamp<std::int64_t>(most_terms / (spec.m * of_row), 1, spec.batch);
-    if (spec.batch == 1) spec.m = std::clamp<std::int64_t>(most_terms / of_row, 1, spec.m);
+    spec.batch = std::clamp<std::int64_t>(max_terms / (spec.m * of_row), 1, spec.batch);
+    if (spec.batch == 1) spec.m = std::clamp<std::int64_t>(max_terms / of_row, 1, spec.m);
     return spec;
   }
   static std::int64_t elements_of(const MatmulSpec& spec) {

@@ -30,7 +30,7 @@ using protocol::Verb;
 
 using Variables = std::map<std::string, std::string>;
 
-// What the placeholders of a backend.json stand for in a fork.
+// The placeholders of a backend.json, as they are in a fork.
 struct Kept {
   fs::path cache;    // ${cache}
   fs::path in_cell;  // ${kept}
