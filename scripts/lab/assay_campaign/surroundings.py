@@ -212,9 +212,12 @@ def starts(command: Sequence[str], first: Callable[[], Any] | None) -> bool:
 
 
 def numbers_of(report: dict[str, Any]) -> list[Any]:
-    """Return what no surroundings may change in silence."""
+    """Return what no surroundings may change in silence.
+
+    Of the losses, the one after the last step: a slow moment changes how many steps a block has.
+    """
     return [report["environment"]["cpu"]["cores"]] + [
-        (fork["blocks"]["loss"], fork["variables"], {**fork["settings"], "affinity": ""})
+        (fork["blocks"]["loss"][-1], fork["variables"], {**fork["settings"], "affinity": ""})
         for cell in report["cells"]
         for fork in cell["forks"]
     ]
