@@ -4,13 +4,15 @@
                              [--modes eager,graph] [--seeds 5] [--image-size 96] [--side-by-side 2]
                              [--out FILE] [--markdown FILE]
 
-Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
-forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.
+Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs
+five forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam. All
+cells of a network take the same five seeds before the next five, whose answers would push theirs out of the
+oracle's cache.
 Batches are small, so that the oracle is quick; other tests check how a bound depends on the size of a batch.
 Large networks are left out unless --workloads names them: their oracle needs 10 GB of memory and more. It may
 also name folders of imported networks, and the small networks of made_networks.py.
 Single ops are not part of it: assay check --workload 'op/*' judges them.
-A fork that is refused ends its cell. The table has the largest ratio of an error to its bound.
+A fork that is refused ends its five. The table has the largest ratio of an error to its bound.
 The differences in docs/reference/differences.md are expected: those cells are named and not counted.
 
 Needs a build of Assay and the environments of scripts/setup --framework.
@@ -62,7 +64,7 @@ SHORT = (
     *("--roofline", "false", "--threads", "1", "--time-limit", "900"),
 )
 NOT_JUDGED = ("unsupported", "unavailable")
-TOGETHER = 5  # forks of one run: their exams stay on the disk until it ends, minilm's with 2 GB each
+TOGETHER = 5  # seeds of one run: their exams stay on the disk until it ends, minilm's with 2 GB each
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Job:
     precision: str
     seeds: int
     image_size: int | None = None
+    first: int = 1  # seed
 
     @property
     def name(self) -> str:
@@ -126,27 +129,15 @@ class Job:
 
     @property
     def key(self) -> str:
-        size = [f"{self.image_size}px"] if self.image_size else []
-        return "/".join(
-            (self.name, self.backend, self.mode, self.task, self.precision, f"{self.seeds}", *size)
-        )
+        words = [self.name, self.backend, self.mode, self.task, self.precision, f"{self.seeds}"]
+        if self.image_size:
+            words.append(f"{self.image_size}px")
+        if self.first > 1:
+            words.append(f"from {self.first}")
+        return "/".join(words)
 
 
 def run(program: Path, job: Job) -> Row:
-    rows = []
-    for first in range(0, job.seeds, TOGETHER):
-        rows.append(run_part(program, job, first, min(TOGETHER, job.seeds - first)))
-        if rows[-1]["status"] != "ok":
-            break
-    worst = [row["worst"] for row in rows if row["worst"] is not None]
-    return {
-        **rows[-1],
-        "exams": sum(row["exams"] for row in rows),
-        "worst": max(worst, default=None),
-    }
-
-
-def run_part(program: Path, job: Job, first: int, forks: int) -> Row:
     image = ["--image-size", f"{job.image_size}"] if job.image_size else []
     size = (SIZES | LARGE).get(job.name, IMPORTED)
     with tempfile.TemporaryDirectory(prefix="false-alarms-") as folder:
@@ -154,7 +145,8 @@ def run_part(program: Path, job: Job, first: int, forks: int) -> Row:
         done = subprocess.run(
             [str(program), "run", "--workload", job.workload, "--backend", job.backend, "--mode", job.mode,
              "--task", job.task, "--precision", job.precision, *size, *SHORT, *image,
-             "--seed", f"{1 + first}", "--forks", f"{forks}", "--exams", f"{forks}", "--out", str(report)],
+             "--seed", f"{job.first}", "--forks", f"{job.seeds}", "--exams", f"{job.seeds}",
+             "--out", str(report)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if not report.exists():
@@ -176,12 +168,15 @@ def is_known(key: str, row: Row) -> bool:
 def table(results: dict[str, Row]) -> list[str]:
     """Rows of a page: the judged cells of each network, and how near each backend comes to a bound."""
     counts: Counter[tuple[str, str, str]] = Counter()
+    cells: set[tuple[str, ...]] = set()
     nearest: dict[tuple[str, str, str], float] = {}
     for key, row in results.items():
         if row["status"] in NOT_JUDGED:
             continue
-        workload, backend, _, _, precision = key.split("/")[:5]
-        counts[workload, precision, "cells"] += 1
+        workload, backend, mode, task, precision = key.split("/")[:5]
+        cell = (workload, backend, mode, task, precision)
+        counts[workload, precision, "cells"] += cell not in cells
+        cells.add(cell)
         counts[workload, precision, "exams"] += row["exams"]
         if row["status"] != "ok":
             counts[workload, precision, "known" if is_known(key, row) else "refused"] += 1
@@ -191,10 +186,10 @@ def table(results: dict[str, Row]) -> list[str]:
     backends = [backend for backend in (*BACKENDS, *RUNTIMES) if any(at[2] == backend for at in nearest)]
     head = ["network", "precision", "cells", "exams", "refused", "listed differences", *backends]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for cell in sorted({key[:2] for key in counts}):
-        numbers = [str(counts[*cell, kind]) for kind in ("cells", "exams", "refused", "known")]
-        ratios = [f"{nearest[*cell, of]:.2f}" if (*cell, of) in nearest else "" for of in backends]
-        lines.append(f"| {' | '.join([*cell, *numbers, *ratios])} |")
+    for at_row in sorted({key[:2] for key in counts}):
+        numbers = [str(counts[*at_row, kind]) for kind in ("cells", "exams", "refused", "known")]
+        ratios = [f"{nearest[*at_row, of]:.2f}" if (*at_row, of) in nearest else "" for of in backends]
+        lines.append(f"| {' | '.join([*at_row, *numbers, *ratios])} |")
     return lines
 
 
@@ -217,14 +212,19 @@ def modes_of(backend: str, wanted: str) -> list[str]:
     return [str(mode) for mode in declared["modes"] if not wanted or mode in wanted.split(",")]
 
 
+def parts_of(seeds: int) -> list[tuple[int, int]]:
+    """Return the first seed of each run, and how many it takes."""
+    return [(1 + done, min(TOGETHER, seeds - done)) for done in range(0, seeds, TOGETHER)]
+
+
 def in_order(jobs: Sequence[Job]) -> list[Job]:
-    """Put the first job of each question to the oracle before the others of its network.
+    """Put the first job of each question to the oracle before the others of its network and seeds.
 
     They find its answer in the cache; side by side each would make it again, which takes minutes.
     """
     networks = list(dict.fromkeys(job.workload for job in jobs))
-    first = {(job.workload, job.task, job.precision): job for job in reversed(jobs)}
-    return sorted(jobs, key=lambda job: (networks.index(job.workload), job not in first.values()))
+    ahead = {(job.workload, job.task, job.precision, job.first): job for job in reversed(jobs)}
+    return sorted(jobs, key=lambda job: (networks.index(job.workload), job.first, job not in ahead.values()))
 
 
 def main() -> int:
@@ -234,7 +234,7 @@ def main() -> int:
     parser.add_argument("--modes", default="", help="modes that are run (default: all)")
     parser.add_argument("--tasks", default="train,infer,decode")
     parser.add_argument("--precisions", default="fp32,bf16")
-    parser.add_argument("--seeds", type=int, default=5, help="forks of each cell, each with its own exam")
+    parser.add_argument("--seeds", type=int, default=5, help="of each cell, each with its own exam")
     parser.add_argument("--image-size", type=int, help="pixels on each side of synthetic images")
     given = parse(parser)
     for option, known in (("workloads", SIZES | LARGE | MADE), ("backends", (*BACKENDS, *RUNTIMES))):
@@ -251,12 +251,13 @@ def main() -> int:
     folders = tempfile.TemporaryDirectory(prefix="false-alarms-")
     workloads = [place_of(workload, Path(folders.name)) for workload in given.workloads.split(",")]
     jobs = [
-        Job(workload, backend, mode, task, precision, given.seeds, given.image_size)
+        Job(workload, backend, mode, task, precision, seeds, given.image_size, first)
         for workload in workloads
         for backend in given.backends.split(",")
         for mode in modes_of(backend, given.modes)
         for task in given.tasks.split(",")
         for precision in given.precisions.split(",")
+        for first, seeds in parts_of(given.seeds)
         if task != "decode" or workload in GENERATES
     ]
     run_all(

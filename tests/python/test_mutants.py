@@ -15,7 +15,7 @@ from threading import Barrier
 import pytest
 from campaign import Results, Row, run_all, shares
 from edits import EDITS, VARIANTS, Edit
-from false_alarms import Job, alarms, in_order, table
+from false_alarms import Job, alarms, in_order, parts_of, table
 from mistakes import MUTANTS, Mutant
 from program import PROGRAM
 from run import Mutant as Run
@@ -299,7 +299,21 @@ def test_of_jobs_that_share_an_answer_of_the_oracle_one_goes_ahead() -> None:
     modes.insert(1, job("mlp", "freeze", "train"))
     other = job("cnn", "eager", "train")
     eager, freeze, infer, *compiled = modes
-    assert in_order([*modes, other]) == [eager, infer, freeze, *compiled, other]
+    later = replace(eager, first=6)
+    assert in_order([later, *modes, other]) == [eager, infer, freeze, *compiled, later, other]
+
+
+def test_seeds_are_taken_by_five_and_a_cell_counts_once() -> None:
+    assert parts_of(12) == [(1, 5), (6, 5), (11, 2)]
+    jobs = [Job("mlp", "torch", "eager", "train", "fp32", seeds, 48, first) for first, seeds in parts_of(12)]
+    keys = [job.key for job in jobs]
+    assert keys[:2] == ["mlp/torch/eager/train/fp32/5/48px", "mlp/torch/eager/train/fp32/5/48px/from 6"]
+    ratios = (0.5, 0.25, 0.125)
+    results = {
+        job.key: {"status": "ok", "reason": "", "worst": ratio, "exams": job.seeds}
+        for job, ratio in zip(jobs, ratios, strict=True)
+    }
+    assert table(results)[2:] == ["| mlp | fp32 | 1 | 12 | 0 | 0 | 0.50 |"]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
