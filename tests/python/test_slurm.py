@@ -297,7 +297,7 @@ def test_srun_starts_ranks_on_mpi(cluster: Cluster, tmp_path: Path) -> None:
     if "pmix" not in listed.stdout + listed.stderr:
         pytest.skip("this Slurm has no plugin for PMIx")
     cluster.environment["ASSAY_SRUN"] = "--mpi=pmix"
-    # Other tests want the processors, too: a rank that waits must not take one from the rank that it waits for.
+    # Other tests want the processors, too: a rank that waits takes none from the rank that it waits for.
     cluster.environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
     report = tmp_path / "ranks.json"
     options = (*RANKS, "--backend", "onednn", "--mode", "graph")

@@ -111,7 +111,7 @@ void keep(const fs::path& answers, const fs::path& entry) {
   const fs::path temporary = entry.string() + fmt::format(".{}", ::getpid());
   fs::remove_all(temporary);
   fs::create_directories(temporary);
-  copy_atomically(answers, temporary / answers_name, false);
+  link_or_copy(answers, temporary / answers_name);
   std::ofstream file(temporary / digest_name);
   file << sha256_of_file(answers) << '\n';
   file.close();
@@ -164,9 +164,9 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
   const fs::path answers = scratch / "results" / answers_name;
   try {
     if (!entry.empty() && intact(entry)) {
-      // Makes a copy, because another process may replace the entry while it is read.
+      // Its own name, because another process may remove the entry while it is read.
       fs::create_directories(answers.parent_path());
-      copy_atomically(entry / answers_name, answers, false);
+      link_or_copy(entry / answers_name, answers);
       std::error_code gone;
       fs::last_write_time(entry / answers_name, fs::file_time_type::clock::now(), gone);
       return {answers, true};

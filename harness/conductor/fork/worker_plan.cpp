@@ -63,6 +63,12 @@ fs::path kept_in_run(const Cell& cell, const BackendDescription& backend, const 
   return context.scratch / (timed ? "kept" : "kept-by-checks") / file_name_of(cell);
 }
 
+// glibc: no block is a mapping of its own, and the end of the heap is not returned.
+void keep_freed_memory(Variables& environment) {
+  environment["MALLOC_MMAP_MAX_"] = "0";
+  environment["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
+}
+
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
@@ -92,11 +98,7 @@ Variables worker_environment(const Cell& cell, const BackendDescription& backend
   for (const auto& [name, value] : named) result[name] = value;
   add_variables(result, backend.environment, named, {cache, in_cell});
   if (warm) add_variables(result, backend.warm_environment, named, {cache, in_cell});
-  if (cell.axes.text("allocator") == "keep") {
-    // glibc: no block is a mapping of its own, and the end of the heap is not returned.
-    result["MALLOC_MMAP_MAX_"] = "0";
-    result["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
-  }
+  if (cell.axes.text("allocator") == "keep") keep_freed_memory(result);
   if (!timed) result.try_emplace("OMP_WAIT_POLICY", "passive");
   // The order of NVML, so that the sampled GPU is the first GPU of the worker.
   if (cell.axes.device == DeviceKind::cuda) {
@@ -271,6 +273,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
   const fs::path in_cell = kept_in_run(cell, backend, context, timed);
   plan.worker.environment = worker_environment(cell, backend, folders, in_cell, named, timed);
+  if (is_oracle) keep_freed_memory(plan.worker.environment);  // it makes and frees the tensors of many runs
   add_place(plan.worker.environment, place);
   if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
     plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);
