@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -82,6 +83,7 @@ namespace {
 
 constexpr const char* answers_name = "oracle.safetensors";
 constexpr const char* digest_name = "sha256";
+constexpr const char* notes_name = "sharpest";
 
 std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
   std::ostringstream text;
@@ -169,7 +171,7 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
       link_or_copy(entry / answers_name, answers);
       std::error_code gone;
       fs::last_write_time(entry / answers_name, fs::file_time_type::clock::now(), gone);
-      return {answers, true};
+      return {answers, true, entry};
     }
   } catch (const std::runtime_error&) {
     fs::remove(answers);  // an unreadable entry is treated as absent
@@ -185,7 +187,30 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
   } catch (const std::runtime_error&) {
     // A cache that cannot be written only costs time.
   }
-  return {answers, false};
+  return {answers, false, entry};
+}
+
+void OracleCache::forget(const Answers& answers) {
+  std::error_code ignored;
+  if (!answers.entry.empty()) fs::remove_all(answers.entry, ignored);
+}
+
+std::optional<int> OracleCache::sharpest_draw(const std::string& exam) const {
+  std::ifstream file(folder_ / notes_name / exam);
+  int draw = -1;
+  return file >> draw && draw >= 0 ? std::optional(draw) : std::nullopt;
+}
+
+void OracleCache::note_sharpest_draw(const std::string& exam, int draw) const try {
+  constexpr std::chrono::days lifetime{30};
+  const fs::path notes = folder_ / notes_name;
+  fs::create_directories(notes);
+  write_atomically(notes / exam, fmt::format("{}\n", draw), false);
+  std::error_code gone;
+  for (const fs::directory_entry& note : fs::directory_iterator(notes))
+    if (note.last_write_time(gone) < fs::file_time_type::clock::now() - lifetime && !gone)
+      fs::remove(note.path(), gone);
+} catch (const std::runtime_error&) {  // the next process draws them all again
 }
 
 }  // namespace assay

@@ -64,9 +64,18 @@ class OracleCache {
   struct Answers {
     std::filesystem::path file;
     bool cached = false;
+    std::filesystem::path entry{};  // its place in the cache; empty without a cache
   };
   Answers answers(const OracleQuestion& question, const Program& program, const OracleWorker& worker,
                   const std::filesystem::path& scratch, const Run& run) const;
+
+  // For answers that nobody will ask for again.
+  static void forget(const Answers& answers);
+
+  // Which of several draws of an exam is the sharpest, if that was noted in the last month. `exam`: a name for a file.
+  // A note that cannot be written only costs time.
+  std::optional<int> sharpest_draw(const std::string& exam) const;
+  void note_sharpest_draw(const std::string& exam, int draw) const;
 
  private:
   std::filesystem::path folder_;

@@ -56,6 +56,31 @@ TEST_F(OracleCacheTest, asks_the_worker_once) {
   EXPECT_EQ(runs_, 1);
 }
 
+TEST_F(OracleCacheTest, AsksAgainForWhatItForgot) {
+  ask();
+  const auto forgotten = OracleCache(folder_.path() / "cache", max_bytes_)
+                             .answers(question_, program_, worker_, folder_.path() / "scratch", {});
+  EXPECT_TRUE(forgotten.cached);
+  OracleCache::forget(forgotten);
+  EXPECT_TRUE(fs::exists(forgotten.file)) << "who has the answers keeps them";
+  EXPECT_EQ(ask(), 2);
+}
+
+TEST_F(OracleCacheTest, RemembersTheSharpestDrawOfAnExam) {
+  const OracleCache cache(folder_.path() / "cache");
+  EXPECT_EQ(cache.sharpest_draw("an exam"), std::nullopt);
+  cache.note_sharpest_draw("an exam", 2);
+  cache.note_sharpest_draw("another", 0);
+  EXPECT_EQ(cache.sharpest_draw("an exam"), 2);
+  EXPECT_EQ(cache.sharpest_draw("another"), 0);
+  std::ofstream(folder_.path() / "cache/sharpest/another") << "no number";
+  EXPECT_EQ(cache.sharpest_draw("another"), std::nullopt);
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::days(40);
+  fs::last_write_time(folder_.path() / "cache/sharpest/an exam", long_ago);
+  cache.note_sharpest_draw("another", 1);
+  EXPECT_EQ(cache.sharpest_draw("an exam"), std::nullopt);
+}
+
 TEST_F(OracleCacheTest, asks_again_after_another_build_of_the_worker) {
   ask();
   std::ofstream(worker_.command.front()) << "build 2";
