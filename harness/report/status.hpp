@@ -82,7 +82,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(other_rank_failed, failed, "this rank was ended because another one failed")                            \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
   X(parameters_not_finite, failed,                                                                          \
-    "the timed steps left a parameter that is infinite or NaN; the exam itself was passed")                 \
+    "the timed steps left a parameter, moment or statistic that is infinite or NaN; the exam was passed")   \
   X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \
   X(library_changed, failed, "a library version differs from that of the cell's earlier forks")             \

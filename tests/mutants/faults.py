@@ -129,6 +129,7 @@ class ChangesLaterQuestions(Fault):
 class EndsWithInfinity(Fault):
     """The last of its 31 steps, after the one that compiles, leaves an infinite bias."""
 
+    suffix = ".bias"  # of the tensor's name
     codes = ("parameters_not_finite",)
     options = ("--warm-up-steps", "1", "--warm-up-seconds", "0")
 
@@ -136,9 +137,15 @@ class EndsWithInfinity(Fault):
         super().step(slot, rate, number)
         if self.steps == 32:
             now = copied(super().state())
-            name = next(name for name, tensor in now.items() if tensor.ndim == 1)
-            now[name][0] = np.inf
+            name = next(name for name in now if name.endswith(self.suffix))
+            now[name].flat[0] = np.inf
             super(Mutant, self).set_state(now)  # type: ignore[misc]
+
+
+class EndsWithInfiniteMoment(EndsWithInfinity):
+    """The same of a moment of the optimizer."""
+
+    suffix = ".v"
 
 
 FAULTS: dict[str, type[Fault]] = {
@@ -154,6 +161,7 @@ FAULTS: dict[str, type[Fault]] = {
 }  # fmt: skip
 RANK_FAULTS: dict[str, type[Fault]] = {  # of some adapters
     "infinity": EndsWithInfinity,
+    "infinite-moment": EndsWithInfiniteMoment,
     "child": of("Its last child is killed.", Fault, fail=kill_child, codes=("worker_exited",)),
     "compiles_late": of("It compiles for 35 s.", Fault, before_import=staticmethod(trace_late), status="ok", codes=()),
 }  # fmt: skip

@@ -21,7 +21,9 @@ WORKERS = {"numpy": ROOT / "tests/numpy_backend"} | {f.name: ROOT / "backends" /
 
 
 @pytest.mark.parametrize(
-    ("backend", "name"), [*product(WORKERS, FAULTS), ("numpy", "infinity")], ids=lambda value: value
+    ("backend", "name"),
+    [*product(WORKERS, FAULTS), ("numpy", "infinity"), ("numpy", "infinite-moment")],
+    ids=lambda value: value,
 )
 def test_a_fault_is_a_row_with_its_status_and_its_reason(tmp_path: Path, backend: str, name: str) -> None:
     if not (ENVIRONMENTS / backend / "bin/python").exists():

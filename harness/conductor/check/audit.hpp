@@ -51,6 +51,7 @@ struct RunAudit {
   std::optional<SteppedState> next_state{};
   NudgedStep nudged_step{};    // asked where the worker's state is not that one
   std::string state{};         // why the state that it handed over is not that of the run; empty: it is
+  std::string not_finite{};    // a tensor of that state with an infinite value or a NaN; empty: none
   bool own_loader = false;     // the batches came from the framework's own loader
   bool draws_masks = false;    // of dropout: then it may be unable to take the same steps again
   bool deterministic = false;  // two runs of the same steps must have the same bits

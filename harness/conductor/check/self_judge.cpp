@@ -281,12 +281,11 @@ std::uint64_t max_continuation_bytes(const Program& program) {
 }
 
 std::string first_not_finite(const TensorFile& worker, const Program& program) {
-  for (const ValueId id : program.inference.with_role(Role::parameter)) {
-    const std::string& name = program.inference.value(id).name;
-    const HostTensor* found = worker.find("continuation/waited/" + name);
+  for (const StateTensor& tensor : state_tensors(program)) {
+    const HostTensor* found = worker.find("continuation/waited/" + tensor.name);
     if (found == nullptr || found->type.dtype != DType::f32) continue;
     if (!std::ranges::all_of(found->as<float>(), [](float value) { return std::isfinite(value); }))
-      return name;
+      return tensor.name;
   }
   return {};
 }

@@ -62,7 +62,7 @@ std::vector<TensorVerdict> judge_next_state(const TensorFile& worker, const Prog
 // The maximum size of the tensors of a continuation, in bytes.
 std::uint64_t max_continuation_bytes(const Program& program);
 
-// The first parameter that is not finite after the continuation; empty if there is none.
+// The first parameter, moment or running statistic that is not finite after the run; empty if there is none.
 std::string first_not_finite(const TensorFile& worker, const Program& program);
 // Whether only what began from the state that the timed steps left exceeds its bound, and not the exam itself.
 bool differs_only_after_run(const Equivalence& verified);

@@ -67,15 +67,20 @@ std::vector<double> TensorFile::required(std::string_view name,
   return chosen(std::span<const double>(all));
 }
 
-std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {
+std::string TensorFile::mistyped(std::string_view name, const TensorType& type) const {
   const HostTensor* tensor = find(name);
   if (tensor == nullptr) return "is missing in the worker's file";
   const bool scalar = type.shape.empty() && tensor->type.shape == Shape{1};
   if (tensor->type.dtype != type.dtype || (tensor->type.shape != type.shape && !scalar)) {
     return fmt::format("is {}, but must be {}", to_string(tensor->type), to_string(type));
   }
+  return {};
+}
+
+std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {
+  if (std::string why = mistyped(name, type); !why.empty()) return why;
   if (!is_floating(type.dtype)) return {};
-  const std::vector<double> values = to_doubles(*tensor);
+  const std::vector<double> values = to_doubles(*find(name));
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) return fmt::format("is not finite: element {} is {}", i, values[i]);
   }

@@ -34,8 +34,9 @@ class TensorFile {
   std::vector<double> required(std::string_view name) const;
   // The same, only the elements of the excerpt.
   std::vector<double> required(std::string_view name, const std::optional<ExamExcerpt>& excerpt) const;
-  // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar
-  // may have the shape (1).
+  // Why it is not such a tensor: missing, or another type or shape; empty if it is. A scalar may have the shape (1).
+  std::string mistyped(std::string_view name, const TensorType& type) const;
+  // Why the tensor cannot be judged: as before, or not finite; empty if it can.
   std::string refusal(std::string_view name, const TensorType& type) const;
 
  private:

@@ -34,24 +34,31 @@ TensorFile read_handed_state(const fs::path& folder) {
   return TensorFile::read_foreign(handed_state(folder), 2 * max_handed_bytes);
 }
 
-// Why it is not the state whose digest the worker reported; empty if it is.
-std::string contradiction_in_state(const fs::path& folder, const Program& program,
-                                   const std::string& digest) {
+struct HandedState {
+  std::string contradiction{};  // why it is not the state whose digest the worker reported; empty if it is
+  std::string not_finite{};     // a tensor; empty if all are finite
+};
+
+HandedState judged_state(const fs::path& folder, const Program& program, const std::string& digest) {
   std::map<std::string, Shape> expected;
   for (const StateTensor& tensor : state_tensors(program)) expected[tensor.name] = tensor.shape;
+  HandedState judged;
   try {
     const TensorFile state = read_handed_state(folder);
-    if (state.names().size() != expected.size()) return "it has other tensors than the program";
+    if (state.names().size() != expected.size()) return {"it has other tensors than the program"};
     Sha256 sum;
     for (const auto& [name, shape] : expected) {
-      if (const std::string refusal = state.refusal(name, {DType::f32, shape}); !refusal.empty())
-        return fmt::format("{} {}", name, refusal);
+      const TensorType type{DType::f32, shape};
+      if (const std::string refusal = state.mistyped(name, type); !refusal.empty())
+        return {fmt::format("{} {}", name, refusal)};
+      if (judged.not_finite.empty() && !state.refusal(name, type).empty()) judged.not_finite = name;
       sum.add(name);
       sum.add(std::span<const std::byte>(state.find(name)->bytes));
     }
-    return sum.finish() == digest ? "" : "its digest is not the one that the worker reported";
+    if (sum.finish() != digest) return {"its digest is not the one that the worker reported"};
+    return judged;
   } catch (const Error& error) {
-    return error.what();
+    return {error.what()};
   }
 }
 
@@ -182,8 +189,10 @@ void compute_audit(RunAudit& audit, const Cell& cell, Fork& fork, const fs::path
   const EndsWorker at_end{*context.replays};
   try {
     if (hands_over(cell) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
-      audit.state = contradiction_in_state(folder, *cell.program, fork.parameters_digest);
-      if (audit.state.empty()) add_from_state(audit, cell, fork, folder, context);
+      const HandedState handed = judged_state(folder, *cell.program, fork.parameters_digest);
+      audit.state = handed.contradiction;
+      audit.not_finite = handed.not_finite;
+      if (audit.state.empty() && audit.not_finite.empty()) add_from_state(audit, cell, fork, folder, context);
     }
     add_first_steps(audit, cell, fork, context);
   } catch (const Error& error) {
