@@ -156,8 +156,9 @@ struct Equivalence {
   std::string reason{};
   std::vector<TensorVerdict> tensors{};
   std::vector<Ties> ties{};
+  std::int64_t unjudged = 0;  // tensors
   std::optional<CheckSettings> settings{};
-  // The first parameter that the timed steps left with values that are not finite; not in the report.
+  // The first tensor of the state that the timed steps left with values that are not finite; not in the report.
   std::string not_finite{};
 };
 

@@ -56,6 +56,8 @@ double change_by_rounded_decay(const OptimizerSpec& optimizer) {
   return std::abs(rounded - decay) / (1 - decay) / 2;
 }
 
+constexpr double own_size = 1;  // a relative L2 error: of the tensor itself
+
 // Which ties a run crosses is chance, and two pairs of runs show what they change only roughly.
 constexpr double tie_factor = 3;
 
@@ -304,6 +306,15 @@ Refusals refusals_of(const TensorFile& worker, const std::vector<ExpectedTensor>
   return refusals;
 }
 
+// In single precision a network with a batch norm over two elements turns a rounding into hundreds of percent after two
+// steps, and how many is chance.
+void leave_out_chaotic(Equivalence& result, const Exam& exam) {
+  if (exam.loosest < own_size) return;
+  result.unjudged = std::erase_if(result.tensors, [](const TensorVerdict& tensor) {
+    return tensor.l2_bound >= own_size && tensor.ratio < beyond_measure;
+  });
+}
+
 // skipped: a tensor that was not joined, because of another rank.
 Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& worker,
                    const Refusals& refusals, const std::vector<bool>& skipped, const RunAudit& audit) {
@@ -315,6 +326,7 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     else if (!expected.draws && !skipped[i] && (rank == 0 || !expected.of_first_rank))  // draws: below
       result.tensors.push_back(compared(asked, expected, worker));
   }
+  leave_out_chaotic(result, asked.exam);
   if (result.reason.empty()) {
     const auto add = [&](std::vector<TensorVerdict> verdicts) {
       std::ranges::move(verdicts, std::back_inserter(result.tensors));
@@ -327,6 +339,7 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
                              audit.excerpt));
       result.not_finite = first_not_finite(worker, asked.program);
     }
+    if (!audit.not_finite.empty()) result.not_finite = audit.not_finite;
     if (audit.next_state)
       add(judge_next_state(worker, asked.program, asked.precision, asked.noisy, *audit.next_state,
                            audit.excerpt, audit.nudged_step));
@@ -415,6 +428,7 @@ Equivalence merged(const Equivalence& a, const Equivalence& b) {
     }
   }
   result.worst = std::max(a.worst, b.worst);
+  result.unjudged = std::max(a.unjudged, b.unjudged);
   if (b.settings && (!a.settings || b.settings->loosest > a.settings->loosest)) result.settings = b.settings;
   return result;
 }

@@ -467,6 +467,11 @@ Table equivalence_table(const CellReport& cell) {
     table.notes.push_back(fmt::format("the exam detects gradient errors above {:.2g} % at worst: {}{}",
                                       100 * settings->loosest, settings->loosest_gradient,
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
+  if (const std::int64_t unjudged = cell.equivalence.unjudged; unjudged > 0)
+    table.notes.push_back(fmt::format(
+        "{} may be off by their own size, because the network amplifies roundings that far; they were not "
+        "judged: use larger images or more samples in a batch",
+        plural(unjudged, "further tensor")));
   if (!is_of_timed_program(cell.equivalence))
     table.notes.emplace_back(
         "the masks of the exam were fed to a second program of the network, and the timed program cannot draw the "
