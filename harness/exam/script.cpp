@@ -130,8 +130,11 @@ ExamActions ExamScript::about_the_run() {
 // apart: they show how far roundings take the program.
 ExamActions ExamScript::continuation() {
   const std::vector<std::int64_t>& slots = feeds_.batches.slots;
-  // If each step gets its own batch, no batch of the run needs to be left.
-  if (!run_.last_step || std::ranges::all_of(slots, [](std::int64_t slot) { return slot == 0; }))
+  // If each step gets its own batch, no batch of the run needs to be left. Then the exam has slot 0 several times; a run
+  // with one resident batch has it once.
+  const bool is_supplied =
+      slots.size() > 1 && std::ranges::all_of(slots, [](std::int64_t slot) { return slot == 0; });
+  if (!run_.last_step || is_supplied)
     for (std::int64_t batch = 0; batch < feeds_.batches.count(); ++batch) co_yield stage(batch);
   const auto begin = std::chrono::steady_clock::now();
   co_yield continued(0);

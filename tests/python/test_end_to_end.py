@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from framework import BY_NAME, ENVIRONMENTS, at_once
 from program import PROGRAM, assay
@@ -194,6 +195,28 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert block["steps"] == 100
     # Each class has its own picture: a network that sees the right labels learns it.
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
+
+
+@pytest.mark.parametrize(("backend", "mode"), [("onednn", "graph"), ("torch", "eager")])
+def test_a_run_on_one_batch_is_continued_with_it(tmp_path: Path, backend: str, mode: str) -> None:
+    if backend == "torch" and not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--steps", 24]
+    options += ["--resident-batches", 1, "--warm-up-steps", 2, "--warm-up-seconds", 0]
+    cell = run(tmp_path / "r.json", *options)
+    assert "continuation/loss" in cell["equivalence"]["tensors"]["name"]
+
+
+@torch_only
+def test_a_frameworks_own_loader_reads_own_arrays(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", draw.normal(size=(200, 1, 28, 28)).astype("f4"))
+    np.save(tmp_path / "y.npy", np.arange(200) % 10)
+    options = ["--workload", "lenet5", "--backend", "torch", "--mode", "eager", "--loader", "native"]
+    options += ["--batch", 8, "--steps", 24, "--optimizer", "sgd", "--learning-rate", 0.05]
+    options += ["--inputs", tmp_path / "x.npy", "--labels", tmp_path / "y.npy"]
+    cell = run(tmp_path / "r.json", *options, dataset="npy")
+    assert "loader/losses" in cell["equivalence"]["tensors"]["name"]
 
 
 @pytest.mark.parametrize(("backend", "mode"), [("jax", "jit"), ("mxnet", "hybridize")])

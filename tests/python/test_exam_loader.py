@@ -53,6 +53,7 @@ def cell(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     }
     manifest |= {"vocabulary": 50} if text else {"normalisation": {"scale": SCALE, "shift": SHIFT}}
     (tmp_path / "data/manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "request.json").write_text(json.dumps({"precision": "fp32"}))
     return tmp_path
 
 
@@ -142,7 +143,20 @@ def other_labels(adapter: Adapter, samples: Samples) -> Iterator[Batch]:
     return ((inputs, np.roll(labels, 1, 0)) for inputs, labels in adapter.shuffled(samples))
 
 
-@pytest.mark.parametrize("mistake", [forever, twice, half, in_order, one_order, other_labels])
+def labels_of_places(adapter: Adapter, samples: Samples) -> Iterator[Batch]:
+    """As if the plan listed the samples in their order."""
+    order = adapter.random.permutation(len(samples))
+    for number, (inputs, labels) in enumerate(adapter.batches(samples, order)):
+        yield inputs, samples.labels[order[number * BATCH :][: len(labels)]]
+
+
+def halved(adapter: Adapter, samples: Samples) -> Iterator[Batch]:
+    return ((inputs.astype(np.float16), labels) for inputs, labels in adapter.shuffled(samples))
+
+
+@pytest.mark.parametrize(
+    "mistake", [forever, twice, half, in_order, one_order, other_labels, labels_of_places]
+)
 def test_a_loader_that_gives_other_samples_is_wrong(cell: Path, mistake: Any) -> None:
     assert is_wrong(found(cell, mistake))
 
@@ -165,6 +179,20 @@ def test_samples_that_are_not_augmented_are_strange(cell: Path, column: slice) -
     assert (found(cell, plain) == STRANGE).mean() > 0.3
 
 
+@pytest.mark.parametrize("cell", ["images", "floats"], indirect=True)
+def test_pixels_of_half_precision_are_strange_unless_the_cell_has_it(cell: Path) -> None:
+    assert (found(cell, halved) == STRANGE).mean() > 0.9
+    (cell / "request.json").write_text(json.dumps({"precision": "bf16"}))
+    assert not is_wrong(found(cell, halved))
+
+
+@pytest.mark.parametrize("cell", ["floats"], indirect=True)
+def test_numbers_of_own_arrays_are_near_one(cell: Path) -> None:
+    samples = NumberedSamples(cell, BATCH, CLASSES, 0)
+    raw = (samples[0][0] - samples.shift) / np.reshape(SCALE, (-1, 1, 1))
+    assert 0.9 < np.abs(raw).max() < 1.01
+
+
 @pytest.mark.parametrize("cell", ["images"], indirect=True)
 def test_pixels_that_are_not_normalised_are_strange(cell: Path) -> None:
     def unscaled(adapter: Adapter, samples: Samples) -> Iterator[Batch]:
@@ -183,6 +211,7 @@ def test_a_pass_has_the_moves_of_the_cell(cell: Path) -> None:
     samples.start(2)
     assert (first != samples.rows).any()
     np.testing.assert_array_equal(samples.labels[:6], [0, 1, 2, 3, 4, 0])
+    assert (samples.rows[:, 0] != np.arange(len(samples))).any()
 
 
 class Trains(Adapter):
@@ -307,7 +336,7 @@ class Fits(Adapter):
 def fitted(cell: Path, adapter: Any, kind: str = "steps") -> Any:
     write_tensors(cell / "parameters.safetensors", {})
     np.save(cell / "schedule.npy", [[0.5, 1], [0.25, 2]])
-    (cell / "request.json").write_text(json.dumps({"clock": {"kind": kind}}))
+    (cell / "request.json").write_text(json.dumps({"precision": "fp32", "clock": {"kind": kind}}))
     network = program()
     network.training.nodes = []
     return fit_losses(adapter, network, cell)

@@ -27,6 +27,10 @@ MIN_STEPS, MAX_STEPS, STEP_SECONDS = 3, 12, 0.25  # on batches of the loader
 SHARES = (1.0, 0.3, 0.6, 0.1)  # of the cell's largest learning rate, in turn
 FIT_SHARES = (0.1, 0.03)  # in each pass of the framework's own loop
 
+LEVELS = 256  # of pixels
+FINE_LEVELS = 1 << 16  # of other numbers: half precision does not have them
+ROUNDINGS, ROUNDOFF = 8, {True: 2**-24, False: 2**-9}  # of samples; by whether the cell computes in fp32
+
 # In place of the number of a sample.
 STRANGE, LABELLED_AS_ANOTHER, MISSING = -1, -2, -3
 
@@ -35,8 +39,9 @@ class NumberedSamples(Samples):
     """A data set like the cell's whose samples show their numbers.
 
     Pixels and tokens are drawn, so that a sample and its crops are like no other. Labels are the numbers
-    modulo the classes (each position of a sample has the next one). The plan lists the samples in order, and
-    crops and mirrors as far as that of the cell. `left_over` samples fill no batch.
+    modulo the classes (each position of a sample has the next one). The plan lists the samples in an order of
+    its own, so that a place in it is not the number of a sample, and crops and mirrors as far as that of the
+    cell. `left_over` samples fill no batch.
     """
 
     _moves: tuple[int, bool] | None = None  # the largest offset, and whether samples are mirrored
@@ -51,7 +56,14 @@ class NumberedSamples(Samples):
         fitting = MAX_BYTES // max(1, one.nbytes * batch)
         self.batches = max(fewest, min(self._max_batches, fitting))
         count = self.batches * batch + left_over
-        values = manifest["vocabulary"] if self.tokens else 256 if one.dtype == np.uint8 else 1 << 16
+        request = json.loads((cell_folder / "request.json").read_text())
+        is_single = request["precision"] in ("fp32", "fp64")
+        self._roundoff = ROUNDOFF[is_single]
+        is_pixel = one.dtype == np.uint8
+        levels = FINE_LEVELS if is_single and not is_pixel else LEVELS
+        values = manifest["vocabulary"] if self.tokens else levels
+        if not (self.tokens or is_pixel):
+            self.scale = self.scale / np.float32(levels)  # numbers below one, as such arrays have them
         self.raw = self._random.integers(0, values, (count, *one.shape[1:])).astype(one.dtype)
         numbers = np.arange(count)
         positions = np.arange(np.prod(self.labels.shape[1:], dtype=int)).reshape(self.labels.shape[1:])
@@ -59,7 +71,8 @@ class NumberedSamples(Samples):
         self.labels = (each % classes).astype(self.labels.dtype)
         furthest = np.abs(self.rows[:, 1:3]).max(initial=0)
         self._moves = int(furthest), bool(self.rows[:, 3].any())
-        self.rows = shared(np.stack([numbers, *[np.zeros(count, int)] * 3], 1).astype(self.rows.dtype))
+        order = np.random.default_rng(count).permutation(count)
+        self.rows = shared(np.stack([order, *[np.zeros(count, int)] * 3], 1).astype(self.rows.dtype))
         self._numbers: dict[bytes, list[int]] = {}  # by the content of a sample of the pass
         self.start(1)
 
@@ -88,17 +101,28 @@ class NumberedSamples(Samples):
         return np.int32 if self.tokens else np.float32
 
     def numbers_of(self, inputs: np.ndarray, labels: np.ndarray) -> list[int]:
-        """Return the number of the sample in each row of a batch: each number once, if samples are equal."""
+        """Return the place in the plan of the sample of each row: each once, if samples are equal."""
         return [self._number(*row) for row in zip(inputs, labels, strict=True)]
 
     def _number(self, inputs: np.ndarray, label: np.ndarray) -> int:
         alike = self._numbers.get(self._key(inputs), [])
         for number in alike:
-            if np.array_equal(np.asarray(label, np.float64), np.asarray(self.labels[number], np.float64)):
+            expected, right = self[number]
+            if np.array_equal(np.asarray(label, np.float64), np.asarray(right, np.float64)):
+                if not self._is_near(np.asarray(inputs, np.float64), expected):
+                    return STRANGE
                 if len(alike) > 1:
                     alike.remove(number)
                 return number
         return LABELLED_AS_ANOTHER if alike else STRANGE
+
+    def _is_near(self, inputs: np.ndarray, expected: np.ndarray) -> bool:
+        """Whether these are the same numbers but for some roundings of their normalisation."""
+        if inputs.size != expected.size:
+            return False
+        shift = 0 if self.tokens else np.broadcast_to(self.shift, expected.shape).ravel()
+        allowed = ROUNDINGS * self._roundoff * (np.abs(expected.ravel()) + np.abs(shift))
+        return bool((np.abs(inputs.ravel() - expected.ravel()) <= allowed).all())
 
     def _key(self, inputs: np.ndarray) -> bytes:
         """Identify the content of a sample: the same for all roundings of its normalisation."""

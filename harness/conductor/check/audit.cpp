@@ -162,6 +162,8 @@ TensorVerdict judge_losses(const TensorFile& worker, const Precision& precision)
       staged(losses.data() + loaded.size(), loaded.size());
   double error = 0;
   for (std::size_t i = 0; i < loaded.size(); ++i) {
+    // The steps of both lead to infinity: the learning rate is too large, and what comes after it says nothing.
+    if (i > 0 && !std::isfinite(loaded[i]) && !std::isfinite(staged[i])) break;
     const double share = std::abs(loaded[i] - staged[i]) / std::max(staged[0], staged[i]);
     if (!std::isfinite(share)) return beyond_all_measure(name);
     error = std::max(error, share);

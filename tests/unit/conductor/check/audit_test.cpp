@@ -222,6 +222,9 @@ TEST(LoaderJudge, FindsStepsThatDoNotTrainOnTheBatchThatWasTaken) {
   EXPECT_THAT(ratios({losses_of_loader({2.3F, 2.003F, 1}, {2.3F, 2, 1})}, false, PrecisionKind::bf16),
               ElementsAre(Lt(1)));
   EXPECT_THAT(ratios({losses_of_loader({2.3F, NAN, 1}, {2.3F, 2, 1})}), ElementsAre(beyond_measure));
+  EXPECT_THAT(ratios({losses_of_loader({2.3F, NAN, 1}, {2.3F, INFINITY, 2})}), ElementsAre(Lt(1)))
+      << "both were led to infinity";
+  EXPECT_THAT(ratios({losses_of_loader({NAN, 2, 1}, {NAN, 2, 1})}), ElementsAre(beyond_measure));
   EXPECT_THAT(ratios({losses_of_loader({2.3F, 2}, {2.3F, 2})}), ElementsAre(beyond_measure)) << "too few";
   EXPECT_THAT(ratios({}), ElementsAre(beyond_measure)) << "missing";
   EXPECT_THAT(ratios({}, true), IsEmpty()) << "masks may be unlike each other";
