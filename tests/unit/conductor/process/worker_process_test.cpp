@@ -374,6 +374,19 @@ TEST_F(WorkerProcessTest, SendsSignalsOnlyToItself) {
   ::waitpid(other, nullptr, 0);
 }
 
+TEST_F(WorkerProcessTest, ChangesLimitsOnlyOfItself) {
+  if (!can_confine()) GTEST_SKIP() << "this kernel has no Landlock";
+  const std::string other = std::to_string(::getpid());
+  WorkerStart start =
+      script("prlimit --pid " + other + " --core=0 || echo denied; prlimit --pid " + other +
+             " --core > /dev/null && echo read; ulimit -c 0 && prlimit --pid $$ --core=0 && echo own");
+  fs::create_directories(folder_ / "hidden");
+  start.confinement = {.unreadable = {folder_ / "hidden"}, .unwritable = {}, .own = {}};
+  WorkerProcess worker(start);
+  worker.wait_or_kill(patience);
+  EXPECT_THAT(worker.log().tail(), HasSubstr("denied\nread\nown"));
+}
+
 TEST(StartChild, NamesTheLimitOfProcesses) {
   const auto no_process = [] {
     errno = EAGAIN;
