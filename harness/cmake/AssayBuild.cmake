@@ -37,9 +37,12 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-# Search paths relative to bin/ and libexec/assay/backends/<name>/, and the folders of the vendors' libraries.
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN/../../../../lib")
+# Search paths of the build tree, where the batch library is two folders above a worker, then of the installation, relative
+# to bin/ and libexec/assay/backends/<name>/, and the folders of the vendors' libraries. Programs are built with what is
+# installed: CMake would fill other paths up with ":", and an empty entry is the working directory of the caller.
+set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../..;$ORIGIN/../lib;$ORIGIN/../../../../lib")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 # Links a test program in a tenth of the default linker's time.
 find_program(ASSAY_MOLD mold)

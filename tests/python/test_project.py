@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from program import BUILD
 from worker_under_test import ROOT
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: scripts/setup installs it")
@@ -358,3 +359,13 @@ def test_each_exam_of_padded_texts_has_one_that_is_padded_in_part() -> None:
     found = [*exams_of_texts()]
     assert {name for name, _ in found} >= {"transformers", "inference-latency"}
     assert [name for name, texts in found if texts < 3] == []
+
+
+@pytest.mark.skipif(not shutil.which("readelf"), reason="readelf is not installed")
+@pytest.mark.parametrize("file", ["assay", "libassay_batch.so", "backends/onednn/assay-worker-onednn"])
+def test_no_program_looks_for_libraries_in_the_callers_folder(file: str) -> None:
+    if not (BUILD / file).exists():
+        pytest.skip(f"{file} is not built")
+    done = subprocess.run(["readelf", "-d", BUILD / file], capture_output=True, text=True, check=True)
+    for paths in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", done.stdout):
+        assert all(path.startswith(("/", "$ORIGIN")) for path in paths.split(":")), paths
