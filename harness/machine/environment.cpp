@@ -63,13 +63,72 @@ void upwards(const fs::path& mount, const std::string& path, Use use) {
   use(mount);
 }
 
-// Where version 2 is mounted: at the top, or next to the controllers of version 1, which may have some of its own. Empty
-// if it is not.
-fs::path mount_of_v2(const fs::path& mount) {
+// A tree of control groups, and a group in it.
+struct Hierarchy {
+  fs::path mount;
+  std::string group;
+};
+
+// "\040" -> " ": as the kernel writes blanks in mountinfo.
+std::string unescaped(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    if (text[i] == '\\' && std::sscanf(text.c_str() + i + 1, "%3o", &code) == 1) {
+      plain += static_cast<char>(code);
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// Where this process sees the tree of a controller of version 1, or that of version 2 (no controller), and the group of a
+// process in it: by the mounts, which may be anywhere. `usual`: where the tree is if the mounts are not known.
+std::optional<Hierarchy> hierarchy_of(const fs::path& root, const std::string& groups,
+                                      const std::string& controller, const fs::path& usual) {
+  std::istringstream mounts(file_text(root / "proc/self/mountinfo").value_or(""));
+  const std::string own = group(groups, controller).value_or("/");
+  for (std::string line; std::getline(mounts, line);) {
+    // 30 24 0:26 ROOT MOUNT OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER-OPTIONS
+    std::istringstream fields(line);
+    std::string word, top, place, type, source, options;
+    fields >> word >> word >> word >> top >> place;
+    while (fields >> word && word != "-") {
+    }
+    if (!(fields >> type >> source >> options)) continue;
+    const bool is_it =
+        controller.empty()
+            ? type == "cgroup2"
+            : type == "cgroup" && ("," + options + ",").find("," + controller + ",") != std::string::npos;
+    if (!is_it) continue;
+    // In a container, the top of its mount may be the group that the host gave it.
+    const std::string above = top == "/" ? "" : unescaped(top);
+    const bool is_below = own.starts_with(above);
+    return Hierarchy{root / fs::path(unescaped(place)).relative_path(),
+                     is_below ? own.substr(above.size()) : own};
+  }
+  if (std::error_code ignored; fs::exists(usual, ignored)) return Hierarchy{usual, own};
+  return std::nullopt;
+}
+
+struct Hierarchies {
+  std::optional<Hierarchy> cpu, memory, v2;
+};
+
+Hierarchies hierarchies_of(const fs::path& root, const std::string& process) {
+  const fs::path usual = root / "sys/fs/cgroup";
+  const std::string groups = file_text(root / "proc" / process / "cgroup").value_or("");
   std::error_code ignored;
-  if (fs::exists(mount / "cgroup.controllers", ignored) || fs::exists(mount / "cpu.max", ignored))
-    return mount;
-  return fs::exists(mount / "unified/cgroup.controllers", ignored) ? mount / "unified" : fs::path();
+  // Version 2 is at the top, or next to the controllers of version 1, which may have some of its own.
+  fs::path v2 = usual / "cgroup.controllers";
+  for (const char* file : {"cpu.max", "unified/cgroup.controllers", "unified/cpu.max"})
+    if (!fs::exists(v2, ignored)) v2 = usual / file;
+  if (!fs::exists(v2, ignored)) v2.clear();
+  return {.cpu = hierarchy_of(root, groups, "cpu", usual / "cpu"),
+          .memory = hierarchy_of(root, groups, "memory", usual / "memory"),
+          .v2 = hierarchy_of(root, groups, "", v2.empty() ? usual / "no version 2" : v2.parent_path())};
 }
 
 std::optional<double> quota_v2(const fs::path& folder) {
@@ -115,39 +174,32 @@ std::optional<std::int64_t> memory_v1(const fs::path& folder) {
 }  // namespace
 
 ControlGroupRecord control_group_limits(const fs::path& root) {
-  const fs::path mount = root / "sys/fs/cgroup";
-  const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
-  std::error_code ignored;
-  const fs::path mount_v2 = mount_of_v2(mount);
-  const bool v1 = fs::exists(mount / "cpu", ignored) || fs::exists(mount / "memory", ignored);
+  const Hierarchies found = hierarchies_of(root, "self");
   std::optional<double> quota;
   std::optional<std::int64_t> memory;
-  if (!mount_v2.empty()) {
-    upwards(mount_v2, group(groups, "").value_or("/"), [&](const fs::path& folder) {
+  if (found.v2) {
+    upwards(found.v2->mount, found.v2->group, [&](const fs::path& folder) {
       tighten(quota, quota_v2(folder));
       tighten(memory, file_integer(folder / "memory.max"));
     });
   }
-  if (v1) {
-    upwards(mount / "cpu", group(groups, "cpu").value_or("/"),
+  if (found.cpu)
+    upwards(found.cpu->mount, found.cpu->group,
             [&](const fs::path& folder) { tighten(quota, quota_v1(folder)); });
-    upwards(mount / "memory", group(groups, "memory").value_or("/"),
+  if (found.memory)
+    upwards(found.memory->mount, found.memory->group,
             [&](const fs::path& folder) { tighten(memory, memory_v1(folder)); });
-  }
+  const bool v1 = found.cpu || found.memory;
   ControlGroupRecord limits{.version = std::nullopt, .cpu_quota = quota, .memory_limit = memory};
-  if (v1 || !mount_v2.empty()) limits.version = v1 ? 1 : 2;
+  if (v1 || found.v2) limits.version = v1 ? 1 : 2;
   return limits;
 }
 
 std::optional<QuotaStops> quota_stops(const std::string& process, const fs::path& root) {
-  const fs::path mount = root / "sys/fs/cgroup";
-  const std::string groups = file_text(root / "proc" / process / "cgroup").value_or("");
+  const Hierarchies found = hierarchies_of(root, process);
   std::optional<QuotaStops> all;
-  const auto add = [&](const fs::path& folder) { add_stops(all, folder); };
-  if (std::error_code ignored; fs::exists(mount / "cpu", ignored))
-    upwards(mount / "cpu", group(groups, "cpu").value_or("/"), add);
-  else if (const fs::path mount_v2 = mount_of_v2(mount); !mount_v2.empty())
-    upwards(mount_v2, group(groups, "").value_or("/"), add);
+  if (const std::optional<Hierarchy>& tree = found.cpu ? found.cpu : found.v2)
+    upwards(tree->mount, tree->group, [&](const fs::path& folder) { add_stops(all, folder); });
   return all;
 }
 

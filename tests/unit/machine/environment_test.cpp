@@ -193,6 +193,23 @@ TEST_F(Machine, HasLimitsOfBothVersionsSideBySide) {
   EXPECT_EQ(quota_stops("self", root_)->ns, 3000);
 }
 
+TEST_F(Machine, FindsControlGroupsWhereverTheyAreMounted) {
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  write("proc/self/cgroup", "5:cpu,cpuacct:/docker/abc/job\n0::/box\n");
+  write("proc/self/mountinfo",
+        "30 24 0:26 / /sys/fs/cgroup rw shared:8 - tmpfs tmpfs rw\n"
+        "31 30 0:27 /docker/abc /host\\040groups/cpu,cpuacct ro master:9 - cgroup cgroup rw,cpu,cpuacct\n"
+        "32 30 0:28 / /elsewhere rw - cgroup2 none rw\n");
+  write("host groups/cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n");
+  write("host groups/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  write("host groups/cpu,cpuacct/job/cpu.stat", "nr_throttled 3\nthrottled_time 700\n");
+  write("elsewhere/box/memory.max", "4096\n");
+  EXPECT_EQ(encode(control_group_limits(root_)),
+            json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 4096}}));
+  ASSERT_TRUE(quota_stops("self", root_));
+  EXPECT_EQ(quota_stops("self", root_)->ns, 700);
+}
+
 TEST_F(Machine, DoesNotLeaveItsControlGroups) {
   fs::remove_all(root_ / "sys/fs/cgroup");
   write("proc/self/cgroup", "0::/../../outside\n");  // the process is above the root of its namespace
