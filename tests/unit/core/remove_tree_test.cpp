@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -43,6 +45,27 @@ TEST(RemoveTree, RemovesImmutableFiles) {
   ASSERT_TRUE(error) << "it is immutable";
   EXPECT_EQ(remove_tree(folder / "tree"), "");
   EXPECT_FALSE(fs::exists(folder / "tree"));
+}
+
+TEST(RemoveTree, RemovesMoreLevelsThanThereAreDescriptors) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "tree");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 128;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Descriptor level(::open((folder / "tree").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < 3000; ++i) {  // longer than a path may be
+    ASSERT_EQ(::mkdirat(level.get(), "d", 0700), 0);
+    level = Descriptor(::openat(level.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(level);
+  }
+  Descriptor(::openat(level.get(), "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)).reset();
+  level.reset();
+  EXPECT_EQ(remove_tree(folder / "tree"), "");
+  EXPECT_FALSE(fs::exists(folder / "tree"));
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(RemoveTree, LeavesTheTargetsOfLinks) {
