@@ -18,7 +18,7 @@ SAMPLE = [
     ("reports", 3, 1),
     ("data", 3, 0),
     ("exchanges", 4, 0),
-    ("surroundings", 4, 60),
+    ("surroundings", 4, 62),
     ("workers", 3, 0),
     ("soak", 10, 0),
 ]

@@ -1,5 +1,6 @@
 #include "harness/core/io/sha256.hpp"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <array>
@@ -16,6 +17,15 @@ void require(int status, const char* call) {
   if (status != 1) throw std::runtime_error(fmt::format("[sha256] {} failed in libcrypto", call));
 }
 
+// Of a library context of our own: the caller's configuration of OpenSSL may switch providers off (OPENSSL_CONF, FIPS).
+const EVP_MD* algorithm() {
+  static const EVP_MD* const found = [] {
+    OSSL_LIB_CTX* const own = OSSL_LIB_CTX_new();
+    return own == nullptr ? nullptr : EVP_MD_fetch(own, "SHA256", nullptr);
+  }();
+  return found;
+}
+
 }  // namespace
 
 struct Sha256::Context {
@@ -27,7 +37,7 @@ struct Sha256::Context {
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  require(EVP_DigestInit_ex(context_->value, EVP_sha256(), nullptr), "EVP_DigestInit_ex");
+  require(EVP_DigestInit_ex(context_->value, algorithm(), nullptr), "EVP_DigestInit_ex");
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;

@@ -114,6 +114,16 @@ CASES = [
     Surroundings("allocator", {"MALLOC_ARENA_MAX": "1", "MALLOC_PERTURB_": "165"}),
     Surroundings("C library", {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-AVX512F:glibc.malloc.perturb=77"}),
     Surroundings("preloaded library that is missing", {"LD_PRELOAD": "/none.so"}),
+    Surroundings(
+        "OpenSSL with FIPS only",
+        shell='printf "openssl_conf = i\n[i]\nalg_section = a\n[a]\ndefault_properties = fips=yes\n" '
+        '> {folder}/openssl && OPENSSL_CONF={folder}/openssl exec "$@"',
+    ),
+    Surroundings(
+        "a damaged library in the working directory",
+        shell="cd {folder} && echo x | tee libhwloc.so.15 libassay_batch.so libdnnl.so.3 > libgomp.so.1; "
+        'exec "$@"',
+    ),
     Surroundings("compilers", {"CC": "/none", "CXX": "/none", "CFLAGS": "-O0", "LDFLAGS": "--none"}),
     Surroundings(
         "languages that are not installed",
