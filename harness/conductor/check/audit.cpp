@@ -68,9 +68,10 @@ std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t se
   return ExamExcerpt{elements, Philox(seed, "excerpt").uniform_double()};
 }
 
-void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
-  if (audit.results) write_run_question(folder, *audit.results);
-  if (audit.excerpt) write_atomically(folder / "excerpt.json", encode(*audit.excerpt).dump() + "\n", false);
+void write_audit(const std::filesystem::path& cell_folder, const RunAudit& audit) {
+  if (audit.results) write_run_question(cell_folder, *audit.results);
+  if (audit.excerpt)
+    write_new_within(cell_folder, "check/excerpt.json", encode(*audit.excerpt).dump() + "\n");
 }
 
 namespace {

@@ -85,8 +85,9 @@ bool chosen_of_later_forks(std::uint64_t seed);
 // not know it while it is timed.
 std::optional<ExamExcerpt> excerpt_of(std::int64_t state_bytes, std::uint64_t seed);
 
-// Writes run.json and excerpt.json into check/ of a cell folder, if they are requested.
-void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
+// Writes run.json and excerpt.json into check/ of a cell folder, if they are requested. The worker may be there: throws
+// IoError if it made such files.
+void write_audit(const std::filesystem::path& cell_folder, const RunAudit& audit);
 
 // Each of `replayed`; "continuation/loss" for `next_loss`. Numbers that are missing or not finite are beyond measure.
 //

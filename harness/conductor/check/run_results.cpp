@@ -36,8 +36,8 @@ void write_run_exam(const RunResults& asked, const HostTensor& inputs,
   write_atomically(asked.exam / "batches.json", encode(batches).dump() + "\n", false);
 }
 
-void write_run_question(const std::filesystem::path& check, const RunResults& asked) {
-  write_atomically(check / "run.json", encode(ExamRun{asked.slots}).dump() + "\n", false);
+void write_run_question(const std::filesystem::path& cell_folder, const RunResults& asked) {
+  write_new_within(cell_folder, "check/run.json", encode(ExamRun{asked.slots}).dump() + "\n");
 }
 
 }  // namespace assay

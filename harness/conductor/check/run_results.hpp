@@ -34,7 +34,7 @@ bool has_run_results(const Program& program, Task task);
 // of `parameters`, a safetensors file.
 void write_run_exam(const RunResults& asked, const HostTensor& inputs,
                     const std::filesystem::path& parameters);
-// Writes run.json, the worker's question, into `check`.
-void write_run_question(const std::filesystem::path& check, const RunResults& asked);
+// Writes run.json, the worker's question, into check/ of its cell folder, as write_new_within() does.
+void write_run_question(const std::filesystem::path& cell_folder, const RunResults& asked);
 
 }  // namespace assay

@@ -348,7 +348,7 @@ class ForkRun {
   }
 
   void write_audits() const {
-    for (const Member& member : members_) write_audit(member.folder / "check", audit_);
+    for (const Member& member : members_) write_audit(member.folder, audit_);
   }
 
   void name_what_is_left() {

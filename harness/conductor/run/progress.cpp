@@ -204,6 +204,9 @@ void Journal::lock_written() {
 
 void Journal::write(std::string_view text) {
   try {
+    std::error_code ignored;
+    if (regular_ && fs::exists(file_, ignored) && !fs::is_regular_file(file_, ignored))
+      throw IoError("run", file_, "was a file when the run began, and is none any more");
     if (pipe_)
       write_to_pipe(pipe_, file_, text);
     else

@@ -1,12 +1,15 @@
 #include "harness/core/io/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <regex>
 #include <system_error>
 
@@ -54,8 +57,10 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored)) throw IoError("write", path_, "is a folder, not a file");
   if (std::filesystem::exists(path_, ignored) && !std::filesystem::is_regular_file(path_, ignored)) {
-    file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    file_ =
+        Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe may have no reader
     if (!file_) throw IoError("write", path_, "cannot be opened", errno);
+    ::fcntl(file_.get(), F_SETFL, 0);
     return;
   }
   path_ = link_target(path_);
@@ -137,6 +142,31 @@ void copy_atomically(const std::filesystem::path& from, const std::filesystem::p
   file.commit(durable);
 }
 
+void write_new_within(const std::filesystem::path& folder, const std::filesystem::path& place,
+                      std::string_view text) {
+  const std::filesystem::path path = folder / place;
+  const Descriptor within(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!within) throw IoError("write", folder, "cannot be opened", errno);
+  open_how how{};
+  how.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  how.mode = 0666;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  Descriptor file(static_cast<int>(::syscall(SYS_openat2, within.get(), place.c_str(), &how, sizeof how)));
+  if (!file && errno == ENOSYS)  // before Linux 5.6
+    file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file && (errno == EEXIST || errno == ELOOP))
+    throw IoError("write", path,
+                  "was there before this program made it, or is behind a link: the worker put it there");
+  if (!file) throw IoError("write", path, "cannot be created", errno);
+  while (!text.empty()) {
+    const ssize_t done = ::write(file.get(), text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw IoError("write", path, "cannot be written", errno);
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+  if (file.reset() != 0) throw IoError("write", path, "cannot be closed", errno);
+}
+
 void copy_files(const std::filesystem::path& from, const std::filesystem::path& to, bool durable) {
   std::filesystem::create_directories(to);
   for (const auto& entry : std::filesystem::directory_iterator(from))
@@ -150,9 +180,28 @@ void make_folder_of(const std::filesystem::path& path) {
   if (error) throw IoError("write", path, "its folder cannot be made", error.value());
 }
 
+namespace {
+
+// 0: the kernel does not tell (before Linux 5.8).
+std::uint64_t mount_of(const std::filesystem::path& path) {
+#ifdef STATX_MNT_ID
+  struct statx found{};
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &found) == 0 && (found.stx_mask & STATX_MNT_ID) != 0)
+    return found.stx_mnt_id;
+#endif
+  return 0;
+}
+
+}  // namespace
+
 void require_writable(const std::filesystem::path& path) {
   AtomicFile file(path);
   std::error_code ignored;
+  const std::filesystem::path target = link_target(path);
+  if (std::filesystem::is_regular_file(target, ignored) && mount_of(target) != mount_of(folder_of(target)))
+    throw IoError(
+        "write", path,
+        "is a mount of its own, as docker -v makes it of a file, and cannot be replaced; mount its folder");
   // Write one block, because a full disk could not hold the report either. Never write to a device or a pipe.
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return;
   file.write(std::string(4096, '\n'));

@@ -46,6 +46,11 @@ void write_atomically(const std::filesystem::path& path, std::string_view text, 
 // disk is full for a moment. Throws IoError.
 void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool durable = true);
 
+// Makes a file at a place below a folder in which another program may write now: follows no link below the folder, and
+// replaces nothing. Throws IoError if there is something already. A program that reads meanwhile may see a part of it.
+void write_new_within(const std::filesystem::path& folder, const std::filesystem::path& place,
+                      std::string_view text);
+
 // Makes `to` and copies the regular files of a folder into it, as copy_atomically() does. Throws IoError or
 // std::filesystem::filesystem_error.
 void copy_files(const std::filesystem::path& from, const std::filesystem::path& to, bool durable = true);

@@ -54,6 +54,31 @@ TEST(AtomicFile, replaces_the_file_only_on_commit) {
   EXPECT_EQ(entries(folder.path()), 1u);
 }
 
+TEST(WriteNewWithin, FollowsNoLinkAndReplacesNothing) {
+  const TemporaryFolder folder;
+  const auto reason = [&](const char* place) -> std::string {
+    try {
+      write_new_within(folder / "own", place, "text");
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "written";
+  };
+  std::filesystem::create_directories(folder / "own/check");
+  std::filesystem::create_directories(folder / "other");
+  write_atomically(folder / "other/report", "report");
+  std::filesystem::create_symlink(folder / "other/report", folder / "own/check/link");
+  std::filesystem::create_symlink(folder / "other", folder / "own/away");
+  std::filesystem::create_symlink(folder / "other/none", folder / "own/check/dangling");
+  EXPECT_EQ(reason("check/new"), "written");
+  EXPECT_EQ(read_text(folder / "own/check/new"), "text");
+  for (const char* place : {"check/new", "check/link", "check/dangling", "away/new"})
+    EXPECT_THAT(reason(place), ::testing::HasSubstr("the worker put it there")) << place;
+  EXPECT_EQ(reason("../other/new").find("written"), std::string::npos);
+  EXPECT_EQ(read_text(folder / "other/report"), "report");
+  EXPECT_EQ(entries(folder / "other"), 1u);
+}
+
 // In a process of its own, which stays in the folder.
 TEST(AtomicFile, SaysThatTheWorkingDirectoryWasRemoved) {
   const TemporaryFolder folder;

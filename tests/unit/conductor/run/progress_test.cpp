@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/error.hpp"
@@ -123,6 +124,23 @@ TEST_F(JournalTest, KeepsACopyOfWhatADeviceDoesNotTake) {
   EXPECT_THAT(message, HasSubstr("No space left"));
   EXPECT_THAT(message, HasSubstr("the report is in " + copy().string()));
   EXPECT_EQ(read_text(copy()), report_text(report_));
+}
+
+TEST_F(JournalTest, KeepsACopyIfTheReportIsNoFileAnyMore) {
+  for (const char* made : {"pipe", "link"}) {
+    const fs::path place = folder_ / made;
+    Journal journal(place);
+    journal.save(report_);
+    fs::remove(place);
+    if (made == std::string_view("pipe"))
+      ASSERT_EQ(::mkfifo(place.c_str(), 0600), 0);
+    else
+      fs::create_symlink("/dev/null", place);
+    EXPECT_THAT(message_of([&] { journal.finish(report_); }), HasSubstr("is none any more"));
+    ASSERT_FALSE(copy().empty());
+    EXPECT_EQ(read_text(copy()), report_text(report_));
+    fs::remove_all(copy().parent_path());
+  }
 }
 
 TEST_F(JournalTest, ReplacesTheCopyAndRemovesItWhenTheReportIsWrittenAgain) {
