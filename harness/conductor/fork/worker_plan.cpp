@@ -20,6 +20,7 @@
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/gpu_sampler.hpp"
+#include "workloads/imported_network.hpp"
 
 namespace assay {
 namespace {
@@ -162,8 +163,44 @@ Variables variables_of_caller() {
 
 }  // namespace
 
-std::vector<fs::path> protected_paths(const fs::path& report, const BackendRegistry& registry) {
+namespace {
+
+// Threads and processes of a framework share memory in /dev/shm, and everything writes to /dev/null.
+bool is_needed(const fs::path& folder) { return folder == "/" || *std::next(folder.begin()) == "dev"; }
+
+// Folders in which every program may need to make files.
+bool is_everybodys(const fs::path& folder) {
+  std::error_code error;
+  return is_needed(folder) || folder == "/tmp" || folder == "/var/tmp" ||
+         folder == fs::weakly_canonical(temporary_folder(), error) ||
+         folder == fs::weakly_canonical(environment_text("HOME"), error);
+}
+
+// What the user gave: the data sets, weights and imported networks, with their folders.
+std::vector<fs::path> given_paths(const RunSettings& settings, const std::vector<Cell>& cells) {
+  std::vector<fs::path> paths = settings.data;
+  if (!settings.weights.empty()) {
+    paths.push_back(settings.weights);
+    paths.push_back(fs::absolute(settings.weights).parent_path());
+  }
+  for (const Cell& cell : cells)
+    if (!cell.axes.is_op() && cell.network().workload != nullptr && cell.network().workload->imported)
+      paths.push_back(cell.network().workload->imported->folder);
+  std::vector<fs::path> found;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    fs::path real = fs::weakly_canonical(fs::absolute(path), error);
+    if (!error && !real.empty() && !is_everybodys(real)) found.push_back(std::move(real));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<fs::path> protected_paths(const fs::path& report, const BackendRegistry& registry,
+                                      const RunSettings& settings, const std::vector<Cell>& cells) {
   std::vector<fs::path> paths = backend_folders();
+  std::ranges::move(given_paths(settings, cells), std::back_inserter(paths));
   for (const BackendDescription& backend : registry.backends) {
     if (backend.awaited) continue;
     paths.push_back(backend.folder);
@@ -176,9 +213,7 @@ std::vector<fs::path> protected_paths(const fs::path& report, const BackendRegis
   const fs::path target = fs::weakly_canonical(fs::absolute(link_target(report), error), error);
   const fs::path folder = target.parent_path();
   if (error || folder.empty()) return paths;
-  // Threads and processes of a framework share memory in /dev/shm, and everything writes to /dev/null.
-  const bool is_needed = folder == "/" || *std::next(folder.begin()) == "dev";
-  paths.push_back(is_needed ? target : folder);
+  paths.push_back(is_needed(folder) ? target : folder);
   return paths;
 }
 

@@ -31,9 +31,12 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
 std::optional<LaunchPlan> launch_plan(const Cell& cell, const WorkerFolders& folders);
 
 // What no worker may change: the report with the other files of its folder (`report` is empty without one), the folders
-// of all backends, and the environments of their frameworks. Of a folder below /dev only the report itself.
+// of all backends, the environments of their frameworks, and the data, weights and imported networks that the user named.
+// Of a folder below /dev only the report itself; no folder in which every program makes files, such as /tmp.
 std::vector<std::filesystem::path> protected_paths(const std::filesystem::path& report,
-                                                   const BackendRegistry& registry);
+                                                   const BackendRegistry& registry,
+                                                   const RunSettings& settings,
+                                                   const std::vector<Cell>& cells);
 
 // The variables that affect speed and that every worker of the run gets: those of --environment, and those of this process
 // that reach workers or launchers.

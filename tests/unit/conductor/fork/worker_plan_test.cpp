@@ -206,12 +206,20 @@ TEST(ProtectedPaths, AreTheFolderOfTheReportAndTheBackends) {
   fs::create_symlink(folder / "reports/r.json", folder / "link.json");
   BackendRegistry registry;
   registry.backends.emplace_back().folder = folder / "backends/mine";
-  const auto paths = [&](const fs::path& report) { return protected_paths(report, registry); };
+  RunSettings settings;
+  const auto paths = [&](const fs::path& report) { return protected_paths(report, registry, settings, {}); };
   EXPECT_THAT(paths(folder / "link.json"),
               ::testing::IsSupersetOf({fs::canonical(folder / "reports"), folder / "backends/mine"}));
   EXPECT_THAT(paths("/dev/null"), ::testing::Not(::testing::Contains(fs::path("/dev"))));
   EXPECT_THAT(paths("/dev/shm/r.json"), ::testing::Contains(fs::path("/dev/shm/r.json")))
       << "workers need the folder";
+  fs::create_directories(folder / "data");
+  settings.data = {folder / "data", "/tmp", "/dev/shm"};
+  settings.weights = folder / "weights/w.safetensors";
+  const auto given = paths("");
+  EXPECT_THAT(given, ::testing::IsSupersetOf({fs::canonical(folder / "data"), folder / "weights"}));
+  for (const char* shared : {"/tmp", "/dev/shm"})
+    EXPECT_THAT(given, ::testing::Not(::testing::Contains(fs::path(shared)))) << "workers need it";
 }
 
 }  // namespace
