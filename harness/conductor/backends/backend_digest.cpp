@@ -104,7 +104,8 @@ NamedFiles files_of(const BackendDescription& backend) {
     if (const fs::path path = backend.command[i]; path.is_absolute() && !is_named(files, path))
       files.emplace(fmt::format("command/{}", i), path);
   if (has_script(files))
-    add_folder(files, "assay_worker", environment_maker().parent_path() / "assay_worker");
+    for (const char* package : {"assay_worker", "assay_onnx"})
+      add_folder(files, package, environment_maker().parent_path() / package);
   files.emplace("batch library", batch_library());
   return files;
 }
