@@ -286,6 +286,8 @@ void Decoder::read_columns(const ListType& type, const Json& json, const JsonPla
   if (!json.is_object()) return mistyped(json, place, "an object of columns");
   const Description& description = type.inner->as<ObjectType>()->description();
   const std::optional<std::size_t> rows = rows_of(description, json, place);
+  constexpr std::size_t max_rows = 1'000'000;  // of a fork's blocks or samples
+  if (rows && *rows > max_rows) return fail(place, fmt::format("has {} rows, more than {}", *rows, max_rows));
   type.clear(out, rows.value_or(0));
   if (!rows) return;
   for (std::size_t row = 0; row < *rows; ++row) type.append(out);

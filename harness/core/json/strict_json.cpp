@@ -78,6 +78,7 @@ class Builder : public nlohmann::json_sax<Json> {
   // Parents own their children and arrays grow. So a child's address is taken when the child is opened and
   // used only until it is closed: no sibling can move it in between.
   Json* place(Json value) {
+    if (++values_ > limits_.values) fail(fmt::format("more than {} values", limits_.values));
     if (levels_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -124,6 +125,7 @@ class Builder : public nlohmann::json_sax<Json> {
   std::string where_;
   JsonLimits limits_;
   Json root_;
+  std::size_t values_ = 0;
   std::vector<Level> levels_;
 };
 
@@ -238,7 +240,10 @@ namespace {
 std::string file_bytes(const std::filesystem::path& file, JsonLimits limits) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) throw JsonError(fmt::format("{}: no such file", file.string()));
+  if (!std::filesystem::exists(status)) {
+    const bool is_absent = !error || error == std::errc::no_such_file_or_directory;
+    throw JsonError(fmt::format("{}: {}", file.string(), is_absent ? "no such file" : error.message()));
+  }
   if (std::filesystem::is_directory(status))
     throw JsonError(fmt::format("{}: is a folder, not a file", file.string()));
   std::ifstream stream(file, std::ios::binary);
@@ -258,6 +263,7 @@ std::string file_bytes(const std::filesystem::path& file, JsonLimits limits) {
     text.append(chunk, 0, static_cast<std::size_t>(stream.gcount()));
     if (text.size() > limits.bytes) throw too_large();
   }
+  if (stream.bad()) throw JsonError(fmt::format("{}: cannot be read to its end", file.string()));
   return text;
 }
 

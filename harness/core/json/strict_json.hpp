@@ -1,4 +1,4 @@
-// Reads JSON from other programs: limited size and depth, no duplicate keys, no NaN, only UTF-8.
+// Reads JSON from other programs: limited size, depth and number of values, no duplicate keys, no NaN, only UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ class JsonError : public Error {
 struct JsonLimits {
   std::size_t bytes = std::size_t{1} << 30;
   std::size_t depth = 32;
+  std::size_t values = 20'000'000;  // a value of two characters takes 16 bytes of memory, an empty list 72
 };
 
 // The text of a file, which may be compressed by gzip, whatever its name. Throws JsonError naming the file if it is

@@ -248,6 +248,8 @@ TEST(StrictJson, refuses_deep_nesting_without_a_deep_stack) {
 TEST(StrictJson, refuses_a_text_above_its_limit) {
   EXPECT_THROW(parse_strict_json("[1, 2, 3]", "x", {.bytes = 5}), JsonError);
   EXPECT_NO_THROW(parse_strict_json("[1]", "x", {.bytes = 5}));
+  EXPECT_NO_THROW(parse_strict_json("[1, {\"a\": []}]", "x", {.values = 4}));
+  EXPECT_THROW(parse_strict_json("[1, {\"a\": []}]", "x", {.values = 3}), JsonError);
 }
 
 TEST(StrictJson, refuses_text_cut_off_text_after_the_end_and_bad_utf8) {
