@@ -10,6 +10,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -37,6 +38,8 @@ std::vector<std::string> names_of(const PublishedTensors& published, const std::
 class WeightsFiles {
  public:
   explicit WeightsFiles(const std::filesystem::path& path) : path_(path) {
+    if (find_bad_utf8(path.native()) != std::string::npos)
+      throw IoError("weights", path, "has a name that is not UTF-8, so a report cannot keep it; rename it");
     if (is_weights_index(path))
       files_of_tensors_ = read_weights_index(path);
     else

@@ -302,7 +302,7 @@ bool is_weights_index(const std::filesystem::path& path) {
   std::memcpy(&length, text.data(), sizeof length);
   if (length <= text.size()) return false;  // it may begin with '{' by chance
   if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
-  return text.starts_with('{');
+  return text.starts_with('{') || text.starts_with('[') || !wide_encoding(text).empty();
 }
 
 std::map<std::string, std::filesystem::path, std::less<>> read_weights_index(
@@ -317,6 +317,8 @@ std::map<std::string, std::filesystem::path, std::less<>> read_weights_index(
   if (map == index.end() || !map->is_object())
     throw IoError("safetensors", path,
                   "is JSON, but not the index of a model in several files: it has no object \"weight_map\"");
+  if (map->empty())
+    throw IoError("safetensors", path, "is the index of a model, but its weight_map names no tensor");
   std::map<std::string, std::filesystem::path, std::less<>> files;
   for (const auto& [tensor, file] : map->items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";

@@ -175,6 +175,11 @@ TEST(PublishedWeights, AreRefusedIfTheIndexNamesOtherFiles) {
   const Sharded other;
   write_atomically(other.path, R"({"architectures": ["BertModel"]})", false);
   EXPECT_THAT(other.reason(), HasSubstr("weight_map"));
+  EXPECT_THAT(Sharded("").reason(), HasSubstr("names no tensor"));
+  std::string wide("\xff\xfe", 2);
+  for (const char c : std::string(R"({"weight_map": {}})")) wide += std::string{c, '\0'};
+  write_atomically(other.path, wide, false);
+  EXPECT_THAT(other.reason(), HasSubstr("UTF-16"));
 }
 
 TEST(PublishedWeights, NameWhatAnotherFileIs) {
