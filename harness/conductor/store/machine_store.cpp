@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
@@ -34,11 +35,19 @@ std::vector<fs::path> MachineStore::files_of(std::string_view fingerprint) const
   for (const char* ending : {".json", ".json.gz"})
     if (fs::path file = folder_ / fmt::format("{}{}", fingerprint, ending); fs::exists(file, ignored))
       files.push_back(std::move(file));
-  for (const auto& entry : fs::directory_iterator(folder_ / fingerprint, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && (name.ends_with(".json") || name.ends_with(".json.gz")))
-      files.push_back(entry.path());
+  const fs::path folder = folder_ / fingerprint;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    // Hidden files are those of other programs, such as "._1.json" of macOS.
+    if (!name.starts_with('.') && (name.ends_with(".json") || name.ends_with(".json.gz")))
+      files.push_back(entry->path());
   }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw IoError("baseline", folder, "cannot be listed", error.value());
+  for (const fs::path& file : files)
+    if (!fs::is_regular_file(file, ignored))
+      throw IoError("baseline", file, "is not a file, or a link to one; remove it");
   return files;
 }
 

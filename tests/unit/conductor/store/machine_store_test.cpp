@@ -1,11 +1,14 @@
 #include "harness/conductor/store/machine_store.hpp"
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/error.hpp"
 #include "harness/report/environment_difference.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -70,6 +73,26 @@ TEST(MachineStore, RemovesTheOldestFilesOfAMachine) {
   EXPECT_THAT(store.files_of(fingerprint),
               UnorderedElementsAre(store.place(fingerprint, "3"), store.place(fingerprint, "4"),
                                    store.place(fingerprint, "5")));
+}
+
+TEST(MachineStore, LeavesOutHiddenFilesAndNamesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  const MachineStore store(folder.path());
+  fs::create_directories(folder / "0123456789ab");
+  std::ofstream(folder / "0123456789ab/1.json") << "{}";
+  std::ofstream(folder / "0123456789ab/._1.json") << "of macOS";
+  EXPECT_THAT(store.files_of("0123456789ab"), UnorderedElementsAre(folder / "0123456789ab/1.json"));
+  const fs::path odd = folder / "0123456789ab/2.json";
+  const auto is_refused = [&] {
+    EXPECT_THROW(store.files_of("0123456789ab"), IoError);
+    fs::remove(odd);
+  };
+  ASSERT_EQ(::mkfifo(odd.c_str(), 0600), 0);
+  is_refused();
+  fs::create_symlink("nowhere", odd);
+  is_refused();
+  fs::create_symlink(odd, odd);
+  is_refused();
 }
 
 TEST(MachineStore, IgnoresAFolderThatCannotBeWritten) {
