@@ -168,7 +168,10 @@ TEST(CliList, FilesThatAreNotDataAreDamagedAndNotHere) {
                            "t10k-labels-idx1-ubyte"})
     folder.file("mnist/" + std::string(name) + ".gz",
                 "<html><head><title>404 Not Found</title></head></html>");
-  for (const char* name : {"npy", "text"}) std::filesystem::create_directories(folder.path() / name);
+  for (const char* name : {"npy", "text", "images/a", "images/b"})
+    std::filesystem::create_directories(folder.path() / name);
+  folder.file("images/a/1.jpg", "version https://git-lfs.github.com/spec/v1\n");
+  folder.file("images/b/2.jpg", "version https://git-lfs.github.com/spec/v1\n");
   folder.file("npy/inputs.npy", npy("(10, 1, 2, 2)", std::string(40, 'a')));
   folder.file("npy/labels.npy", npy("(10, 2, 2)", std::string(40, '\1')));
   folder.file("text/input.txt", std::string("\xff\xfe"
@@ -178,6 +181,7 @@ TEST(CliList, FilesThatAreNotDataAreDamagedAndNotHere) {
   const Outcome text = run(command);
   EXPECT_THAT(text.out, HasSubstr("labels.reshape(-1)"));
   EXPECT_THAT(text.out, HasSubstr("input.txt: is a text in UTF-16"));
+  EXPECT_THAT(text.out, HasSubstr("1.jpg: is not a JPEG: it is a pointer of Git LFS"));
   EXPECT_THAT(text.out, ::testing::ContainsRegex("mnist +48000 +12000 +10000 +damaged"));
   EXPECT_THAT(text.out, HasSubstr("train-images-idx3-ubyte.gz: is not an IDX file: it is a web page"));
   command.emplace_back("--json");

@@ -49,6 +49,29 @@ def test_a_cell_that_a_backend_refuses_is_named_before_it_is_started(options: st
     assert reason in done.stdout
 
 
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+@pytest.mark.parametrize(
+    ("options", "files", "remedy"),
+    [
+        ("--workload nanogpt --backend onednn", ["a.txt"], "--dataset text"),
+        ("--workload mlp --backend onednn --dataset synthetic", ["x.npy", "y.npy"], "--inputs FILE.npy"),
+        ("--workload op/relu --backend onednn", ["a.txt"], "--dataset text"),
+        ("--workload nanogpt --backend onednn --dataset text", ["a.txt", "b.txt"], "has another one"),
+    ],
+)
+def test_a_file_that_no_cell_reads_is_refused(
+    tmp_path: Path, options: str, files: list[str], remedy: str
+) -> None:
+    paths = [tmp_path / name for name in files]
+    for path in paths:
+        path.write_text("to be or not to be\n")
+    words = [word for path in paths for word in ("--data", path)]
+    done = assay("run", *options.split(), *words, "--dry-run")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"'{paths[-1] if 'another' in remedy else paths[0]}'" in done.stderr
+    assert remedy in done.stderr
+
+
 def test_adapters_refuse_a_network_with_two_inputs() -> None:
     graph = {"name": "two", "values": {}, "nodes": [], "outputs": {"left": "x", "right": "y"}, "updates": {}}
     with pytest.raises(Unsupported, match="one input and the output logits"):

@@ -1,5 +1,6 @@
 #include "harness/conductor/data/dataset.hpp"
 
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -199,6 +200,22 @@ std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
     if (!found.files.empty()) return found;
   }
   return std::nullopt;
+}
+
+std::vector<std::filesystem::path> unread_files(std::span<const std::filesystem::path> given,
+                                                const std::set<std::string>& names) {
+  std::set<std::filesystem::path> read;
+  for (const Dataset& dataset : datasets())
+    if (!dataset.made_here() && names.contains(dataset.name)) {
+      const std::vector<std::filesystem::path> files = files_named_in(dataset, given);
+      read.insert(files.begin(), files.end());
+    }
+  std::vector<std::filesystem::path> unread;
+  std::error_code ignored;
+  for (const std::filesystem::path& path : given)
+    if (std::filesystem::is_regular_file(path, ignored) && !read.contains(std::filesystem::canonical(path)))
+      unread.push_back(path);
+  return unread;
 }
 
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,10 @@ struct DatasetFiles {
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in = nullptr);
+
+// The files among `given` that none of these data sets reads.
+std::vector<std::filesystem::path> unread_files(std::span<const std::filesystem::path> given,
+                                                const std::set<std::string>& names);
 
 // Here with its folder, or missing with its remedy.
 struct DatasetPlace {

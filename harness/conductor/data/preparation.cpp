@@ -71,6 +71,8 @@ void make_folder(const std::filesystem::path& folder) {
 // The list of an encoded split: its folder, then one file per line.
 void write_list(const std::filesystem::path& path, const LoadedArrays& images) {
   std::string text = std::filesystem::absolute(images.folder).string() + "\n";
+  if (std::ranges::count(text, '\n') > 1)
+    throw IoError("jpeg", images.folder, "has a line break in its path; rename the folder");
   for (const std::filesystem::path& file : images.files) {
     if (file.string().find('\n') != std::string::npos)
       throw IoError("jpeg", images.folder / file, "has a line break in its name; rename it");

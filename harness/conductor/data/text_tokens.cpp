@@ -59,7 +59,9 @@ std::string read_utf8(std::string_view format, const std::filesystem::path& file
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
     throw IoError(format, file,
                   fmt::format("is not a text, or one in UTF-32: byte {} is 0; save a text as UTF-8", at));
-  if (text.starts_with("version https://git-lfs.")) throw IoError(format, file, "is not a text: " + kind);
+  // JSON may be a text.
+  if (kind.find("Git LFS") != kind.npos || kind.find("web page") != kind.npos)
+    throw IoError(format, file, "is not a text: " + kind);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;

@@ -3,11 +3,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/config/devices.hpp"
+#include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/fork/original_model.hpp"
 #include "harness/conductor/fork/published_weights.hpp"
@@ -44,6 +46,21 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
     std::string missing = why_missing(find_dataset(cell.axes.dataset), folders);
     if (!missing.empty()) end_with(cell, ReasonCode::dataset_missing, std::move(missing));
   }
+}
+
+// A file that nothing reads was meant for a data set that no cell has.
+void reject_unread_files(const std::vector<Cell>& cells, const RunSettings& settings) {
+  std::set<std::string> names;
+  for (const Cell& cell : cells) names.insert(cell.axes.dataset);
+  const std::vector<std::filesystem::path> unread = unread_files(settings.data, names);
+  if (unread.empty()) return;
+  const bool is_array = unread.front().extension() == ".npy";
+  const bool is_of_cells = names.contains(is_array ? "npy" : "text");
+  throw ConfigError(fmt::format(
+      "[data] got '{}': no cell reads this file; {}", unread.front().string(),
+      is_of_cells ? "the data set has another one, and reads one of each kind"
+      : is_array  ? "name arrays with --inputs FILE.npy --labels FILE.npy"
+                  : "a text needs --dataset text and a network of texts, such as --workload nanogpt"));
 }
 
 void mark_unloadable(std::vector<Cell>& cells) {
@@ -84,8 +101,9 @@ void cut(std::vector<Cell>& cells, const RunRequest& request) {
 
 Expansion cells_of(const RunRequest& request, const Registries& registries) {
   Expansion expansion = expand(request.config, registries);
-  if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
+  reject_unread_files(expansion.cells, settings);
+  if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   if (!request.check_only && settings.forks == 0 && settings.until == Until::forks &&
       seeks_best(request.config))
     throw ConfigError(

@@ -202,7 +202,7 @@ std::string size_text(std::int64_t bytes) {
 
 std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "?"; }
 
-constexpr std::int64_t max_summed = std::int64_t{4} << 30;
+constexpr std::int64_t max_summed = std::int64_t{4} << 30, max_read = std::int64_t{64} << 20;
 
 // With `checksums`, reads new files of the present data sets for their checksums, which is slow, unless they have more than
 // max_summed bytes; the listing of everything skips it to stay quick.
@@ -232,6 +232,8 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
           dataset.format->check_sizes(dataset, files->files);
           if (dataset.classes == 0) dataset.format->describe(place);
           provenance = provenance_of(*files, FileStamps(*files), cache_folder(), {.max_bytes = max_summed});
+          if (provenance->bytes <= max_read && !dataset.any_image_size() && !dataset.any_sequence_length())
+            dataset.format->read(dataset, files->files);  // throws for values that no run would accept
           if (!provenance->checksum)
             out.table.notes.push_back(fmt::format("{}: the first run with it reads its {} for the checksum",
                                                   dataset.name, size_text(provenance->bytes)));
