@@ -388,7 +388,7 @@ inline Description describe(Of<Equivalence>) {
       field("ties", &Equivalence::ties, "One for each op with a kink; none without training.")
           .left_out_by_default(),
       field("unjudged", &Equivalence::unjudged,
-            "Tensors that the exam allows to be off by their own size, and that are not among `tensors`.")
+            "Tensors after the last steps that may be off by their own size, and are not among `tensors`.")
           .left_out_by_default(),
       field("settings", &Equivalence::settings, "The settings of the check.").left_out_by_default());
 }

@@ -16,13 +16,13 @@ struct Exam {
   std::filesystem::path answers;  // oracle.safetensors
   Task task = Task::train;
   PrecisionKind precision = PrecisionKind::fp32;
-  double loosest = 0;  // of its gradients: looseness()
 };
 
 // Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite
 // tensor, or a malformed file, fails with a reason. audit: what was requested about the run. Throws CellError
-// for errors in the files of the oracle or the exam. Where a gradient may be off by its own size, the network amplifies
-// roundings until nothing is left of a result; tensors that may be off by their own size are then counted, not judged.
+// for errors in the files of the oracle or the exam. Where the loss after the last steps may be off by its own size, the
+// network amplifies roundings until nothing is left of a result; tensors of these steps that may be off by their own size
+// are then counted, not judged.
 Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file,
                   const RunAudit& audit = {});
 

@@ -105,7 +105,7 @@ Drawn answered(const Cell& cell, const ExamPlan& plan, const fs::path& folder, c
               .digests = digests_of(question.exam),
               .answers_digest = sha256_of_file(answers.file)};
   const Looseness found = looseness(set.exam, *cell.program);
-  set.exam.loosest = set.settings.loosest = found.bound;
+  set.settings.loosest = found.bound;
   set.settings.loosest_gradient = found.parameter;
   return {std::move(set), answers};
 }

@@ -88,8 +88,6 @@ class AnsweredExam {
     oracle_.back().as<double>()[1] = elements;
   }
   void lose(const std::string& name) { worker_.erase(name); }
-  // looseness() of the exam
-  void loosen(double bound) { exam_.loosest = bound; }
 
   Equivalence judged() {
     write();
