@@ -165,16 +165,26 @@ std::vector<std::string> best_texts(const RunRecord& run) {
   return texts;
 }
 
-// The variables that the workers had by --environment, and those of the caller that they did not get.
+// The variables that the workers had by --environment, those of the caller that they had, too, and those that they did not
+// get. The choice of a GPU shows in the row.
 std::vector<std::string> variable_texts(const RunRecord& run) {
+  const auto settings = run.settings.environment.value_or(std::map<std::string, std::string>());
   std::vector<std::string> named;
-  for (const auto& [name, value] : run.settings.environment.value_or(std::map<std::string, std::string>()))
-    named.push_back(one_line(name + "=" + value, 200));
-  std::set<std::string> dropped;
-  for (const SessionRecord& session : run.sessions)
+  for (const auto& [name, value] : settings) named.push_back(one_line(name + "=" + value, 200));
+  std::set<std::string> dropped, passed;
+  for (const SessionRecord& session : run.sessions) {
     for (const std::string& name : session.dropped) dropped.insert(one_line(name, 100));
+    for (const auto& [name, value] : session.variables)
+      if (!settings.contains(name) && name.starts_with("LD_"))
+        passed.insert(one_line(name + "=" + value, 200));
+  }
   std::vector<std::string> texts;
   if (!named.empty()) texts.push_back(fmt::format("Workers had {} (--environment).", fmt::join(named, ", ")));
+  if (!passed.empty())
+    texts.push_back(
+        fmt::format("Workers looked for their libraries by the caller's {}: other libraries of the same "
+                    "name may have been measured.",
+                    fmt::join(passed, ", ")));
   if (!dropped.empty())
     texts.push_back(
         fmt::format("Not passed to workers: {}; to pass a variable, name it: --environment NAME=VALUE",
@@ -469,7 +479,7 @@ Table equivalence_table(const CellReport& cell) {
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (const std::int64_t unjudged = cell.equivalence.unjudged; unjudged > 0)
     table.notes.push_back(fmt::format(
-        "{} may be off by their own size, because the network amplifies roundings that far; they were not "
+        "{} after the last steps may be off by their own size, because the network amplifies roundings that far; they were not "
         "judged: use larger images or more samples in a batch",
         plural(unjudged, "further tensor")));
   if (!is_of_timed_program(cell.equivalence))

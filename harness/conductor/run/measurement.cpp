@@ -58,8 +58,8 @@ Measurement::Parts::Parts(const RunRequest& request, Expansion cells, const Regi
   for (const Cell& cell : cells_) axes.push_back(&cell.axes);
   names_ = short_ids(axes);
   context_.replays = &replays_;
-  context_.read_only =
-      protected_paths(request.out.empty() ? request.trial_of : request.out, registries.backends);
+  context_.read_only = protected_paths(request.out.empty() ? request.trial_of : request.out,
+                                       registries.backends, settings_, cells_);
   context_.watch.interrupts = &interrupts_;
   context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
   context_.watch.give_up = [&](const protocol::Progress& p, const RunSoFar& run) {
@@ -231,7 +231,7 @@ void Measurement::Parts::resolve_group(std::size_t index) {
 }
 
 Report Measurement::Parts::finish(bool cut_short) {
-  report().run.end = utc_now();
+  report().run.end = std::max(utc_now(), report().run.start);  // the clock of the system may be set back
   for (std::size_t i = 0; i < cells_.size(); ++i) resolve(i);
   const BestMemory memory;
   for (std::size_t i = 0; i < cells_.size(); ++i) {

@@ -365,9 +365,11 @@ TEST(Summary, NamesTheVariablesThatWorkersHadAndDidNotGet) {
   report.run.settings.environment = std::map<std::string, std::string>{{"OMP_WAIT_POLICY", "passive"}};
   report.run.sessions = {{.dropped = {"OMP_THREAD_LIMIT"}},
                          {.dropped = {"JAX_DISABLE_JIT", "OMP_THREAD_LIMIT"}}};
+  report.run.sessions[1].variables = {{"LD_LIBRARY_PATH", "/opt/conda/lib"}, {"OMP_WAIT_POLICY", "passive"}};
   EXPECT_THAT(
       text_of(report),
       AllOf(HasSubstr("Workers had OMP_WAIT_POLICY=passive (--environment)."),
+            HasSubstr("their libraries by the caller's LD_LIBRARY_PATH=/opt/conda/lib: other"),
             HasSubstr("Not passed to workers: JAX_DISABLE_JIT, OMP_THREAD_LIMIT; to pass a variable")));
 }
 
