@@ -62,7 +62,7 @@ MISTAKES = [Mistake(*row) for row in (
     ("operands of a quotient exchanged", "elementwise", "onnx_ops.py", '"Div": binary("divide")', '"Div": lambda c: c.result("divide", c.input(1), c.input(0))'),
     ("a leak of another default", "elementwise", "onnx_ops.py", 'plain("leaky_relu", slope=0.01)', 'plain("leaky_relu", slope=0.1)'),
     ("a hard sigmoid of PyTorch", "elementwise", "onnx_ops.py", 'plain("hard_sigmoid", alpha=0.2, beta=0.5)', 'plain("hard_sigmoid", alpha=1 / 6, beta=0.5)'),
-    ("a bound that is a thousandth too high", "elementwise", "onnx_ops.py", "most=min(most, LARGEST))", "most=min(most, LARGEST) + 1e-3)"),
+    ("a bound that is a thousandth too high", "elementwise", "onnx_ops.py", "**clamped(least, most))", "**clamped(least, most + 1e-3))"),
     ("a mean that is a maximum", "elementwise", "onnx_ops.py", '"ReduceMean": reduce("mean")', '"ReduceMean": reduce("max")'),
     ("gates in the order of ONNX", "lstm", "onnx_recurrent.py", "np.concatenate([i, f, g, o])", "np.concatenate([i, o, f, g])"),
     ("one of two biases", "lstm", "onnx_recurrent.py", "both[: 4 * units] + both[4 * units :]", "both[: 4 * units]"),

@@ -125,6 +125,8 @@ def twice() -> Any:
 ONNX: dict[str, Callable[[], bytes]] = {
     "nothing": lambda: b"",
     "text": lambda: b"this is no model\n" * 100,
+    "a web page": lambda: b"<!DOCTYPE html><html><body>404</body></html>",
+    "an empty tensor with an extent beyond memory": lambda: resized([0, 1 << 62]).SerializeToString(),
     "half a file": lambda: model([node("MatMul", "x w", "y")], w=random(8, 300)).SerializeToString()[:4000],
     "a length beyond the end": lambda: part(7, b"")[:1] + varint(1 << 40),
     "millions of empty nodes": lambda: within(part(1, b"") * 5_000_000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -295,7 +296,7 @@ def test_a_file_is_bound_and_a_pickle_is_not(tmp_path: Path) -> None:
     assert found.network
     np.save(tmp_path / "bad.npy", np.array([{}], object), allow_pickle=True)
     for name in ("bad.npy", "none.npy"):
-        with pytest.raises(Refused, match="cannot be read as an array"):
+        with pytest.raises(Refused, match="cannot be read"):
             imported(tmp_path, two_inputs(), bound={"scale": str(tmp_path / name)})
 
 
@@ -303,6 +304,59 @@ def test_a_file_is_bound_and_a_pickle_is_not(tmp_path: Path) -> None:
 def test_a_value_of_another_form_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(Refused):
         imported(tmp_path, two_inputs(), bound={"scale": text})
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\n", "pointer of Git LFS"),
+        (b"\x1f\x8b\x08", "compressed by gzip"),
+        ("pipe", "is not a file"),
+        (np.array([[1, np.nan]], "f4"), r"at \[0, 1\] the value nan"),
+        (np.array([[-3.4e38, 1]], "f4"), "for a mask, -1e9 does"),
+    ],
+    ids=["pointer", "gzip", "pipe", "NaN", "too large"],
+)
+def test_a_bound_file_that_is_no_use_is_refused(written: Any, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "scale.npy"
+    if isinstance(written, bytes):
+        file.write_bytes(written)
+    elif isinstance(written, str):
+        os.mkfifo(file)
+    else:
+        np.save(file, written)
+    with pytest.raises(Refused, match=reason):
+        imported(tmp_path, two_inputs(), bound={"scale": str(file)})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "reason"),
+    [
+        ([node("Add", "x c", "y")], {"c": random(8) * np.float32(1e20)}, r"constant 'c' has at \[0\]"),
+        ([node("MatMul", "x c", "y")], {"c": np.full((8, 3), np.inf, "f4")}, r"tensor 'c' has at \[0, 0\]"),
+        ([node("Mul", "x c", "y")], {"c": np.float32(np.nan)}, "constant 'c' has at"),
+        ([node("Elu", "x", "y", alpha=float("nan"))], {}, "has alpha = nan"),
+        ([node("HardSigmoid", "x", "y", alpha=float("inf"))], {}, "has alpha = inf"),
+    ],
+    ids=["constant", "weight", "scalar", "attribute", "infinite attribute"],
+)
+def test_values_that_no_backend_may_be_given_are_named(
+    nodes: list[Any], constants: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Refused, match=reason):
+        imported(tmp_path, model(nodes, **constants))
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, None), (None, 2.0), (-3.4e38, 2.0), (-1.0, float("inf"))])
+def test_a_clip_may_have_one_bound(bounds: tuple[float | None, float | None], tmp_path: Path) -> None:
+    given = {name: np.float32(value) for name, value in zip("lm", bounds, strict=True) if value is not None}
+    words = " ".join(name if name in given else "-" for name in "lm")
+    made = imported(tmp_path, model([node("Clip", f"x {words}", "y")], **given))
+    assert made.network
+    attributes = made.network.document["nodes"][0]["attributes"]
+    low, high = (value if value is not None and abs(value) < 1e30 else None for value in bounds)
+    assert attributes["least"] == (low if low is not None else -1e30)
+    assert attributes["most"] == high if high is not None else 9e29 < attributes["most"] < 1e30
 
 
 def test_the_named_output_leaves_the_rest_out(tmp_path: Path) -> None:

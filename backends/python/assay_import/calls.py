@@ -10,8 +10,14 @@ import numpy as np
 
 from .errors import Missing
 from .graph import Constant, Graph, Source
+from .limits import BOUND
 from .options import Options
 from .shapes import Shape
+
+
+def clamped(least: float, most: float) -> dict[str, Any]:
+    """Return the attributes of a clamp; a bound that is larger than any value is none."""
+    return {"least": max(least, -BOUND), "most": min(most, math.nextafter(BOUND, 0))}
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import coverage, legal, notes
+from .contents import begin_of, reject_other
 from .coverage import Gap
 from .errors import Refused
 from .lifts import RULES, Lift, lift
@@ -50,11 +51,14 @@ class Lifted:
 
 def open_file(path: Path, options: Options) -> Reader:
     """Look at the first bytes of a file, and open it as what it is."""
+    if not str(path).isprintable() and any("\ud800" <= c <= "\udfff" for c in str(path)):
+        shown = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        raise Refused(f"{shown} has a name that is not UTF-8; rename it")
     try:
-        with path.open("rb") as file:
-            begin = file.read(4)
+        begin = begin_of(path)
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}") from None
+    reject_other(path, begin)
     if begin[:2] == b"PK":
         from .pt2_reader import Pt2
 

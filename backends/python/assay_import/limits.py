@@ -25,3 +25,7 @@ STEPS = 4_096  # parts that a node is split into
 NAME_BYTES = 200
 DESCRIPTION_BYTES = 400
 NETWORK_BYTES = 64 * MIB
+
+VALUE = 1e15  # the largest size of a weight or constant: its square must stay finite
+USABLE = f"values must be finite and at most {VALUE:g}: for a mask, -1e9 does"
+BOUND = 1e30  # of a clamp: beyond it there is none

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class Network:
 
     @property
     def text(self) -> bytes:
-        return (json.dumps(self.document, ensure_ascii=False, indent=1) + "\n").encode()
+        return (json.dumps(self.document, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
 
     @property
     def digest(self) -> str:
@@ -103,6 +104,9 @@ def node_of(graph: Graph, name: str, names: dict[str, str]) -> dict[str, Any]:
     while inputs and inputs[-1] is None:
         inputs.pop()
     attributes = {key: plain(value) for key, value in node.attributes.items()}
+    for key, value in attributes.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Refused(f"the node '{names[name]}' has {key} = {value}: no backend defines that")
     return {"name": names[name], "op": node.op, "inputs": inputs, "attributes": attributes}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import mmap
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +15,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto
 
 from . import limits, wire
+from .contents import begin_of, other_kind, size_of
 from .errors import Refused
 
 OLDEST = 6  # opset: before it, ops have operands in place of attributes
@@ -52,19 +52,6 @@ def text_of(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
-def size_of(path: Path, limit: int) -> int:
-    """Return the bytes of a regular file."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise Refused(f"{path} is not a file")
-    if found.st_size > limit:
-        raise Refused(f"{path} has {found.st_size} bytes; the limit is {limit}")
-    return found.st_size
-
-
 @dataclass
 class OnnxFile:
     path: Path
@@ -81,7 +68,10 @@ class OnnxFile:
             raise Refused(f"{path} is empty")
         try:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                wire.check(data)
+                try:
+                    wire.check(data)
+                except Refused as refused:
+                    raise Refused(f"{path}: {refused}") from None
                 digest = hashlib.sha256(data).hexdigest()
                 model = onnx.ModelProto.FromString(data[:])
         except OSError as error:
@@ -114,7 +104,8 @@ class OnnxFile:
         dtype = TYPES[tensor.data_type]
         shape = tuple(tensor.dims)
         count = math.prod(shape)
-        if min(shape, default=0) < 0 or count > limits.ELEMENTS or len(shape) > limits.RANK:
+        largest = max(count, *shape, 0)  # an extent of 0 makes any other one possible
+        if min(shape, default=0) < 0 or largest > limits.ELEMENTS or len(shape) > limits.RANK:
             raise Refused(f"{where} has the shape {shape}, which is not possible or too large")
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, dtype, shape)
@@ -142,8 +133,10 @@ class OnnxFile:
         except ValueError:
             raise Refused(f"tensor '{tensor.name}' has an offset or length that is not a number") from None
         if length != size or offset < 0 or offset + size > held:
+            kind = other_kind(begin_of(path))
             raise Refused(
-                f"tensor '{tensor.name}' needs {size} bytes from {offset} on of {location}, which has {held}"
+                f"tensor '{tensor.name}' needs {size} bytes from {offset} on of {location}, "
+                + (f"which {kind}" if kind else f"which has {held}")
             )
         self._bytes += size
         if self._bytes > limits.EXTERNAL_BYTES:

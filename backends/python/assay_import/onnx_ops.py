@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .calls import add_prelu, over_images
+from .calls import add_prelu, clamped, over_images
 from .errors import Missing
+from .limits import BOUND
 from .onnx_attention import attention
 from .onnx_call import Call
 from .onnx_recurrent import lstm
@@ -35,7 +36,6 @@ from .onnx_windows import average_pool, convolution, global_pool, max_pool
 from .shapes import broadcast
 
 Op = Callable[[Call], None]
-LARGEST = float(np.finfo(np.float32).max)
 
 
 def plain(op: str, **defaults: float) -> Op:
@@ -217,13 +217,13 @@ def gelu(c: Call) -> None:
 
 def clip(c: Call) -> None:
     c.floats()
-    least, most = c.number("min", -LARGEST, 1), c.number("max", LARGEST, 2)
-    if least == 0 and most >= LARGEST:
+    least, most = c.number("min", -math.inf, 1), c.number("max", math.inf, 2)
+    if least == 0 and most >= BOUND:
         c.result("relu", c.input(0))
         return
     if not least < most:
         raise Missing("Clip: bounds that are equal or exchanged")
-    c.result("clamp", c.input(0), least=max(least, -LARGEST), most=min(most, LARGEST))
+    c.result("clamp", c.input(0), **clamped(least, most))
 
 
 def softmax(op: str) -> Op:

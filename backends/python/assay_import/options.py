@@ -11,8 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from . import limits
+from .contents import begin_of, other_kind, size_of
 from .errors import Refused
+from .limits import USABLE
 from .shapes import Shape
+from .values import unusable_at
 
 BATCH = "N"
 Extents = tuple[int | str, ...]  # the first one is the batch, N
@@ -116,16 +119,20 @@ def bound_value(name: str, text: str, dtype: np.dtype[np.generic], shape: Shape 
 
 
 def from_file(name: str, path: Path, dtype: np.dtype[np.generic], shape: Shape | None) -> np.ndarray:
+    size_of(path, limits.EXTERNAL_BYTES)  # a pipe would be waited for
     try:
         held = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise Refused(f"--bind {name}: {path} cannot be read as an array: {error}") from None
+        kind = other_kind(begin_of(path)) or f"cannot be read as an array: {error}"
+        raise Refused(f"--bind {name}: {path} {kind}") from None
     if held.size > limits.FOLDED_ELEMENTS:
         raise Refused(
             f"--bind {name}: {path} has {held.size} elements; the limit is {limits.FOLDED_ELEMENTS}"
         )
     if held.dtype.kind != dtype.kind:
         raise Refused(f"--bind {name}: {path} has elements of {held.dtype}; the input has {dtype}")
+    if (at := unusable_at(held)) is not None:
+        raise Refused(f"--bind {name}: {path} has at {list(at)} the value {held[at]}; {USABLE}")
     try:
         return np.array(np.broadcast_to(held, shape if shape is not None else held.shape)).astype(dtype)
     except ValueError:

@@ -162,6 +162,8 @@ class Pt2File:
         offset = whole(meta["storage_offset"])
         if len(shape) != len(strides) or len(shape) > limits.RANK or min((*shape, *strides, offset)) < 0:
             raise Refused(f"{self.path}: the tensor '{name}' has the shape {shape} and strides {strides}")
+        if max(*shape, *strides, offset, 0) > limits.ELEMENTS:
+            raise Refused(f"{self.path}: the tensor '{name}' has the shape {shape}, which is too large")
         if math.prod(shape) == 0:
             return np.zeros(shape, dtype)
         last = offset + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))

@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from . import limits
-from .calls import add_prelu, over_images
+from .calls import add_prelu, clamped, over_images
 from .errors import Missing
 from .graph import NUMPY_TYPES, Constant
+from .limits import BOUND
 from .pt2_attention import attention
 from .pt2_call import Call
 from .pt2_recurrent import lstm
@@ -205,18 +206,16 @@ def gelu(c: Call) -> None:
 
 
 def clamp(least: float | None = None, most: float | None = None) -> Op:
-    largest = float(np.finfo(np.float32).max)
-
     def read(c: Call) -> None:
         c.floats("self")
-        low = least if least is not None else c.number("min_val", c.number("min", -largest))
-        high = most if most is not None else c.number("max_val", c.number("max", largest))
-        if low == 0 and high >= largest:
+        low = least if least is not None else c.number("min_val", c.number("min", -math.inf))
+        high = most if most is not None else c.number("max_val", c.number("max", math.inf))
+        if low == 0 and high >= BOUND:
             c.result("relu", c.tensor("self"))
         elif not low < high:
             raise Missing(f"{c.target}: bounds that are equal or exchanged")
         else:
-            c.result("clamp", c.tensor("self"), least=max(low, -largest), most=min(high, largest))
+            c.result("clamp", c.tensor("self"), **clamped(low, high))
 
     return read
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ import numpy as np
 from . import limits
 from .errors import Refused
 from .graph import Constant, Graph
+from .limits import USABLE
+from .values import unusable_at
 
 # For each op, the role and the initializer of its operands, by their places.
 PLACES: dict[str, dict[int, tuple[str, str]]] = {
@@ -88,24 +89,18 @@ def check_values(tensors: list[Tensor]) -> None:
             continue
         if tensor.constant.is_filled and array.size > limits.FOLDED_ELEMENTS:
             raise Refused(f"the constant '{tensor.name}' has {array.size} equal elements; that is too large")
-        for part in parts(array):
-            if not np.isfinite(part).all():
-                raise Refused(
-                    f"the tensor '{tensor.name}' has a NaN or an infinite value: no backend defines it"
-                )
-
-
-def parts(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Go through a large array in parts: a test of all at once would need its memory again."""
-    rows = array if array.ndim else array.reshape(1)
-    step = max(1, (1 << 22) // max(1, rows[0].size)) if len(rows) else 1
-    for begin in range(0, len(rows), step):
-        yield rows[begin : begin + step]
+        if (at := unusable_at(array)) is not None:
+            kind = "constant" if tensor.role == "constant" else "tensor"
+            held, place = tensor.constant, list(at[::-1] if tensor.constant.turned else at)
+            raise Refused(
+                f"the {kind} '{held.original or tensor.name}' has at {place} the value {array[at]}; {USABLE}"
+            )
 
 
 def same_values(a: np.ndarray, b: np.ndarray) -> bool:
     if a.shape == b.shape and a.dtype == b.dtype and a.size and not any(a.strides + b.strides):
-        return bool(a.reshape(-1)[0] == b.reshape(-1)[0])  # filled: no element is written out
+        one, other = a.reshape(-1)[:1], b.reshape(-1)[:1]  # filled: no element is written out
+        return bool(np.array_equal(one, other, equal_nan=a.dtype.kind == "f"))
     is_one = (
         a.__array_interface__["data"] == b.__array_interface__["data"]
         and a.shape == b.shape

@@ -10,7 +10,7 @@ from ..graph import Constant, Graph, Node
 from .matching import close, factors
 
 HIDDEN = -1e9  # scores as low as this are those of hidden keys: e^score is 0
-MASKED = np.float32(-1e38)  # in place of -inf, which no file of weights may have
+MASKED = np.float32(HIDDEN)  # in place of -inf and the lowest numbers, which no file of weights may have
 
 
 def hidden(graph: Graph, name: str) -> list[str] | None:

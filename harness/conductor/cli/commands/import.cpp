@@ -90,6 +90,16 @@ std::string interpreter_of(const ImportOptions& options) {
   throw UsageError("import: the environment of the importer is not set up: run assay setup import");
 }
 
+// The importer works in a folder of its own.
+std::vector<std::string> with_absolute_files(std::vector<std::string> bound) {
+  for (std::string& value : bound) {
+    const std::size_t equals = value.find('=');
+    if (equals != std::string::npos && value.ends_with(".npy"))
+      value = value.substr(0, equals + 1) + fs::absolute(value.substr(equals + 1)).string();
+  }
+  return bound;
+}
+
 std::vector<std::string> command_of(const ImportOptions& options, const NewFolder& folder) {
   std::vector<std::string> command{
       interpreter_of(options), "-m", "assay_import", fs::absolute(options.source).string(), "--out",
@@ -98,7 +108,7 @@ std::vector<std::string> command_of(const ImportOptions& options, const NewFolde
     for (const std::string& value : values) command.insert(command.end(), {option, value});
   };
   add("--shape", options.shapes);
-  add("--bind", options.bound);
+  add("--bind", with_absolute_files(options.bound));
   add("--no-lift", options.no_lift);
   if (!options.output.empty()) add("--output", {options.output});
   if (options.free_batch) command.emplace_back("--free-batch");
@@ -112,6 +122,11 @@ std::string last_line(const std::string& errors) {
   std::string line = last_line_of(errors);
   if (line.starts_with("error: ")) line.erase(0, 7);
   return line.empty() ? "it says no reason" : one_line(line);
+}
+
+std::string without(std::string text, const std::string& part) {
+  for (std::size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
+  return text;
 }
 
 int interrupted_by(int signal) {
@@ -168,7 +183,14 @@ int import(const ImportOptions& options) {
     }
   }();
   if (const int code = explain(end, options, program); code != fine || options.dry_run) return code;
-  const Workload network = read_network(folder.path());
+  const Workload network = [&] {
+    try {
+      return read_network(folder.path());
+    } catch (const Error& error) {  // the folder will be gone
+      throw UsageError(fmt::format("import: {} makes no network: {}", options.source,
+                                   without(error.what(), folder.path().string() + "/")));
+    }
+  }();
   if (interrupts->signal() != 0) return interrupted_by(interrupts->signal());
   interrupts.reset();
   const Verification verification = verify_import(folder.path(), !options.no_verify, options.free_batch);
