@@ -349,6 +349,16 @@ def test_the_worker_of_the_mistakes_is_right_without_one(run: Run, backend: str)
     assert cell["status"] == "ok", cell["reason"]
 
 
+def test_evaluations_of_ranks_are_made_again(run: Run) -> None:
+    options = {"epochs": "2", "samples": "320"}
+    right = run("numpy", options=options)
+    assert right["status"] == "ok", right["reason"]
+    assert "evaluation/test/accuracy" in right["equivalence"]["tensors"]["name"]
+    wrong = run("numpy", "EvaluatesTheBatchBefore", options)
+    assert wrong["status"] == "wrong_result"
+    assert any(name.startswith("evaluation/test/") for name in wrong_tensors(wrong))
+
+
 @pytest.mark.parametrize("backend", EACH)
 @pytest.mark.parametrize(
     ("fault", "status", "code"),

@@ -244,7 +244,8 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, Fo
   const bool alone = place.world == 1;
   const Cell own = alone ? cell : cell_of_rank(cell);
   Json request = request_json(own, seed, place);
-  if (purpose == FolderPurpose::run && !exam.empty() && hands_over(cell)) request["hand_over"] = true;
+  const bool is_judged = purpose == FolderPurpose::run && !exam.empty() && place.rank == 0;
+  if (is_judged && hands_over(cell)) request["hand_over"] = true;
   write_text(folder / "request.json", request.dump(1));
   write_text(folder / "graph.json", to_json(*own.program).dump());
   // Without training, the cell starts from the exam's state: what was timed is what is examined.

@@ -341,6 +341,7 @@ class ForkRun {
       return answers_of(members_, audit_);
     });
     explain_precision(outcome_.verified, fork_, cell_);
+    warn_of_wider_precision(fork_, outcome_.verified, cell_);
     reject_infinite_parameters(fork_, outcome_.verified);
     if (is_ok()) reject_unlike_ranks(fork_, outcome_.verified);
     if (is_ok()) resolve_exam(fork_, outcome_.verified, changed_file(members_));

@@ -1,8 +1,11 @@
 #include "harness/conductor/fork/fork_verdict.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "harness/conductor/check/self_judge.hpp"
+#include "harness/conductor/check/tolerance.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay {
@@ -26,6 +29,24 @@ void explain_precision(Equivalence& verified, const Fork& fork, const Cell& cell
   verified.reason += fmt::format(
       "; it computes in {} by itself, and the cell is in {}: use another mode of {}, or --precision {}",
       printable(own->second, 40), asked, cell.backend->name, printable(own->second, 40));
+}
+
+void warn_of_wider_precision(Fork& fork, const Equivalence& verified, const Cell& cell) {
+  constexpr double as_near_as_single =
+      1.0 / 500;  // of the bound; correct bf16 was at 1/25 and above, fp32 at 1e-5
+  if (!is_narrow(precision_of(cell.axes.precision)) || cell.axes.is_op() || !verified.passed) return;
+  double nearest_miss = 0;
+  bool any = false;
+  for (const TensorVerdict& tensor : verified.tensors) {
+    if (!tensor.name.ends_with("logits") || tensor.name.starts_with("run/")) continue;
+    any = true;
+    nearest_miss = std::max(nearest_miss, tensor.ratio);
+  }
+  if (!any || nearest_miss > as_near_as_single) return;
+  fork.warnings.push_back(fmt::format(
+      "its logits are as near to the oracle's as those of fp32: it seems to compute in more than {}, so its "
+      "time is not that of {}",
+      to_string(cell.axes.precision), to_string(cell.axes.precision)));
 }
 
 void reject_infinite_parameters(Fork& fork, Equivalence& verified) {

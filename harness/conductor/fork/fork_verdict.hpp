@@ -26,6 +26,8 @@ void explain_precision(Equivalence& verified, const Fork& fork, const Cell& cell
 
 // Values that are not finite spread in each library in its own way, so a run that ended with them says nothing about
 // the library.
+// Warns if the logits of a network in a narrower precision have hardly any of its rounding.
+void warn_of_wider_precision(Fork& fork, const Equivalence& verified, const Cell& cell);
 void reject_infinite_parameters(Fork& fork, Equivalence& verified);
 
 // Ranks that exchange their gradients end with the same bits. The exam, which sets their state, cannot see what they did

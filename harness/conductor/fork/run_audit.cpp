@@ -157,7 +157,9 @@ void add_from_state(RunAudit& audit, const Cell& cell, const Fork& fork, const f
 }  // namespace
 
 bool hands_over(const Cell& cell) {
-  if (!cell.check || !cell.has_loss() || cell.axes.ranks() > 1) return false;
+  if (!cell.check || !cell.has_loss()) return false;
+  // Of several ranks the first one evaluates, and a step is not made again.
+  if (cell.axes.ranks() > 1 && cell.measure.epochs == 0) return false;
   return state_bytes(*cell.program) <= max_handed_bytes;
 }
 
@@ -189,7 +191,9 @@ void compute_audit(RunAudit& audit, const Cell& cell, Fork& fork, const fs::path
   const EndsWorker at_end{*context.replays};
   try {
     if (hands_over(cell) && (fork.round == 0 || chosen_of_later_forks(std::random_device()()))) {
-      const HandedState handed = judged_state(folder, *cell.program, fork.parameters_digest);
+      const std::string& digest =
+          fork.ranks.empty() ? fork.parameters_digest : fork.ranks.front().parameters_digest;
+      const HandedState handed = judged_state(folder, *cell.program, digest);
       audit.state = handed.contradiction;
       audit.not_finite = handed.not_finite;
       if (audit.state.empty() && audit.not_finite.empty()) add_from_state(audit, cell, fork, folder, context);
