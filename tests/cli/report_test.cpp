@@ -126,6 +126,9 @@ TEST(CliShow, RefusesAFilterOfWhichATextMatchesNothing) {
     EXPECT_EQ(outcome.code, 2) << filter;
     EXPECT_THAT(outcome.err, HasSubstr("--filter got 'mxnt': no cell has it in its id"));
   }
+  const Outcome empty = run({"show", golden(), "--filter", ""});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("leave --filter out for all cells"));
 }
 
 TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {

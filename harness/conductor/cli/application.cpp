@@ -154,6 +154,14 @@ bool takes_several(const CLI::Option& option) {
 }
 
 // Help prints the footer last, so the examples are its last paragraph.
+void add_filter(CLI::App& command, std::string& filter) {
+  command.add_option("--filter", filter, "Only cells whose id contains one of these texts")
+      ->type_name("TEXT,...")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("it is empty; leave --filter out for all cells") : std::string();
+      });
+}
+
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> calls) {
   std::string text = command.get_footer() + (command.get_footer().empty() ? "" : "\n\n");
   text += calls.size() == 1 ? "Example:" : "Examples:";

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/conductor/cli/command_io.hpp"
+#include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/exit_code.hpp"
 #include "harness/conductor/config/worker_variables.hpp"
 #include "harness/conductor/fork/oracle_need.hpp"
@@ -20,8 +21,7 @@ namespace assay::cli {
 void RunOptions::add(CLI::App& command, bool resumable) {
   command.add_option("CONFIG", config_,
                      "Name or file of a config (assay list configs) (default: the axes on the command line)");
-  command.add_option("--filter", filter_, "Only cells whose id contains one of these texts")
-      ->type_name("TEXT,...");
+  add_filter(command, filter_);
   command
       .add_option("--inputs", inputs_,
                   "Samples of your own, u8 or f32 (N, ...) in C order, instead of a data set; with --labels")

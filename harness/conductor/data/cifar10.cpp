@@ -19,10 +19,14 @@ constexpr std::uint64_t max_names_bytes = 1 << 16;
 
 void require_length(const std::filesystem::path& path, std::size_t bytes, std::int64_t samples) {
   const std::size_t wanted = static_cast<std::size_t>(samples) * record;
-  if (bytes != wanted)
+  if (bytes != wanted) {
+    const MappedFile content(path);
+    if (const std::string kind = kind_of_content(content.bytes()); !kind.empty())
+      throw IoError("cifar10", path, "is not a file of the set: " + kind);
     throw IoError("cifar10", path,
                   fmt::format("is {}: {} samples of {} bytes are {} bytes, but it has {}",
                               bytes < wanted ? "truncated" : "too long", samples, record, wanted, bytes));
+  }
 }
 
 LoadedArrays read_files(std::span<const std::filesystem::path> files, std::int64_t samples) {

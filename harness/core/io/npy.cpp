@@ -102,6 +102,7 @@ class Parser {
             __builtin_add_overflow(extent, text_[at_] - '0', &extent))
           fail("a dimension is too large");
       if (at_ == begin) fail(fmt::format("the shape has no number at byte {} of the header", at_));
+      accept('L');  // as Python 2 writes a long number
       shape.push_back(extent);
       if (shape.size() > max_npy_rank) fail(fmt::format("has more than {} dimensions", max_npy_rank));
       if (!accept(',')) {

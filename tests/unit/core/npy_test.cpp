@@ -72,6 +72,7 @@ TEST(Npy, reads_every_version_of_the_header_and_its_spellings) {
     EXPECT_EQ(npy_reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  \n  ", 8, major)),
               "read");
   EXPECT_EQ(npy_reason(npy("{\"shape\":(2,),\"descr\":\"<i4\",\"fortran_order\":False} ", 8)), "read");
+  EXPECT_EQ(npy_reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 1L), }", 8)), "read");
 }
 
 TEST(Npy, refuses_a_file_that_does_not_match_its_header) {

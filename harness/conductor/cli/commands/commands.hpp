@@ -28,6 +28,8 @@ struct Context {
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
 // Whether the option takes a list.
 bool takes_several(const CLI::Option& option);
+// The option --filter. It refuses an empty text, which a script gives for a variable that is not set.
+void add_filter(CLI::App& command, std::string& filter);
 // Calls that the help and the reference show.
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> calls);
 std::vector<std::string> examples_of(const CLI::App& command);

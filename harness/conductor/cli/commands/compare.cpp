@@ -128,8 +128,7 @@ void add_compare(CLI::App& app, Context& context) {
           "--fingerprint prints MACHINE)")
       ->expected(2, -1)
       ->required();
-  command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
-      ->type_name("TEXT,...");
+  add_filter(*command, options->filter);
   options->verdict.add(*command, context);
   command
       ->add_option(

@@ -132,8 +132,7 @@ void add_show(CLI::App& app, Context& context) {
                        "gbench [console]")
           ->type_name("FORMAT");
   context.choices[format] = show_formats();
-  command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
-      ->type_name("TEXT,...");
+  add_filter(*command, options->filter);
   command
       ->add_option(
           "--ask", options->questions,
