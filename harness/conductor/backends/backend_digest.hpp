@@ -20,10 +20,10 @@ struct BackendDigest {
 // The name of a file that differs; empty if there is none.
 std::string changed_backend_file(const BackendDigest& before, const BackendDigest& after);
 
-// Of the backend's folder, without hidden files and those that a build or Python makes; of assay_worker and assay_onnx, if it has a Python
-// worker; and of the files that its command names. Framework and vendor's libraries are compared by their versions
-// (other_library()). A file is read once for each of its stamps (size, times, inode); later calls take about 1 ms. Files
-// that vanish or cannot be read are left out. Any thread.
+// Of the backend's folder, without hidden files and those that a build or Python makes; of assay_worker and assay_onnx, if it
+// has a Python worker; and of the files that its command names. Framework and vendor's libraries are compared by their
+// versions (other_library()). A file is read once for each of its stamps (size, times, inode); later calls take about 1 ms.
+// Files that vanish or cannot be read are left out. Any thread.
 BackendDigest digest_of(const BackendDescription& backend);
 
 }  // namespace assay
