@@ -168,6 +168,10 @@ typedef struct {
 /* last_step: the number of the last step that ran; -1 if nothing ran. own_loader: not 0 if the framework's own loader
  * gave the batches. */
 assay_exam* assay_exam_open(const char* cell_folder, int64_t last_step, int own_loader);
+/* For a worker that takes several steps on its resident batches in one call: steps of the run that are continued follow each
+ * other over this many slots in turn, so that steps without a wait between them are such a call, too. Before the first
+ * assay_exam_next(). */
+int assay_exam_slots_in_turn(assay_exam* exam, int64_t slots);
 /* 1: there is an action; 0: all is done. */
 int assay_exam_next(assay_exam* exam, assay_exam_action* action);
 /* A tensor of what the action asks for; it is copied. */

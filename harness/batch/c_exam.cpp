@@ -95,6 +95,13 @@ assay_exam* assay_exam_open(const char* cell_folder, int64_t last_step, int own_
   return exam;
 }
 
+int assay_exam_slots_in_turn(assay_exam* exam, int64_t slots) {
+  return static_cast<int>(with("assay_exam_slots_in_turn", exam, slots > 0, [&](assay_exam& open) {
+    open.script.take_in_turn(slots);
+    return 0;
+  }));
+}
+
 int assay_exam_next(assay_exam* exam, assay_exam_action* action) {
   return static_cast<int>(with("assay_exam_next", exam, action != nullptr, [&](assay_exam& open) {
     if (open.ended)

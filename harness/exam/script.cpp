@@ -180,7 +180,8 @@ ExamActions ExamScript::with_pauses(std::int64_t steps) {
 ExamAction ExamScript::continued(std::int64_t step) const {
   const std::vector<std::int64_t>& slots = feeds_.batches.slots;
   return {.act = ExamAct::step,
-          .slot = slots[static_cast<std::size_t>(step) % slots.size()],
+          .slot = in_turn_ > 0 ? (slots.front() + step) % in_turn_
+                               : slots[static_cast<std::size_t>(step) % slots.size()],
           .step = run_.last_step.value_or(0) + 1 + step,
           .learning_rate = feeds_.learning_rate(1)};
 }

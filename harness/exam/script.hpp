@@ -114,6 +114,9 @@ class ExamScript {
   ExamScript(const ExamScript&) = delete;
   ExamScript& operator=(const ExamScript&) = delete;
 
+  // The steps of the continuation are on so many slots in turn, from the first one of the exam on. Before next().
+  void take_in_turn(std::int64_t slots) { in_turn_ = slots; }
+
   // Valid until the next call.
   const ExamAction& next();
   // A tensor that the last action asks for, under its own name.
@@ -171,7 +174,8 @@ class ExamScript {
   const ExamSubject subject_;
   const ExamPart part_;
   const ExamOfRun run_;
-  Tensors masks_;  // with a row for each row of a batch; none if nothing is dropped
+  std::int64_t in_turn_ = 0;  // 0: only the exam's slots
+  Tensors masks_;             // with a row for each row of a batch; none if nothing is dropped
   StagingBuffer buffer_{};
   FedBatch first_batch_{};                       // for evaluations
   std::map<std::int64_t, std::int64_t> held_{};  // the batch in each slot

@@ -91,6 +91,7 @@ class Action(ctypes.Structure):
 
 SIGNATURES: Signatures = {
     "assay_exam_open": (c_void_p, [c_char_p, c_int64, ctypes.c_int]),
+    "assay_exam_slots_in_turn": (ctypes.c_int, [c_void_p, c_int64]),
     "assay_exam_next": (ctypes.c_int, [c_void_p, POINTER(Action)]),
     "assay_exam_give": (ctypes.c_int, [c_void_p, POINTER(Tensor)]),
     "assay_exam_answer": (ctypes.c_int, [c_void_p, c_int64]),
@@ -117,6 +118,10 @@ class Exam:
         if result < 0:
             raise RuntimeError(last_error(self._lib))
         return result
+
+    def take_in_turn(self, slots: int) -> None:
+        """Continue the run on so many slots in turn: see assay_exam_slots_in_turn()."""
+        self._must(self._lib.assay_exam_slots_in_turn(self._handle, slots))
 
     def next(self) -> Action | None:
         """Return the next action, which is valid until the next call; None after the last."""
@@ -153,10 +158,16 @@ class Candidate:
         cell_folder: Path,
         agree: Callable[[int], int] | None = None,
         read: Tensors | None = None,
+        in_turn: int = 0,
     ) -> None:
-        """agree: Adapter.agree of several ranks. read: the results of the run that were asked for last."""
+        """agree: Adapter.agree of several ranks. read: the results of the run that were asked for last.
+
+        in_turn: the number of slots, if steps that follow each other are one call of block(); else 0.
+        """
         network, trained = cast(NetworkAdapter, adapter), cast(TrainingAdapter, adapter)
         self._adapter, self._program, self._folder = adapter, program, cell_folder
+        self._in_turn, self._first_slot = in_turn, 0
+        self._rows: list[tuple[float, int]] = []  # of a block that is not begun: rates and numbers
         self._does: dict[Act, Callable[[Action], None]] = {
             Act.STAGE: lambda a: adapter.stage(a.slot, *a.arrays()),
             Act.SET_STATE: lambda a: adapter.set_state(a.copies()),
@@ -182,12 +193,31 @@ class Candidate:
 
     def perform(self, action: Action, exam: Exam) -> None:
         act = Act(action.kind)
+        if self._in_turn and act == Act.STEP:
+            return self._add_to_block(action)
+        self.end_block()
         if act in self._does:
             self._does[act](action)
         elif act in self._gives:
             exam.give(self._gives[act](action))
         else:
             exam.answer(self._answers[act](action))
+
+    def _add_to_block(self, action: Action) -> None:
+        follows = self._rows and (
+            action.slot == (self._first_slot + len(self._rows)) % self._in_turn
+            and action.step == self._rows[-1][1] + 1
+        )
+        if not follows:
+            self.end_block()
+            self._first_slot = action.slot
+        self._rows.append((action.learning_rate, action.step))
+
+    def end_block(self) -> None:
+        """Take the steps that were added to a block, in one call."""
+        rows, self._rows = self._rows, []
+        if rows:
+            cast(TrainingAdapter, self._adapter).block(self._first_slot, rows)
 
     def _seeded(self, seed: int) -> bool:
         try:
@@ -215,10 +245,16 @@ def sit(
     last_step: of the run, see Exam; agree and read: see Candidate.
     """
     request = json.loads((cell_folder / "request.json").read_text())
-    exam = Exam(cell_folder, last_step, Cell(cell_folder, request).loader == "native")
-    candidate = Candidate(adapter, program, cell_folder, agree, read)
+    loader = Cell(cell_folder, request).loader
+    exam = Exam(cell_folder, last_step, loader == "native")
+    takes_blocks = isinstance(adapter, TrainingAdapter) and adapter.takes_blocks
+    in_turn = request["loader"]["resident_batches"] if takes_blocks and loader == "resident" else 0
+    candidate = Candidate(adapter, program, cell_folder, agree, read, in_turn)
     try:
+        if in_turn and last_step is not None:
+            exam.take_in_turn(in_turn)
         while action := exam.next():
             candidate.perform(action, exam)
+        candidate.end_block()
     finally:
         exam.close()

@@ -116,6 +116,14 @@ TEST_F(BatchExam, WritesNothingIfItIsNotDone) {
   EXPECT_EQ(assay_exam_close(nullptr), 0);
 }
 
+TEST_F(BatchExam, RefusesToTakeNoSlotsInTurn) {
+  assay_exam* exam = open();
+  EXPECT_EQ(assay_exam_slots_in_turn(exam, 4), 0);
+  EXPECT_EQ(assay_exam_slots_in_turn(exam, 0), -1);
+  EXPECT_EQ(assay_exam_slots_in_turn(nullptr, 4), -1);
+  EXPECT_EQ(assay_exam_close(exam), 0);
+}
+
 TEST_F(BatchExam, EndsIfAResultIsMissing) {
   write_atomically(folder() / "check/exam.json",
                    R"({"kind": "decoding", "generated": 2, "parameters": [], "running": []})", false);
