@@ -21,6 +21,7 @@ SHOWS = {
     "encoder": TRAINING,
     "masks": TRAINING,
     "causal": TRAINING,
+    "blocks": (*TRAINING, "continuation/"),
     "native": ("loader/",),
     "augmented": ("loader/",),
 }
@@ -107,8 +108,8 @@ TORCH = _of(
 
 JAX = _of(
     "jax",
-    ("a block without its remainder", "jax_scan.py", "for begin in range(0, len(rates), MOST_STEPS):", "for begin in range(0, max(len(rates) - MOST_STEPS, 0) + 1, MOST_STEPS):", "train", "", False, ("scan",)),
-    ("a block on one slot", "jax_scan.py", "slot = (first_slot + number) % slots", "slot = (first_slot + 0 * number) % slots", "train", "", False, ("scan",)),
+    ("a block without its remainder", "jax_scan.py", "for begin in range(0, len(rates), MOST_STEPS):", "for begin in range(0, max(len(rates) - MOST_STEPS, 0) + 1, MOST_STEPS):", "blocks", "", False, ("scan",)),
+    ("a block on one slot", "jax_scan.py", "slot = (first_slot + number) % slots", "slot = (first_slot + 0 * number) % slots", "blocks", "", False, ("scan",)),
     ("dropout without its scale", "jax_network.py", "jnp.where(kept, x / (1 - rate), 0)", "jnp.where(kept, x, 0)", "dropout"),
     ("the same dropout in every layer", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(jax.random.key(0), 1 - rate, x.shape)", "dropout"),
     ("no dropout where it draws", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = x == x", "dropout"),

@@ -68,6 +68,7 @@ CELLS = {
     "infer": (*MLP, "--task", "infer"),
     "read": (*MLP, "--task", "infer", "--batch", "2048", *RESIDENT),
     "decay": (*MLP, "--weight-decay", "0.01", "--schedule", "every:1x0.5", "--samples", "320"),
+    "blocks": MLP,
     "slots": (*MLP, "--resident-batches", "16"),
     "faint": (*MLP, "--optimizer", "adamw", "--weight-decay", "0.001"),
     "loader": (*MLP, "--loader", "harness", "--samples", "3200"),
@@ -314,23 +315,32 @@ def has_task(backend: str, cell: str) -> bool:
     return task in declared["tasks"]
 
 
+def modes_of(backend: str, wanted: Collection[str]) -> list[str]:
+    """Return the backend's names of these modes; next to compiled ones those that single edits ask for."""
+    found = [name for kind, name in MODES[backend].items() if kind in wanted]
+    own = {mode for edit in EDITS if edit.backend == backend for mode in edit.modes}
+    return [*found, *sorted(own - set(MODES[backend].values()))] if "compiled" in wanted else found
+
+
 def mutants_of(backend: str, mode: str, only: str, within: Collection[str]) -> list[Mutant]:
     """Return the mutants of a backend within these cells whose name contains `only`, and the adapters as they
     are in the cells of these mutants.
     """
     within = {cell for cell in within if has_task(backend, cell)}
+    is_usual = mode in MODES[backend].values()  # else only the edits that ask for it
     edits = [
         edit
         for edit in (*EDITS, *VARIANTS)
         if edit.backend == backend
         and edit.cell in within
         and only in edit.name
-        and mode in (edit.modes or (mode,))
+        and (mode in edit.modes or (is_usual and not edit.modes))
     ]
     kinds = {
         name: kind
         for name, kind in MUTANTS.items()
         if only in name
+        and is_usual
         and kind.cell in within
         and (backend != "numpy" or kind.cell in NUMPY_CELLS)
         and (backend != "onednn" or not kind.python_only)
@@ -480,9 +490,8 @@ def main() -> int:
     mutants = [
         mutant
         for backend in backends
-        for mode in modes
-        if mode in MODES[backend]
-        for mutant in mutants_of(backend, MODES[backend][mode], given.only, cells)
+        for mode in modes_of(backend, modes)
+        for mutant in mutants_of(backend, mode, given.only, cells)
     ]
     with ExitStack() as stack:
         try:
