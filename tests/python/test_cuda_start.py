@@ -12,6 +12,7 @@ import pytest
 from program import BUILD
 
 STARTER = BUILD / "backends/cuda/assay-worker-cuda"
+BATCH_LIBRARY = BUILD / "libassay_batch.so"  # found next to the starter
 NEEDED = ("libcuda.so.1", "libcublasLt.so.13", "libnvrtc.so.13", "libcudnn.so.9")
 
 pytestmark = pytest.mark.skipif(not STARTER.exists(), reason=f"{STARTER} is not built")
@@ -36,6 +37,7 @@ def environment(tmp_path: Path) -> Path:
 def start(folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a copy of the starter, next to a worker that prints what it got."""
     starter = shutil.copy(STARTER, folder)
+    (folder / BATCH_LIBRARY.name).symlink_to(BATCH_LIBRARY)
     worker = folder / "assay-worker-cuda-gpu"
     worker.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH"\n')
     worker.chmod(0o755)
