@@ -32,6 +32,15 @@ void synchronise_folder(const std::filesystem::path& folder) {
     throw IoError("write", folder, "cannot be synchronised", errno);
 }
 
+void write_all(const Descriptor& file, const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(file.get(), bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw IoError("write", path, "cannot be written", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+  }
+}
+
 // Marks the file as in use by a living writer. Returns false if a sweeper removed it first. A file system
 // without locks does not prevent writing.
 bool claim(int file) {
@@ -87,14 +96,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(file_.get(), bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw IoError("write", path_, "cannot be written", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
-}
+void AtomicFile::write(std::span<const std::byte> bytes) { write_all(file_, path_, bytes); }
 
 void AtomicFile::commit(bool durable) {
   if (temporary_.empty()) {
@@ -158,12 +160,7 @@ void write_new_within(const std::filesystem::path& folder, const std::filesystem
     throw IoError("write", path,
                   "was there before this program made it, or is behind a link: the worker put it there");
   if (!file) throw IoError("write", path, "cannot be created", errno);
-  while (!text.empty()) {
-    const ssize_t done = ::write(file.get(), text.data(), text.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw IoError("write", path, "cannot be written", errno);
-    text.remove_prefix(static_cast<std::size_t>(done));
-  }
+  write_all(file, path, std::as_bytes(std::span(text)));
   if (file.reset() != 0) throw IoError("write", path, "cannot be closed", errno);
 }
 
