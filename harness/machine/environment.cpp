@@ -86,9 +86,10 @@ std::string unescaped(const std::string& text) {
 
 // Where this process sees the tree of a controller of version 1, or that of version 2 (no controller), and the group of a
 // process in it: by the mounts, which may be anywhere. `usual`: where the tree is if the mounts are not known.
-std::optional<Hierarchy> hierarchy_of(const fs::path& root, const std::string& groups,
-                                      const std::string& controller, const fs::path& usual) {
-  std::istringstream mounts(file_text(root / "proc/self/mountinfo").value_or(""));
+std::optional<Hierarchy> hierarchy_of(const fs::path& root, const std::string& mountinfo,
+                                      const std::string& groups, const std::string& controller,
+                                      const fs::path& usual) {
+  std::istringstream mounts(mountinfo);
   const std::string own = group(groups, controller).value_or("/");
   for (std::string line; std::getline(mounts, line);) {
     // 30 24 0:26 ROOT MOUNT OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER-OPTIONS
@@ -119,16 +120,20 @@ struct Hierarchies {
 
 Hierarchies hierarchies_of(const fs::path& root, const std::string& process) {
   const fs::path usual = root / "sys/fs/cgroup";
+  const std::string mounts = file_text(root / "proc/self/mountinfo").value_or("");
   const std::string groups = file_text(root / "proc" / process / "cgroup").value_or("");
+  const auto hierarchy = [&](const char* controller, const fs::path& place) {
+    return hierarchy_of(root, mounts, groups, controller, place);
+  };
   std::error_code ignored;
   // Version 2 is at the top, or next to the controllers of version 1, which may have some of its own.
   fs::path v2 = usual / "cgroup.controllers";
   for (const char* file : {"cpu.max", "unified/cgroup.controllers", "unified/cpu.max"})
     if (!fs::exists(v2, ignored)) v2 = usual / file;
   if (!fs::exists(v2, ignored)) v2.clear();
-  return {.cpu = hierarchy_of(root, groups, "cpu", usual / "cpu"),
-          .memory = hierarchy_of(root, groups, "memory", usual / "memory"),
-          .v2 = hierarchy_of(root, groups, "", v2.empty() ? usual / "no version 2" : v2.parent_path())};
+  return {.cpu = hierarchy("cpu", usual / "cpu"),
+          .memory = hierarchy("memory", usual / "memory"),
+          .v2 = hierarchy("", v2.empty() ? usual / "no version 2" : v2.parent_path())};
 }
 
 std::optional<double> quota_v2(const fs::path& folder) {

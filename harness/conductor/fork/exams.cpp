@@ -114,7 +114,7 @@ constexpr int max_draws = 4;
 
 // Draws exams until one is sharp, and keeps only the files of the sharpest: those of a large network take gigabytes. An
 // exam is blunt if an element of a ReLU is within rounding of zero, which is rare in fp32 and always happens with
-// narrower storage. Who needs the exam later finds a note which one it is, and makes no other.
+// narrower storage. A note says later which one it is, and no other is made then.
 SetExam draw_exam(const Cell& cell, std::uint64_t seed, bool timed, const fs::path& folder,
                   const ForkContext& context) {
   const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;
