@@ -1,14 +1,10 @@
 #include "harness/conductor/backends/backend_digest.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,48 +12,13 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
-#include "harness/core/io/file.hpp"
+#include "harness/core/io/file_digest.hpp"
 #include "harness/core/io/sha256.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct DigestedFile {
-  std::string stamp, sha256;
-  bool is_machine_code = false;
-};
-
-bool is_machine_code(std::span<const std::byte> bytes) {
-  constexpr std::string_view elf =
-      "\x7f"
-      "ELF";
-  return bytes.size() >= elf.size() && std::equal(elf.begin(), elf.end(), bytes.begin(),
-                                                  [](char a, std::byte b) { return std::byte(a) == b; });
-}
-
-// nullopt if it is not a regular file that can be read.
-std::optional<DigestedFile> digested(const fs::path& path) {
-  static std::mutex mutex;
-  static std::map<std::string, DigestedFile> known;
-  struct stat now{};
-  if (::stat(path.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) return std::nullopt;
-  const std::string stamp =
-      fmt::format("{} {} {} {}.{} {}.{}", now.st_dev, now.st_ino, now.st_size, now.st_mtim.tv_sec,
-                  now.st_mtim.tv_nsec, now.st_ctim.tv_sec, now.st_ctim.tv_nsec);
-  const std::lock_guard lock(mutex);
-  DigestedFile& file = known[path.string()];
-  if (file.stamp == stamp) return file;
-  try {
-    const MappedFile content(path);
-    file = {stamp, sha256(content.bytes()), is_machine_code(content.bytes())};
-    return file;
-  } catch (const IoError&) {
-    return std::nullopt;
-  }
-}
 
 // Made by a build, an editor, or a worker that compiles its scripts.
 bool is_left_out(const fs::path& entry) {
@@ -116,7 +77,7 @@ BackendDigest digest_of(const BackendDescription& backend) {
   BackendDigest digest;
   Sha256 adapter, program;
   for (const auto& [name, path] : files_of(backend)) {
-    const std::optional<DigestedFile> file = digested(path);
+    const std::optional<KnownFile> file = digest_of_file(path);
     if (!file) continue;
     const bool is_local = file->is_machine_code || path.filename() == "backend.json";
     (is_local ? program : adapter).add(fmt::format("{}  {}\n", file->sha256, name));
