@@ -6,6 +6,9 @@
 
 namespace assay {
 
+// The key of a launch of ranks, by which they and the conductor know each other. No worker gets it.
+inline constexpr const char* rank_key_variable = "ASSAY_RANK_KEY";
+
 // A worker gets PATH, HOME, the user's name, language and time zone, what chooses a GPU, where the dynamic linker looks for
 // libraries, and ASSAY_*.
 bool reaches_worker(std::string_view variable);

@@ -61,7 +61,10 @@ std::string overload_text(std::int64_t threads, std::size_t processors, std::opt
 int usable_threads() { return threads_within(usable_cores().size(), cpu_quota()); }
 
 std::vector<int> worker_cores(int threads, int lane) {
-  const auto& all = usable_cores();
+  return worker_cores_of(usable_cores(), threads, lane);
+}
+
+std::vector<int> worker_cores_of(const std::vector<int>& all, int threads, int lane) {
   const auto budget = static_cast<std::size_t>(std::max(threads, 0));
   if (budget == 0 || budget > all.size()) return {};
   const std::size_t lanes = all.size() / budget;

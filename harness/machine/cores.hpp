@@ -26,6 +26,8 @@ std::string overload_text(std::int64_t threads, std::size_t processors, std::opt
 // budget is larger than the machine. lane: number of a worker that runs next to others, from 0; each lane
 // gets different cores as long as there are enough.
 std::vector<int> worker_cores(int threads, int lane = 0);
+// The same on a machine with these usable_cores().
+std::vector<int> worker_cores_of(const std::vector<int>& usable, int threads, int lane);
 // The first of these processors on each physical core, as far as the system shows the cores.
 std::vector<int> one_per_core(const std::vector<int>& processors);
 // Moves this thread off those cores if others are left; otherwise does nothing.

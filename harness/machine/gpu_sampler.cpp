@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/system_files.hpp"
 
@@ -69,6 +70,14 @@ std::vector<std::string> visible_gpus(const std::optional<std::string>& devices,
   for (std::string name; std::getline(list, name, ',') && !name.empty() && name.front() != '-';)
     names.push_back(name);
   return names;
+}
+
+std::string gpu_of_worker(int number, bool launched) {
+  const auto index = static_cast<std::size_t>(number);
+  const std::vector<std::string> gpus =
+      visible_gpus(environment_variable("CUDA_VISIBLE_DEVICES"), static_cast<unsigned>(number) + 1);
+  if (launched && gpus.size() == 1) return gpus.front();
+  return index < gpus.size() ? gpus[index] : "-1";
 }
 
 NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {

@@ -22,6 +22,9 @@ struct CudaVisibility {
 
 // The GPUs that CUDA finds with this CUDA_VISIBLE_DEVICES on a machine that has `count`, as that variable names them.
 std::vector<std::string> visible_gpus(const std::optional<std::string>& devices, unsigned count);
+// The name of the GPU of the worker with this number on a machine, by the CUDA_VISIBLE_DEVICES of this process. "-1": there is
+// none. `launched`: a launcher may have left this process a single one, which is then its worker's.
+std::string gpu_of_worker(int number, bool launched);
 
 // NVML counts GPUs by their place on the bus. CUDA does so only if CUDA_DEVICE_ORDER is PCI_BUS_ID; otherwise
 // it counts by speed, which NVML does not know. With several GPUs that case is rejected with a reason.

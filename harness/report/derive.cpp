@@ -20,7 +20,7 @@ void take_older_flags(Fork& fork, int rules) {
         flag == quality_flag::disturbed || flag == quality_flag::placement || flag == quality_flag::stolen;
     const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled ||
                        flag == quality_flag::quota || flag == quality_flag::frozen ||
-                       flag == quality_flag::fewer_threads ||
+                       flag == quality_flag::fewer_threads || flag == quality_flag::unlike_hosts ||
                        (of_the_machine && rules >= rules_of_disturbance);
     if (known)
       kept.push_back(flag);

@@ -51,9 +51,10 @@ inline constexpr const char* uncovered = "uncovered";
 // It had fewer threads than its cell, because the machine was busy.
 inline constexpr const char* fewer_threads = "fewer_threads";
 // These drop no fork.
-inline constexpr const char* stolen = "stolen";        // the hypervisor took the processors
-inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
-inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
+inline constexpr const char* stolen = "stolen";              // the hypervisor took the processors
+inline constexpr const char* throttled = "throttled";        // the GPU lowered its clocks
+inline constexpr const char* profiled = "profiled";          // each operator was timed, which slows the steps
+inline constexpr const char* unlike_hosts = "unlike_hosts";  // its ranks ran on machines that differ
 }  // namespace quality_flag
 
 // Whether the machine was disturbed while the fork was timed: it has the flag `disturbed`, `uncovered`, `frozen` or

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/report/hosts.hpp"
+
 namespace assay {
 namespace {
 
@@ -65,6 +67,18 @@ void validate_environments(Violations& violations, const Report& report) {
   }
 }
 
+// Every machine of a rank is described once.
+void validate_hosts(Violations& violations, const Report& report) {
+  std::set<std::string> known;
+  for (const HostRecord& host : report.hosts)
+    if (!known.insert(host.name).second)
+      violations.add(fmt::format("describes the host {} twice", host.name));
+  for (const CellReport& cell : report.cells)
+    for (const std::string& host : hosts_of(cell))
+      if (!known.contains(host))
+        violations.add(fmt::format("a rank of {} ran on {}, which is not one of its hosts", cell.id, host));
+}
+
 void validate_shard(Violations& violations, const Report& report) {
   const bool is_shard = report.run.shard.has_value();
   for (const CellReport& cell : report.cells) {
@@ -103,6 +117,7 @@ std::vector<std::string> invariant_violations(const Report& report) {
   validate_rounds(all, report);
   validate_order(all, report);
   validate_environments(all, report);
+  validate_hosts(all, report);
   validate_shard(all, report);
   // Newer rules may mean something else by a name.
   const bool known_rules = report.rules == derivation_rules;

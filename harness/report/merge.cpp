@@ -15,6 +15,7 @@
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/hosts.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
@@ -331,7 +332,10 @@ Report merge(std::vector<MergePart> given, const std::vector<std::string>& comma
   Report report;
   report.schema = report_schema;
   report.run = run_of(parts, command_line);
-  for (const Part& part : parts) report.environments.push_back(part.report.environment);
+  for (const Part& part : parts) {
+    report.environments.push_back(part.report.environment);
+    add_hosts(report.hosts, part.report.hosts);
+  }
   report.environment = report.environments.front();
   for (std::size_t i = 0; i < parts.front().report.cells.size(); ++i)
     report.cells.push_back(take_cell(parts, i));

@@ -63,10 +63,25 @@ std::string unlike_blocks(std::span<const RankRecord> ranks) {
   return {};
 }
 
+namespace {
+
+// Moves a block of another machine's clock to where the first rank has its own, after the previous one.
+void put_on_first_clock(Block& block, const Block& of_first, const std::vector<Block>& earlier) {
+  const std::int64_t taken_ns = block.end_ns - block.begin_ns;
+  block.begin_ns = earlier.empty() ? of_first.begin_ns : std::max(of_first.begin_ns, earlier.back().end_ns);
+  block.end_ns = block.begin_ns;
+  add_saturated(block.end_ns, taken_ns);
+}
+
+}  // namespace
+
 std::vector<Block> joined_blocks(std::span<const RankRecord> ranks) {
   std::vector<Block> blocks;
-  for (std::size_t i = 0; !ranks.empty() && i < ranks.front().blocks.size(); ++i)
-    blocks.push_back(joined_block(ranks, i));
+  for (std::size_t i = 0; !ranks.empty() && i < ranks.front().blocks.size(); ++i) {
+    Block block = joined_block(ranks, i);
+    if (!ranks.front().host.empty()) put_on_first_clock(block, ranks.front().blocks[i], blocks);
+    blocks.push_back(block);
+  }
   return blocks;
 }
 

@@ -15,7 +15,9 @@ std::string unlike_blocks(std::span<const RankRecord> ranks);
 
 // Each block is that of the slowest rank (the longest; of several the first), because a step ends for all ranks when the
 // last one has its gradients. Its loss is the mean of the ranks' losses, null if one of them is null. CPU times, switches,
-// faults and stolen times are summed. Precondition: no unlike_blocks().
+// faults and stolen times are summed. Ranks on several machines have several clocks: then a block has that duration, and
+// begins where the first rank has its own, or where the block before it ends, if that is later. Precondition: no
+// unlike_blocks().
 std::vector<Block> joined_blocks(std::span<const RankRecord> ranks);
 
 // How much longer the slowest rank took for a step than the mean of all: the median over steady_blocks() of the one over

@@ -64,6 +64,10 @@ struct RankRecord {
   std::int64_t host_peak_rss = 0, host_start_rss = 0;
   std::string parameters_digest{};
   std::optional<protocol::Exchanged> exchange{};  // absent: the rank was not asked
+  // Of ranks on several machines:
+  std::string host{};                        // the name of its machine, in the report's hosts
+  std::optional<CorePlacement> placement{};  // of the first rank of a machine: of the processors of its ranks
+  std::vector<MachineSample> samples{};      // of its machine's clock
 };
 
 struct Fork {
@@ -227,6 +231,12 @@ struct CellReport {
 // The number of the rules that derive flags and metrics from forks. It rises when their meaning changes.
 inline constexpr int derivation_rules = 4;
 
+// A machine on which ranks of a cell ran.
+struct HostRecord {
+  std::string name{};
+  MachineRecord machine{};
+};
+
 struct Report {
   std::string schema{};  // schema of the file that it was read from
   int schema_minor = 0;
@@ -236,6 +246,7 @@ struct Report {
   // A merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
   // `environment`. Numbers of two of these machines are never paired.
   std::vector<MachineRecord> environments{};
+  std::vector<HostRecord> hosts{};  // of cells whose ranks were on several machines, by name
   std::vector<CellReport> cells{};
 };
 

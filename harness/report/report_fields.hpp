@@ -180,6 +180,17 @@ inline Description describe(Of<RankRecord>) {
       field("exchange", &RankRecord::exchange,
             "What its exchange of gradients costs; absent if its backend does not measure that, or with "
             "`--quick`.")
+          .left_out_by_default(),
+      field("host", &RankRecord::host,
+            "The name of its machine, one of the report's `hosts`; absent if all ranks were on one.")
+          .left_out_by_default(),
+      field(
+          "placement", &RankRecord::placement,
+          "With several machines, of the first rank of each: where its host had the processors of its ranks.")
+          .left_out_by_default(),
+      field("samples", &RankRecord::samples,
+            "With several machines: as the fork's, of this rank, on the clock of its machine.")
+          .in_columns()
           .left_out_by_default());
 }
 
@@ -487,6 +498,12 @@ inline Description describe(Of<CellReport>) {
       field("forks", &CellReport::forks, "Raw data, in the order of the rounds."));
 }
 
+inline Description describe(Of<HostRecord>) {
+  return fields("host", "A machine on which ranks of a cell ran.",
+                field("name", &HostRecord::name, "Its host name.").not_empty(),
+                field("machine", &HostRecord::machine, "As `environment` describes one."));
+}
+
 inline Description describe(Of<Report>) {
   return fields(
       "report", "The measurements of one run of Assay.",
@@ -508,6 +525,8 @@ inline Description describe(Of<Report>) {
             "For a merged report: the machine of each shard, then that of each `--resume`, all as "
             "`environment` describes it, which is the first of them. Cells of unlike entries did not run in "
             "the same rounds and are never paired.")
+          .left_out_by_default(),
+      field("hosts", &Report::hosts, "The machines of the cells whose ranks were on several, by name.")
           .left_out_by_default(),
       field("cells", &Report::cells, "In the order of the plan."));
 }

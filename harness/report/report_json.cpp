@@ -108,6 +108,7 @@ void settle(Json& metric) {
 int minor_of(const Report& report) {
   int minor = report.run.shard || report.run.weights || !report.environments.empty() ? 2 : 1;
   if (!report.run.ended.empty()) minor = 11;
+  if (!report.hosts.empty()) return 14;
   const auto is_runtime = [](const CellReport& cell) { return cell.kind == BackendKind::runtime; };
   if (std::ranges::any_of(report.cells, is_runtime)) return 13;
   for (const CellReport& cell : report.cells)

@@ -79,6 +79,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(processors_unused, failed, "threads of the worker that compute could not use all of its processors")    \
   X(nothing_compiled, failed, "a mode that compiles, but its worker compiled nothing")                      \
   X(launcher_failed, failed, "the launcher of the ranks failed or ended too early: see the text")           \
+  X(host_lost, failed, "the connection to the machine of a rank broke; the text names it")                  \
   X(other_rank_failed, failed, "this rank was ended because another one failed")                            \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
   X(parameters_not_finite, failed,                                                                          \

@@ -15,12 +15,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -46,19 +45,34 @@ constexpr const char* starts_all = "for r in $(seq 0 $((WORLD - 1))); do RANK=$r
 class LaunchTest : public test::RankFaults {
  protected:
   // script: of the shell that is the launcher; its arguments are the command of a rank.
-  LaunchPlan launch(std::size_t world, const std::string& script = starts_all) const {
+  LaunchPlan plan(std::size_t world, const std::string& script = starts_all) const {
     return {.name = "sh",
-            .command = {"sh", "-c", script, "launcher", RANK_PROGRAM, socket().string(), "RANK"},
+            .command =
+                [script](const std::string& conductor) {
+                  return std::vector<std::string>{"sh",         "-c",      script, "launcher",
+                                                  RANK_PROGRAM, conductor, "RANK"};
+                },
             .environment = {{"WORLD", std::to_string(world)}},
             .folder = folder_.path(),
-            .socket = socket(),
             .world = static_cast<int>(world)};
   }
-  fs::path socket() const { return folder_ / "socket"; }
+  // The ranks of a launch that has gathered them.
+  static std::unique_ptr<Launch> started(const LaunchPlan& plan) {
+    auto launch = std::make_unique<Launch>(plan);
+    const auto failure = launch->gather(20, {}, nullptr);
+    EXPECT_FALSE(failure) << failure->reason;
+    return launch;
+  }
 
   ConversationResult talk(const std::vector<std::string>& modes, double seconds = 20,
                           const std::string& script = starts_all) {
-    Team team(plans(modes, seconds), {}, launch(modes.size(), script));
+    auto launch = std::make_unique<Launch>(plan(modes.size(), script));
+    if (const auto failure = launch->gather(seconds, {}, nullptr)) {
+      ConversationResult result;
+      end_with(result, failure->code, failure->reason);
+      return result;
+    }
+    Team team(plans(modes, seconds), {}, std::move(launch));
     return talk_with(team);
   }
   // No worker, launcher or assay-rank of this test.
@@ -69,7 +83,6 @@ class LaunchTest : public test::RankFaults {
       const std::string all((std::istreambuf_iterator<char>(file)), {});
       EXPECT_THAT(all, Not(HasSubstr(folder_.path().string()))) << entry.path();
     }
-    EXPECT_FALSE(fs::exists(socket()));
   }
 };
 
@@ -96,7 +109,11 @@ TEST_F(LaunchTest, GivesARankWhatAChildOfTheConductorGets) {
   }
   fs::create_directories(folder_ / "oracle");
   all[1].worker.environment["MARK"] = "of rank 1";
-  Team team(all, {}, launch(2));
+  std::unique_ptr<Launch> launch = started(plan(2));
+  EXPECT_EQ(launch->hosts(), 1);
+  EXPECT_EQ(launch->seat(1).local, 1);
+  EXPECT_EQ(launch->seat(1).neighbours, 2);
+  Team team(all, {}, std::move(launch));
   const auto results = team.converse({Command{Verb::compile}}, Afterwards::stay, {});
   note(results);
   ASSERT_TRUE(joined(results).ok()) << joined(results).reason;
@@ -116,7 +133,6 @@ TEST_F(LaunchTest, GivesARankWhatAChildOfTheConductorGets) {
       EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
     }
   }
-  EXPECT_EQ(team.nodes(), 1);
 }
 
 TEST_F(LaunchTest, NamesTheRankThatDied) {
@@ -146,8 +162,9 @@ TEST_F(LaunchTest, EndsAllRanksIfTheLauncherDies) {
 TEST_F(LaunchTest, EndsARankWhoseAssayRankIsKilled) {
   const ConversationResult result =
       talk({"hang", "hang"}, 20, "RANK=0 \"$@\" & RANK=1 \"$@\" & last=$!; sleep 1; kill -KILL $last; wait");
-  EXPECT_EQ(result.reason_code, ReasonCode::launcher_failed);
-  EXPECT_THAT(result.reason, StartsWith("rank 1: sh ended the rank"));
+  EXPECT_EQ(result.reason_code, ReasonCode::host_lost);
+  EXPECT_THAT(result.reason,
+              AllOf(StartsWith("rank 1: the connection broke"), HasSubstr("assay-rank on it has failed")));
   expect_no_process();
 }
 
@@ -164,26 +181,22 @@ TEST_F(LaunchTest, ReportsALauncherThatStartsNothing) {
 TEST_F(LaunchTest, GoesOnWhileAConnectionIsSilent) {
   {
     const std::string script = fmt::format("while [ ! -e go ]; do sleep 0.01; done; {}", starts_all);
-    Team team(plans({"good", "good"}), {}, launch(2, script));
-    std::optional<Descriptor> silent;
-    for (int i = 0; !silent && i < 1000; ++i) {
-      try {
-        silent = launch::connect_to(socket());
-      } catch (const std::system_error&) {  // nothing listens yet
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      }
-    }
+    std::promise<std::string> told;
+    LaunchPlan waits = plan(2, script);
+    waits.command = [&told, command = waits.command](const std::string& conductor) {
+      told.set_value(conductor);
+      return command(conductor);
+    };
+    auto launch = std::make_unique<Launch>(waits);
+    const std::string conductor = told.get_future().get();
+    const Descriptor silent = connect_to("127.0.0.1", std::stoi(conductor.substr(conductor.rfind(':') + 1)),
+                                         std::chrono::seconds(5));
     ASSERT_TRUE(silent);
-    const std::jthread closes([&](std::stop_token stop) {
-      for (int i = 0; i < 1500 && !stop.stop_requested(); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      silent->reset();
-    });
     std::ofstream(folder_ / "go") << "on";
-    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_FALSE(launch->gather(20, {}, nullptr));
+    Team team(plans({"good", "good"}), {}, std::move(launch));
     const ConversationResult result = talk_with(team);
     EXPECT_EQ(result.status, Status::ok) << result.reason;
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   }
   expect_no_process();
 }
@@ -191,8 +204,7 @@ TEST_F(LaunchTest, GoesOnWhileAConnectionIsSilent) {
 TEST_F(LaunchTest, ReportsALauncherThatStartsTooFew) {
   const ConversationResult result = talk({"good", "good"}, 1, "echo one node is free; RANK=0 \"$@\"");
   EXPECT_EQ(result.status, Status::timed_out);
-  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: no answer before its hello"),
-                                   HasSubstr("sh has not started this rank"),
+  EXPECT_THAT(result.reason, AllOf(StartsWith("rank 1: sh has not started it"), HasSubstr("within 1 s"),
                                    HasSubstr("last line of its log: one node is free")));
   expect_no_process();
 }
@@ -201,8 +213,7 @@ TEST_F(LaunchTest, QuotesALauncherThatWaits) {
   const ConversationResult result = talk({"good", "good"}, 1, "echo job 5 is queued; sleep 3");
   EXPECT_EQ(result.status, Status::timed_out);
   EXPECT_EQ(result.reason_code, ReasonCode::time_limit);
-  EXPECT_THAT(result.reason, AllOf(StartsWith("ranks 0, 1: no answer before its hello"),
-                                   HasSubstr("sh has not started this rank"),
+  EXPECT_THAT(result.reason, AllOf(StartsWith("ranks 0, 1: sh has not started them"),
                                    HasSubstr("last line of its log: job 5 is queued")));
   expect_no_process();
 }
@@ -223,31 +234,42 @@ TEST_F(LaunchTest, ReportsALauncherThatStartsARankTwice) {
 }
 
 TEST_F(LaunchTest, ReportsALauncherThatIsNotThere) {
-  LaunchPlan plan = launch(2);
-  plan.command.front() = "/no/such/launcher";
-  Team team(plans({"good", "good"}), {}, plan);
-  const ConversationResult result = talk_with(team);
-  EXPECT_EQ(result.reason_code, ReasonCode::launcher_failed);
-  EXPECT_THAT(result.reason, HasSubstr("cannot start sh: /no/such/launcher"));
+  LaunchPlan missing = plan(2);
+  missing.command = [](const std::string&) { return std::vector<std::string>{"/no/such/launcher"}; };
+  Launch launch(missing);
+  const auto failure = launch.gather(20, {}, nullptr);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ReasonCode::launcher_failed);
+  EXPECT_THAT(failure->reason, HasSubstr("cannot start sh: /no/such/launcher"));
 }
 
 TEST_F(LaunchTest, ReportsAWorkerThatCannotBeStarted) {
   std::vector<ConversationPlan> all = plans({"hang", "good"});
   all[1].worker.command = {"/no/such/worker"};
-  Team team(all, {}, launch(2));
-  const ConversationResult result = talk_with(team);
-  EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
-  EXPECT_THAT(result.reason, StartsWith("rank 1: cannot start the worker: No such file"));
-}
-
-TEST_F(LaunchTest, ReportsOrdersThatAreTooLong) {
-  std::vector<ConversationPlan> all = plans({"hang", "good"});
-  all[1].worker.environment["LONG"] = std::string(200'000, 'x');
-  Team team(all, {}, launch(2));
+  Team team(all, {}, started(plan(2)));
   const ConversationResult result = talk_with(team);
   EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
   EXPECT_THAT(result.reason,
-              AllOf(StartsWith("rank 1: cannot send the worker's command"), HasSubstr("Message too long")));
+              AllOf(StartsWith("rank 1: cannot start the worker: "), HasSubstr("No such file")));
+}
+
+TEST_F(LaunchTest, ReportsAPlanThatCannotBeSent) {
+  std::vector<ConversationPlan> all = plans({"hang", "good"});
+  all[1].worker.environment["MARK"] = "\xff";
+  Team team(all, {}, started(plan(2)));
+  const ConversationResult result = talk_with(team);
+  EXPECT_EQ(result.reason_code, ReasonCode::files);
+  EXPECT_THAT(result.reason, HasSubstr("is not UTF-8"));
+}
+
+TEST_F(LaunchTest, TakesNoRankWithoutTheKey) {
+  LaunchPlan other =
+      plan(2, "export ASSAY_RANK_KEY=0123; for r in 0 1; do RANK=$r \"$@\" & done; wait; sleep 3");
+  Launch launch(other);
+  const auto failure = launch.gather(1, {}, nullptr);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ReasonCode::time_limit);
+  EXPECT_THAT(failure->reason, HasSubstr("nothing of this run is found"));
 }
 
 // From here on pidfd_open() fails in this process and its children, as in an old kernel. False if it does not.
@@ -275,7 +297,7 @@ TEST_F(LaunchTest, SeesTheEndOfAWorkerWithoutPidfdOpen) {
 
 TEST_F(LaunchTest, EndsEverythingThatWasNeverAsked) {
   {
-    const Team team(plans({"good", "good"}), {}, launch(2));
+    const Team team(plans({"good", "good"}), {}, started(plan(2)));
   }
   expect_no_process();
 }

@@ -532,7 +532,7 @@ def test_torchrun_of_the_backends_environment_starts_ranks(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("srun", "--ntasks 2 --nodes 1 --cpus-per-task 1 --kill-on-bad-exit=1 --mpi=none --quiet "),
+        ("srun", "--ntasks 2 --cpus-per-task 1 --kill-on-bad-exit=1 --mpi=none --quiet "),
         ("torchrun", "--standalone --nnodes 1 --nproc-per-node 2 --no-python --mpi=none --quiet "),
     ],
 )

@@ -205,6 +205,7 @@ std::string measure_options(const Cell& cell) {
     add("launcher", to_string(cell.launcher), to_string(cell.backend->launcher));
     if (!cell.launcher_arguments.empty())
       line += fmt::format(" --launcher-arguments '{}'", cell.launcher_arguments);
+    if (!cell.launcher_prefix.empty()) line += fmt::format(" --launcher-prefix '{}'", cell.launcher_prefix);
     add("rendezvous", cell.rendezvous, Cell().rendezvous);
   }
   return line;

@@ -91,8 +91,9 @@ struct Cell {
   bool check = true;
   // What starts several ranks, and its further arguments, split at blanks.
   Launcher launcher = Launcher::fork;
-  std::string launcher_arguments;
-  std::string rendezvous = "127.0.0.1";  // the IPv4 address of rank 0 at which they find each other
+  std::string launcher_arguments, launcher_prefix;
+  std::string
+      rendezvous;  // the IPv4 address of rank 0 at which they find each other; empty: chosen by their machines
   std::int64_t distinct = 4;
   bool profile = false;
   std::vector<Published> published;

@@ -2,11 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
+#include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {
@@ -25,6 +33,51 @@ std::string_view remedy_of(Launcher launcher) {
       return "it is part of PyTorch: add the folder bin of its environment to PATH";
   }
   return "";
+}
+
+// Whether an mpirun is that of Open MPI, which hands on only the variables that it is told to.
+bool is_open_mpi(const fs::path& program) {
+  static std::map<std::string, bool> known;
+  const auto [found, is_new] = known.try_emplace(program.string(), false);
+  if (!is_new) return found->second;
+  const std::string command = shell_word(program.string()) + " --version 2>/dev/null </dev/null";
+  const std::unique_ptr<FILE, int (*)(FILE*)> output(::popen(command.c_str(), "re"), ::pclose);
+  std::array<char, 256> line{};
+  while (output && std::fgets(line.data(), line.size(), output.get()))
+    found->second = found->second ||
+                    std::string_view(line.data()).find("Open MPI") != std::string_view::npos ||
+                    std::string_view(line.data()).find("OpenRTE") != std::string_view::npos;
+  return found->second;
+}
+
+// What follows a name among the launcher's own arguments: "--nnodes 2" or "--nnodes=2".
+std::optional<std::string> argument_of(const std::vector<std::string>& arguments, std::string_view name) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (word == name && i + 1 < arguments.size()) return arguments[i + 1];
+    if (word.starts_with(name) && word.size() > name.size() && word[name.size()] == '=')
+      return std::string(word.substr(name.size() + 1));
+  }
+  return std::nullopt;
+}
+
+// The words of torchrun for its number of machines, which it is told with their rendezvous.
+std::vector<std::string> torchrun_words(int ranks, const std::vector<std::string>& arguments) {
+  const std::optional<std::string> nodes = argument_of(arguments, "--nnodes");
+  const int count = nodes ? std::max(1, std::atoi(nodes->c_str())) : 1;
+  std::vector<std::string> words;
+  if (!nodes) words = {"--standalone", "--nnodes", "1"};
+  if (!argument_of(arguments, "--nproc-per-node"))
+    words.insert(words.end(), {"--nproc-per-node", std::to_string(ranks / count)});
+  words.emplace_back("--no-python");
+  return words;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
 }  // namespace
@@ -69,8 +122,10 @@ std::optional<LauncherRefusal> launcher_refusal(const Cell& cell) {
 std::vector<std::string> launcher_command(const Cell& cell, const fs::path& program,
                                           const std::vector<std::string>& rank_command) {
   const std::string ranks = std::to_string(cell.axes.ranks());
-  std::vector<std::string> command = {program.string()};
-  const auto add = [&](std::initializer_list<std::string> words) {
+  const std::vector<std::string> arguments = words_of(cell.launcher_arguments);
+  std::vector<std::string> command = words_of(cell.launcher_prefix);
+  command.push_back(program.string());
+  const auto add = [&](const std::vector<std::string>& words) {
     command.insert(command.end(), words.begin(), words.end());
   };
   switch (cell.launcher) {
@@ -78,19 +133,20 @@ std::vector<std::string> launcher_command(const Cell& cell, const fs::path& prog
       break;
     case Launcher::mpirun:
       add({"-n", ranks});
+      // Others than Open MPI hand on all variables.
+      if (is_open_mpi(program)) add({"-x", rank_key_variable});
       break;
     case Launcher::srun:
-      // The conductor gives each rank its processors. A socket of one machine cannot be reached from another.
-      add({"--ntasks", ranks, "--nodes", "1", "--cpus-per-task", std::to_string(cell.axes.all_threads()),
+      // The conductor gives each rank its processors.
+      add({"--ntasks", ranks, "--cpus-per-task", std::to_string(cell.axes.all_threads()),
            "--kill-on-bad-exit=1"});
       break;
     case Launcher::torchrun:
-      add({"--standalone", "--nnodes", "1", "--nproc-per-node", ranks, "--no-python"});
+      add(torchrun_words(cell.axes.ranks(), arguments));
       break;
   }
-  std::istringstream words(cell.launcher_arguments);
-  for (std::string word; words >> word;) command.push_back(word);
-  command.insert(command.end(), rank_command.begin(), rank_command.end());
+  add(arguments);
+  add(rank_command);
   return command;
 }
 
@@ -117,7 +173,7 @@ std::map<std::string, std::string> launcher_environment(Launcher launcher) {
                  {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                  {"OMPI_MCA_hwloc_base_binding_policy", "none"},
                  {"OMPI_MCA_pml", "ob1"},
-                 {"OMPI_MCA_btl", "self,vader"},
+                 {"OMPI_MCA_btl", "self,vader,tcp"},
                  {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}};
   if (launcher == Launcher::srun)
     // Since Slurm 20.11, a step waits for the processors of another one, also of the step that this program is in.

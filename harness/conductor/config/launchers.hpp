@@ -23,14 +23,15 @@ struct LauncherRefusal {
 };
 std::optional<LauncherRefusal> launcher_refusal(const Cell& cell);
 
-// Starts `rank_command` once for each rank of the cell, with `arguments` between those of the launcher and the command.
+// Starts `rank_command` once for each rank of the cell, with the cell's own arguments between those of the launcher and the
+// command, and its prefix before the launcher.
 std::vector<std::string> launcher_command(const Cell& cell, const std::filesystem::path& program,
                                           const std::vector<std::string>& rank_command);
 
 // The variables in which a launched process finds its number, split at commas.
 std::string rank_variables(Launcher launcher);
 
-// The variables that the launcher needs to start several ranks on one machine without moving them to processors of its
+// The variables that the launcher needs to start several ranks on a machine without moving them to processors of its
 // choice, and without waiting for those that this program has. Those of the caller take precedence.
 std::map<std::string, std::string> launcher_environment(Launcher launcher);
 

@@ -346,8 +346,9 @@ class Expander {
       const std::string launcher = text_of(values, "launcher");
       cell.launcher = launcher.empty() ? backend.launcher : from_word<Launcher>(launcher).value();
       cell.launcher_arguments = text_of(values, "launcher-arguments");
+      cell.launcher_prefix = text_of(values, "launcher-prefix");
       cell.rendezvous = text_of(values, "rendezvous");
-      if (!is_ipv4_address(cell.rendezvous))
+      if (!cell.rendezvous.empty() && !is_ipv4_address(cell.rendezvous))
         throw ConfigError(fmt::format("{}: [rendezvous] got '{}': must be an IPv4 address, such as 10.0.0.1",
                                       row.where, cell.rendezvous));
       cell.id = cell_id(cell.axes);

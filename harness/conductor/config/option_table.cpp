@@ -40,13 +40,19 @@ constexpr std::array settings = {
            scalings},
     Option{
         "launcher", cell, text, "fork|mpirun|srun|torchrun", "",
-        "With --ranks: what starts them on this machine; fork is this program itself (default: that of the backend, "
-        "fork for most)",
+        "With --ranks: what starts them, on this machine or on several; fork is this program itself, on this machine "
+        "(default: that of the backend, fork for most)",
         0, 0, launchers},
     Option{"launcher-arguments", cell, text, "TEXT", "",
            "Further arguments of the launcher, separated by blanks, such as --mpi=pmix"},
-    Option{"rendezvous", cell, text, "ADDRESS", "127.0.0.1",
-           "With --ranks: the IPv4 address of rank 0, where they meet; the program chooses the port"},
+    Option{
+        "launcher-prefix", cell, text, "TEXT", "",
+        "What starts the launcher, separated by blanks, such as srun --ntasks-per-node=1 for one torchrun on each "
+        "machine"},
+    Option{
+        "rendezvous", cell, text, "ADDRESS", "",
+        "With --ranks: the IPv4 address of rank 0, where they meet; the program chooses the port (default: 127.0.0.1, or "
+        "with several machines the address at which this one sees that of rank 0)"},
     Option{"check", cell, flag, "true|false", "true",
            "Compare the timed program with the oracle; cells are ranked only if checked"},
     Option{"distinct", cell, integer, "N", "4",

@@ -23,7 +23,10 @@ bool has_nccl(const BackendDescription& backend) {
   return std::ranges::find(backend.collectives, "nccl") != backend.collectives.end();
 }
 
-bool needs_gpus(const Cell& cell) { return cell.axes.ranks() > 1 && cell.axes.device == DeviceKind::cuda; }
+// On this machine: a launcher may use others.
+bool needs_gpus(const Cell& cell) {
+  return cell.axes.ranks() > 1 && cell.axes.device == DeviceKind::cuda && cell.launcher == Launcher::fork;
+}
 
 // Whether the mean loss leaves out some labels: then the mean over ranks is not the mean over the batch.
 bool ignores_labels(const Graph& graph) {

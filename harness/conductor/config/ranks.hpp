@@ -1,6 +1,7 @@
 // Several workers that train one model together: what a cell with --ranks above 1 needs, and the part of one rank.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ struct RankPlace {
   int rank = 0, world = 1;
   std::string
       rendezvous{};  // where they find each other: "127.0.0.1:29400"; empty for a worker without others
+  int local = 0, neighbours = 1;  // its number among those of its machine, and how many these are
+  // Of a rank that a launcher started:
+  std::string host{};               // the name of its machine
+  std::vector<int> cores{};         // that it may use there, one of each physical core first
+  int lane = 0;                     // its number among those that share these
+  std::filesystem::path scratch{};  // its folder there; empty: the conductor starts its worker
+
+  bool is_launched() const { return !scratch.empty(); }
 };
 
 // Why ranks cannot train this cell together, with what to use instead; empty if they can, or if it has one rank.

@@ -20,6 +20,7 @@
 #include "harness/conductor/fork/fork_answers.hpp"
 #include "harness/conductor/fork/fork_clock.hpp"
 #include "harness/conductor/fork/fork_verdict.hpp"
+#include "harness/conductor/fork/hosts.hpp"
 #include "harness/conductor/fork/members.hpp"
 #include "harness/conductor/fork/quality.hpp"
 #include "harness/conductor/fork/run_audit.hpp"
@@ -156,8 +157,7 @@ class ForkRun {
   // Call it once.
   ForkOutcome take() {
     guarded(fork_, [this] {
-      if (!prepare()) return;
-      make_worker();
+      if (!prepare() || !make_worker()) return;
       if (converse() && measure() && examine() && stays_) *resident_ = std::move(worker_);
     });
     worker_.reset();  // it ends
@@ -188,8 +188,9 @@ class ForkRun {
     return false;
   }
 
-  // The worker that stayed, or a new one, with its folders. It is given back to the caller only after success.
-  void make_worker() {
+  // The worker that stayed, or a new one, with its folders. It is given back to the caller only after success. False: its
+  // ranks were not started.
+  bool make_worker() {
     if (resident_) worker_ = std::exchange(*resident_, std::nullopt);
     starts_ = !worker_;
     if (worker_)
@@ -198,21 +199,42 @@ class ForkRun {
       own_ = std::make_unique<ForkFolders>(context_.scratch, (timed() ? "" : "check-") + file_name_of(cell_),
                                            context_.keep_folders);
     folders_ = worker_ ? worker_->folders->both() : own_->both();
+    if (starts_ && !launch()) return false;
     const Cell acting = with_threads(cell_, timed() ? context_.threads : std::nullopt);
+    members_ = members_of(cell_, folders_.cell, launch_.get());
     write_folders(starts_ ? acting : already_warm(acting));
     outcome_.backend = worker_ ? worker_->backend : digest_of(*cell_.backend);
     fork_.adapter_digest = outcome_.backend.adapter;
     fork_.program_digest = outcome_.backend.program;
     std::vector<ConversationPlan> plans = plans_for(acting);
-    if (worker_) return;
-    std::optional<LaunchPlan> launch = launch_plan(cell_, folders_);
-    worker_ = ResidentWorker{std::move(own_), Team(std::move(plans), context_.watch, std::move(launch)),
+    if (worker_) return true;
+    worker_ = ResidentWorker{std::move(own_), Team(std::move(plans), context_.watch, std::move(launch_)),
                              outcome_.backend};
+    return true;
+  }
+
+  // Has the ranks started, if another program starts them. False: they are not there.
+  bool launch() {
+    std::optional<LaunchPlan> plan = launch_plan(cell_, folders_);
+    if (!plan) return true;
+    const Clock::time_point begin = Clock::now();
+    launch_ = std::make_unique<Launch>(std::move(*plan));
+    const auto failure =
+        launch_->gather(context_.settings.time_limit, context_.deadline, context_.watch.interrupts);
+    spent_.start += seconds_since(begin);
+    if (failure) {
+      end_with(fork_, failure->code, failure->reason);
+      fork_.log_tail = launch_->log_tail();
+      launch_.reset();
+      return false;
+    }
+    hosts_ = launch_->hosts();
+    if (hosts_ > 1) outcome_.hosts = look_at_hosts(*launch_, *cell_.backend, fork_);
+    return true;
   }
 
   void write_folders(const Cell& acting) {
     const Clock::time_point begin = Clock::now();
-    members_ = members_of(cell_, folders_.cell);
     for (Member& member : members_) {
       write_cell_folder(member.folder, acting, purpose_, fork_.seed, set_ ? set_->exam.folder : "",
                         context_.data, context_.weights, member.place);
@@ -230,6 +252,9 @@ class ForkRun {
         member.plan.worker.cores = worker_cores(cell_.axes.all_threads(), context_.lane);
       plans.push_back(member.plan);
     }
+    if (hosts_ > 1 && cell_.axes.device == DeviceKind::cpu)
+      for (std::size_t rank = 0; rank < plans.size(); ++rank)
+        if (members_[rank].place.local == 0) plans[rank].placed = processors_with(members_, rank);
     return plans;
   }
 
@@ -261,7 +286,7 @@ class ForkRun {
   ConversationResult run_steps() {
     const std::vector<int> processors = watched_processors(cell_, members_);
     context_.cores->before_run(processors, !context_.settings.quick);
-    const auto sent_before = cell_.axes.ranks() > 1 ? loopback_bytes() : std::nullopt;
+    const auto sent_before = cell_.axes.ranks() > 1 && hosts_ == 1 ? loopback_bytes() : std::nullopt;
     ConversationResult result = say({second_command()}, Afterwards::stay);
     if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
       fork_.loopback_bytes = *sent - *sent_before;
@@ -278,8 +303,9 @@ class ForkRun {
     fork_.settings["affinity"] = cores_of(members_);
     if (members_.size() > 1) {
       fork_.settings["launcher"] = to_string(cell_.launcher);
-      fork_.settings["nodes"] = std::to_string(worker_->team.nodes());
-      fork_.settings["rendezvous"] = cell_.rendezvous;
+      fork_.settings["nodes"] = std::to_string(hosts_);
+      const std::string& place = members_.front().place.rendezvous;
+      fork_.settings["rendezvous"] = place.substr(0, place.rfind(':'));
     }
     fork_.settings["wait_policy"] = wait_policy(members_.front().plan.worker);
     fork_.settings["confined_by"] = confined_by();
@@ -290,6 +316,7 @@ class ForkRun {
   // What the worker measured.
   bool measure() {
     if (timed()) take_clock(fork_, cell_, members_, answer_, results_);
+    if (hosts_ > 1) note_unlike_libraries(fork_, results_);
     reject_uncompiled(fork_, cell_);
     if (timed() && context_.threads) {
       fork_.flags.emplace_back(quality_flag::fewer_threads);
@@ -375,6 +402,8 @@ class ForkRun {
   WorkerFolders folders_;
   std::unique_ptr<ForkFolders> own_;  // until a worker has them
   std::optional<ResidentWorker> worker_;
+  std::unique_ptr<Launch> launch_;  // until the worker has it
+  int hosts_ = 1;                   // machines
   std::vector<Member> members_;
   std::vector<ConversationResult> results_;  // of the ranks, to the last commands
   ConversationResult answer_;                // to the first commands

@@ -28,7 +28,8 @@ struct ForkOutcome {
   Fork fork;
   Equivalence verified;  // of the executable that was timed
   std::optional<protocol::Hello> hello;
-  BackendDigest backend{};  // that its worker executed
+  BackendDigest backend{};          // that its worker executed
+  std::vector<HostRecord> hosts{};  // of ranks on several machines
 };
 
 // Whether the cell is checked in its own process before it is timed: an epoch is timed from a cold start, and

@@ -1,7 +1,6 @@
 #include "harness/conductor/fork/fork_clock.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -60,11 +59,8 @@ double idle_seconds(const std::vector<MachineSample>& samples) {
 
 // cores: those of the worker; empty: all that may be used.
 RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
-  const auto ns = [](std::chrono::steady_clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  };
-  RunWindow window{.begin_ns = ns(result.ran_between->first),
-                   .end_ns = ns(result.ran_between->second),
+  RunWindow window{.begin_ns = result.ran_between->begin_ns,
+                   .end_ns = result.ran_between->end_ns,
                    .cpu_ns = result.run_cpu_ns,
                    .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
                    .disturbance = result.run_disturbance,
@@ -75,8 +71,7 @@ RunWindow window_of(const Cell& cell, const ConversationResult& result, const st
     window.handled_bytes = bytes_around_run(cell);  // a profile runs each operator after the steps
   window.result_bytes = bytes_of_results(cell.program->graph(cell.axes.task));
   if (window.disturbance) window.disturbance->seen_ns = result.run_others_ns;
-  if (const auto& stepped = result.stepped_between)
-    window.stepped_ns = {ns(stepped->first), ns(stepped->second)};
+  if (const auto& stepped = result.stepped_between) window.stepped_ns = {stepped->begin_ns, stepped->end_ns};
   return window;
 }
 
@@ -170,14 +165,18 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
       all->flags.emplace_back(quality_flag::frozen);
       all->warnings = own.warnings;
     }
-    records.push_back({.rank = members[i].place.rank,
-                       .cores = cores_of(members[i]),
-                       .blocks = std::move(own.blocks),
-                       .disturbance = own.disturbance,
-                       .compile_seconds = results[i].compiled->seconds,
-                       .host_peak_rss = results[i].peak_rss,
-                       .host_start_rss = results[i].start_rss,
-                       .parameters_digest = results[i].ran->state_digest});
+    records.push_back(
+        {.rank = members[i].place.rank,
+         .cores = cores_of(members[i]),
+         .blocks = std::move(own.blocks),
+         .disturbance = own.disturbance,
+         .compile_seconds = results[i].compiled->seconds,
+         .host_peak_rss = results[i].peak_rss,
+         .host_start_rss = results[i].start_rss,
+         .parameters_digest = results[i].ran->state_digest,
+         .host = results[i].host,
+         .placement = results[i].placement,
+         .samples = results[i].host.empty() ? std::vector<MachineSample>() : results[i].samples});
   }
   if (const std::string unlike = unlike_blocks(records); !unlike.empty()) throw Error(unlike);
   if (waited) {

@@ -12,6 +12,7 @@
 #include "harness/conductor/fork/cell_folder.hpp"
 #include "harness/conductor/fork/given_files.hpp"
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/launch.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {
@@ -22,19 +23,23 @@ struct Member {
   std::filesystem::path folder;
   ConversationPlan plan;
   std::optional<GivenFiles> given{};  // if it gets an exam
-  Descriptor kept_port{};             // of rank 0: where the ranks find each other
+  Descriptor kept_port{};             // of rank 0, if this process starts it: where the ranks find each other
 };
 
-// The cell's workers, each with its folder: `folder` itself, or one below it for each of several ranks.
-std::vector<Member> members_of(const Cell& cell, const std::filesystem::path& folder);
+// The cell's workers, each with its folder: `folder` itself, or one below it for each of several ranks. `launch`: what
+// started the ranks, which are there; null: this process starts them. Throws Error.
+std::vector<Member> members_of(const Cell& cell, const std::filesystem::path& folder, Launch* launch);
 
 // The processors of the worker, or "inherited".
 std::string cores_of(const Member& member);
 // The processors of all workers, or "rank 0: 0; rank 1: 1".
 std::string cores_of(const std::vector<Member>& members);
 
-// The workers' processors that do not share a physical core as far as the system shows it; none if the work is on a
-// GPU.
+// The processors of all workers on the machine of this one; none if one of them is not pinned.
+std::vector<int> processors_with(const std::vector<Member>& members, std::size_t rank);
+
+// The workers' processors that do not share a physical core as far as the system shows it; none if the work is on a GPU,
+// or on several machines.
 std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members);
 
 // Describes a file that one of the workers changed; empty if none was changed.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -70,24 +69,26 @@ void keep_freed_memory(Variables& environment) {
   environment["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
 }
 
+// Where a rank keeps what only its machine needs, in the scratch folder of assay-rank.
+WorkerFolders folders_on_machine(const WorkerFolders& folders, const RankPlace& place) {
+  if (!place.is_launched()) return folders;
+  return {folders.cell, place.scratch / "tmp"};
+}
+
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
 // `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
 // (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
 // and spinning next to other work makes it many times slower. `named`: of --environment.
-Variables worker_environment(const Cell& cell, const BackendDescription& backend,
-                             const WorkerFolders& folders, const fs::path& in_cell, const Variables& named,
+Variables worker_environment(const Cell& cell, const BackendDescription& backend, const fs::path& cache,
+                             const fs::path& temporary, const fs::path& in_cell, const Variables& named,
                              bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
-  const fs::path cache = warm ? warm_cache(cell) : folders.cell / "cache";
-  std::error_code ignored;
-  for (const fs::path& folder : {cache, in_cell, folders.temporary})
-    if (!folder.empty()) fs::create_directories(folder, ignored);
   Variables result = {
       {"XDG_CACHE_HOME", (cache / "xdg").string()},
       {"ASSAY_BATCH_LIBRARY", batch_library().string()},
       {"PYTHONUNBUFFERED", "1"},
       {"PYTHONNOUSERSITE", "1"},  // packages of the user would go before those of the environment
-      {"TMPDIR", folders.temporary.string()}};
+      {"TMPDIR", temporary.string()}};
   if (!contains(backend.own_threads, cell.axes.mode)) {
     const std::string count =
         std::to_string(std::max(1, cell.compute_threads() / backend.teams_of(cell.axes.mode)));
@@ -115,18 +116,12 @@ void add_place(Variables& environment, const RankPlace& place) {
   if (place.world == 1) return;
   const std::size_t colon = place.rendezvous.rfind(':');
   const std::string rank = std::to_string(place.rank), world = std::to_string(place.world);
-  for (const char* name : {"RANK", "LOCAL_RANK"}) environment[name] = rank;
-  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) environment[name] = world;
+  environment["RANK"] = rank;
+  environment["WORLD_SIZE"] = world;
+  environment["LOCAL_RANK"] = std::to_string(place.local);
+  environment["LOCAL_WORLD_SIZE"] = std::to_string(place.neighbours);
   environment["MASTER_ADDR"] = place.rendezvous.substr(0, colon);
   environment["MASTER_PORT"] = place.rendezvous.substr(colon + 1);
-}
-
-// The name of the GPU of a rank: it sees no other.
-std::string gpu_of_rank(int rank) {
-  const auto index = static_cast<std::size_t>(rank);
-  const std::vector<std::string> gpus =
-      visible_gpus(environment_variable("CUDA_VISIBLE_DEVICES"), static_cast<unsigned>(rank) + 1);
-  return index < gpus.size() ? gpus[index] : "-1";
 }
 
 // Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach, except what
@@ -271,18 +266,26 @@ std::string wait_policy(const WorkerStart& worker) {
   return policy.empty() ? "the runtime's own" : policy;
 }
 
+namespace {
+
+std::vector<std::string> rank_command(const Cell& cell, const std::string& conductor) {
+  return {rank_program().string(), conductor, rank_variables(cell.launcher)};
+}
+
+}  // namespace
+
 std::optional<LaunchPlan> launch_plan(const Cell& cell, const WorkerFolders& folders) {
   if (cell.axes.ranks() == 1 || cell.launcher == Launcher::fork) return std::nullopt;
   const std::optional<fs::path> program = find_launcher(cell.launcher, *cell.backend);
   if (!program) throw Error(launcher_refusal(cell).value().reason);
-  static std::atomic<int> number{0};
   LaunchPlan plan;
   plan.name = to_string(cell.launcher);
   plan.world = cell.axes.ranks();
   plan.folder = folders.cell;
-  plan.socket = folders.temporary / fmt::format("ranks-{}", ++number);
-  plan.command = launcher_command(
-      cell, *program, {rank_program().string(), plan.socket.string(), rank_variables(cell.launcher)});
+  plan.cores = usable_cores();
+  plan.command = [cell, program = *program](const std::string& conductor) {
+    return launcher_command(cell, program, rank_command(cell, conductor));
+  };
   plan.environment = launcher_environment(cell.launcher);
   // Where the ranks may write, too. The second one is of Slurm's PMIx, in which Open MPI makes its session folder.
   for (const char* name : {"TMPDIR", "SLURM_PMIX_TMPDIR"})
@@ -299,7 +302,8 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.deadline = context.deadline;
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folders.cell;
-  plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane + place.rank);
+  plan.worker.cores = place.is_launched() ? worker_cores_of(place.cores, cell.axes.all_threads(), place.lane)
+                                          : worker_cores(cell.axes.all_threads(), context.lane + place.rank);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
   // The oracle, and a backend that replays a run, are not measured.
@@ -307,11 +311,18 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
   const fs::path in_cell = kept_in_run(cell, backend, context, timed);
-  plan.worker.environment = worker_environment(cell, backend, folders, in_cell, named, timed);
+  const WorkerFolders local = folders_on_machine(folders, place);
+  const bool warm = cell.axes.compile_cache == CacheState::warm;
+  const fs::path own_cache = place.is_launched() ? place.scratch / "cache" : folders.cell / "cache";
+  const fs::path cache = warm ? warm_cache(cell) : own_cache;
+  plan.worker.folders = {cache, local.temporary};
+  if (!in_cell.empty()) plan.worker.folders.push_back(in_cell);
+  plan.worker.environment = worker_environment(cell, backend, cache, local.temporary, in_cell, named, timed);
   if (is_oracle) keep_freed_memory(plan.worker.environment);  // it makes and frees the tensors of many runs
   add_place(plan.worker.environment, place);
-  if (place.world > 1 && cell.axes.device == DeviceKind::cuda)
-    plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_rank(place.rank);
+  // assay-rank chooses that of a rank on its machine.
+  if (place.world > 1 && cell.axes.device == DeviceKind::cuda && !place.is_launched())
+    plan.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu_of_worker(place.rank, false);
   if (place.world > 1) plan.worker.environment.merge(launched_environment(cell.launcher));
   plan.worker.confinement = confinement_of(cell, folders, in_cell, context);
   // The oracle computes on the processor, even for a cell on a GPU.

@@ -24,6 +24,7 @@ std::string flags_text(const std::vector<std::string>& flags) {
       return "in every fork the CPU quota of the control group stopped the threads of a worker: use at most as many "
              "--threads as the quota has processors, or raise it";
     if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
+    if (flag == quality_flag::unlike_hosts) return "its ranks ran on machines that differ";
     if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
     return flag;
   };

@@ -41,6 +41,8 @@ Table time_to_accuracy_table(const Analysis& all, double target);
 // Ranks: one row for each cell with several ranks and a cell of one rank in the same report. Without rows if there is
 // none.
 Table scaling_table(const Analysis& all);
+// The machines of the cells whose ranks were on several. Without rows: there are none.
+Table hosts_table(const Analysis& all);
 
 // A report of several machines.
 

@@ -414,6 +414,7 @@ std::vector<Table> summary(const Report& report) {
     if (Table table = memory_plans(all); !table.rows.empty()) tables.push_back(std::move(table));
   for (Table& table : op_tables(all)) tables.push_back(std::move(table));
   if (Table table = scaling_table(all); !table.rows.empty()) tables.push_back(std::move(table));
+  if (Table table = hosts_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   // Once, where the first ones are.
   if (const auto first = std::ranges::find_if(tables, has_interval); first != tables.end())

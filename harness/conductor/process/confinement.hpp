@@ -36,8 +36,6 @@ class ConfinementRules {
   explicit ConfinementRules(const Confinement& confinement);
 
   int descriptor() const { return rules_.get(); }  // -1: no rules
-  // For another process to enter them.
-  Descriptor release() { return std::move(rules_); }
 
  private:
   Descriptor rules_{};

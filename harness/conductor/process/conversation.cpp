@@ -69,6 +69,10 @@ std::string impossible(const protocol::Exchanged& exchanged, double all) {
   return {};
 }
 
+std::int64_t nanoseconds(Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
 Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
@@ -147,7 +151,7 @@ class Worker::Conversation {
     }
     result_.hello = hello;
     result_.start_seconds = seconds_since(started_);
-    result_.start_rss = resident_bytes(worker_.reported_pid()).now;
+    result_.start_rss = resident_bytes(worker_.pid()).now;
   }
 
   void say(const protocol::Command& command) {
@@ -160,6 +164,7 @@ class Worker::Conversation {
       seen_.forget_peak();
     }
     if (runs) seen_.begin_steps();
+    const auto placed = runs && !plan_.placed.empty() ? read_cores(plan_.placed) : std::nullopt;
     const RunUsage before = runs ? usage_.read(worker_.pid()) : RunUsage{};
     const Clock::time_point begin = Clock::now();
     if (runs) {
@@ -171,10 +176,12 @@ class Worker::Conversation {
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) {
-      result_.ran_between = {begin, Clock::now()};
+      result_.ran_between = {nanoseconds(begin), nanoseconds(Clock::now())};
       note_usage(result_, before, usage_.read(worker_.pid()));
       seen_.sample_peak();
       seen_.end_steps();
+      if (const auto now = placed ? read_cores(plan_.placed) : std::nullopt)
+        result_.placement = CorePlacement{.before = *placed, .after = *now};
       run_.reset();
     }
     if (command.verb != Verb::verify && command.verb != Verb::exchange)
@@ -226,10 +233,8 @@ class Worker::Conversation {
       fail(ReasonCode::time_limit,
            fmt::format("the worker did not end within {:g} s after its last answer", plan_.quit_seconds));
     }
-    if (exit.signal != 0 || exit.code != 0) {
-      throw_launch_failure();
+    if (exit.signal != 0 || exit.code != 0)
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
-    }
     take_last_answers();
   }
 
@@ -300,9 +305,9 @@ class Worker::Conversation {
 
   void stamp() {
     if (!run_) return;
-    const Clock::time_point now = Clock::now();
+    const std::int64_t now = nanoseconds(Clock::now());
     if (!result_.stepped_between) result_.stepped_between = {now, now};
-    result_.stepped_between->second = now;
+    result_.stepped_between->end_ns = now;
   }
 
   void take_progress(const protocol::Progress& progress) {
@@ -335,9 +340,7 @@ class Worker::Conversation {
   void reject_late(Clock::time_point deadline, const std::string& doing) {
     if (Clock::now() < deadline) return;
     result_.last_heard = Clock::now();
-    std::string cause = worker_.absence();
-    if (is_stopped(worker_.pid())) cause = "it is stopped, by SIGSTOP or a debugger";
-    if (!cause.empty()) cause = ": " + cause;
+    const std::string cause = is_stopped(worker_.pid()) ? ": it is stopped, by SIGSTOP or a debugger" : "";
     if (plan_.deadline && deadline == plan_.deadline->at) {
       const bool quick = plan_.deadline->code == ReasonCode::quick_time_spent;
       fail(plan_.deadline->code, fmt::format("{} {}{}{}",
@@ -396,13 +399,7 @@ class Worker::Conversation {
     if (!exit)
       fail(ReasonCode::protocol_broken,
            fmt::format("the worker closed its channel {}{}, but still runs", doing, half));
-    throw_launch_failure();
     throw Ended{explain_death(*exit, doing + half, worker_.log().tail(), oom_kills() > oom_kills_before_)};
-  }
-
-  // If the launcher is why the worker ended.
-  void throw_launch_failure() const {
-    if (const auto failure = worker_.launch_failure()) throw Ended{*failure};
   }
 
   // Waits for an event, the worker's end, a line of the log, a signal, the time of a sample or the deadline. Returns for
@@ -430,7 +427,8 @@ class Worker::Conversation {
       fail(ReasonCode::interrupted_by_signal,
            fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
     }
-    if (waits[3].revents != 0) fail(ReasonCode::other_rank_failed, "ended, because another rank failed");
+    if (waits[3].revents != 0)
+      throw Ended{watch_.why_stopped ? watch_.why_stopped() : ended_by_another_rank()};
     return still ? std::min(seconds(still->seconds), Clock::duration(still->end_ns - still->begin_ns))
                  : Clock::duration{};
   }
@@ -459,6 +457,10 @@ class Worker::Conversation {
   RunUsageReader usage_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
   WorkerWatch seen_{plan_, worker_, result_};
 };
+
+WorkerEnding ended_by_another_rank() {
+  return {ReasonCode::other_rank_failed, "ended, because another rank failed"};
+}
 
 Worker::Worker(const ConversationPlan& plan, const ConversationWatch& watch) : plan_(plan), watch_(watch) {}
 Worker::~Worker() = default;

@@ -36,6 +36,7 @@ struct ConversationPlan {
   std::optional<Deadline> deadline{};
   double sample_seconds = 0.25;          // between samples of the worker while it runs; 0: none
   std::optional<CudaVisibility> cuda{};  // chooses the worker's first GPU, to sample it; absent: none
+  std::vector<int> placed{};             // processors whose placement is read around the run; none: it is not
 };
 
 // The command `run` up to now. `waited_share`: the time in which the worker's threads, and those of the processes below it,
@@ -53,7 +54,14 @@ struct ConversationWatch {
   std::function<std::string(const protocol::Progress&, const RunSoFar&)> give_up{};
   std::function<void(protocol::Verb)> phase;
   const Interrupts* interrupts = nullptr;
-  int stop = -1;  // readable: the conversation ends, because that of another rank has failed; -1: never
+  int stop = -1;  // readable: the conversation ends; -1: never
+  // Why `stop` is readable; empty: because the conversation of another rank has failed.
+  std::function<WorkerEnding()> why_stopped{};
+};
+
+// Between two moments of CLOCK_MONOTONIC on the worker's machine.
+struct RunSpan {
+  std::int64_t begin_ns = 0, end_ns = 0;
 };
 
 struct ConversationResult {
@@ -71,19 +79,18 @@ struct ConversationResult {
   std::optional<GpuUse> gpu;                           // if the plan requests it
   double start_seconds = 0, quit_seconds = 0;          // from the start to the hello; of quitting
   std::map<protocol::Verb, double> command_seconds{};  // duration of each command
-  // From the command `run` to its answer, on this process's clock.
-  std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
-      ran_between{};
+  std::optional<RunSpan> ran_between{};                // from the command `run` to its answer
   // When the first and the last progress of the command `run` came: a worker sends one before its first block and one
   // after its last.
-  std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
-      stepped_between{};
+  std::optional<RunSpan> stepped_between{};
   std::optional<std::int64_t>
       run_cpu_ns{};  // processor time of the worker's own process between them, from /proc
   // Time taken from the worker's processors between them; absent if /proc does not show it.
   std::optional<Disturbance> run_disturbance{};
   // What processes that are not of this worker used in the same time, on any processor; absent if not all are seen.
   std::optional<std::int64_t> run_others_ns{};
+  std::optional<CorePlacement> placement{};  // of the processors that the plan names
+  std::string host{};                        // the name of its machine, if there are several
   // The last answer, or the moment at which there was none: whether it failed before other ranks did.
   std::chrono::steady_clock::time_point last_heard{};
   // How long the threads of the worker and the processes below it waited for a processor between them, ready to run.
@@ -106,6 +113,9 @@ struct ConversationResult {
 };
 
 enum class Afterwards { quit, stop, stay };
+
+// Of a conversation that was ended because that of another rank had failed.
+WorkerEnding ended_by_another_rank();
 
 // A worker for one or more conversations. The destructor ends it and its process group.
 class Worker {

@@ -6,36 +6,35 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_log.hpp"
-#include "harness/conductor/process/worker_process.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/launch/child.hpp"
 #include "harness/launch/passed_variables.hpp"
 
 namespace assay {
 namespace {
 
-namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using Clock = Launch::Clock;
 
-// For assay-rank to report the end of a worker that was killed.
-constexpr std::chrono::seconds report_patience{5};
+// For a rank to say who it is, once it has begun to.
+constexpr std::chrono::seconds handshake_patience{5};
 // For the launcher to end after its ranks have, and then after SIGTERM.
 constexpr std::chrono::seconds launcher_patience{5}, launcher_last_patience{2};
-
-constexpr WorkerExit killed{.code = 0, .signal = SIGKILL, .peak_rss = 0, .cpu_seconds = 0};
+// For the end of the launcher to be seen after that of a connection.
+constexpr std::chrono::milliseconds ending_patience{1000};
 
 }  // namespace
 
@@ -43,6 +42,7 @@ class Launch::Server {
  public:
   explicit Server(LaunchPlan plan)
       : plan_(std::move(plan)),
+        key_(random_key()),
         ranks_(static_cast<std::size_t>(plan_.world)),
         wake_(::eventfd(0, EFD_CLOEXEC)) {
     if (!wake_) throw std::system_error(errno, std::generic_category(), "[ranks] eventfd");
@@ -51,70 +51,62 @@ class Launch::Server {
   ~Server() {
     {
       const std::lock_guard lock(mutex_);
-      for (Rank& rank : ranks_) end(rank);
+      is_over_ = true;
     }
     wake();
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  void offer(std::size_t number, launch::RankOrders orders) {
-    {
-      const std::lock_guard lock(mutex_);
-      Rank& rank = ranks_[number];
-      rank.folder = orders.folder;
-      if (!rank.exit) rank.orders = std::move(orders);  // else its end of the descriptors is closed here
+  std::optional<WorkerEnding> gather(double seconds, std::optional<Deadline> deadline,
+                                     const Interrupts* interrupts) {
+    constexpr std::chrono::milliseconds look{20};  // for a signal
+    const auto limit =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait_for(lock, look, [this] { return ending_why_ || are_all_here(); });
+      if (ending_why_) return ending_why_;
+      if (are_all_here()) break;
+      if (interrupts && interrupts->signal() != 0)
+        return WorkerEnding{ReasonCode::interrupted_by_signal,
+                            fmt::format("interrupted by SIG{}", ::sigabbrev_np(interrupts->signal()))};
+      if (deadline && Clock::now() >= deadline->at)
+        return WorkerEnding{deadline->code,
+                            "the time of the run ended before all ranks were there: " + absence()};
+      if (Clock::now() >= limit)
+        return WorkerEnding{ReasonCode::time_limit, fmt::format("{} within {:g} s (--time-limit){}",
+                                                                absence(), seconds, last_words())};
     }
-    wake();
+    seat_ranks();
+    return std::nullopt;
   }
-  pid_t process(std::size_t number) const {
+
+  const RankHere& here(int rank) const { return ranks_[static_cast<std::size_t>(rank)].here; }
+  Link& link(int rank) { return *ranks_[static_cast<std::size_t>(rank)].link; }
+  Seat seat(int rank) const { return ranks_[static_cast<std::size_t>(rank)].seat; }
+  int hosts() const { return hosts_; }
+
+  std::optional<WorkerEnding> ending() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, ending_patience, [this] { return ending_why_.has_value(); });
+    return ending_why_;
+  }
+  std::string log_tail() const {
     const std::lock_guard lock(mutex_);
-    return ranks_[number].process;
-  }
-  std::optional<WorkerExit> ended(std::size_t number) const {
-    const std::lock_guard lock(mutex_);
-    return ranks_[number].exit;
-  }
-  std::optional<WorkerEnding> failure(std::size_t number) const {
-    const std::lock_guard lock(mutex_);
-    return ranks_[number].failure;
-  }
-  std::string absence(std::size_t number) const {
-    const std::lock_guard lock(mutex_);
-    const Rank& rank = ranks_[number];
-    if (rank.process > 0 || rank.exit) return "";
-    if (rank.has_orders) return "assay-rank has not started its worker";
-    return fmt::format("{} has not started this rank{}", plan_.name, last_words());
-  }
-  void signal(std::size_t number, int signal) {
-    {
-      const std::lock_guard lock(mutex_);
-      Rank& rank = ranks_[number];
-      if (rank.exit) return;
-      if (rank.process <= 0 || signal == SIGKILL) end(rank);
-      if (rank.process > 0) ::kill(-rank.process, signal);
-    }
-    wake();
-  }
-  int nodes() const {
-    const std::lock_guard lock(mutex_);
-    std::set<std::string> hosts;
-    for (const Rank& rank : ranks_)
-      if (!rank.host.empty()) hosts.insert(rank.host);
-    return std::max(1, static_cast<int>(hosts.size()));
+    return log_ ? log_->tail() : "";
   }
 
  private:
+  // A connection that has not said which rank it is.
+  struct Arrival {
+    std::unique_ptr<Link> link;
+    std::string challenge;
+  };
   struct Rank {
-    std::optional<launch::RankOrders> orders{};  // offered and not yet taken
-    Descriptor connection{};
-    std::string host{}, folder{};
-    bool has_orders = false;   // it took them
-    bool is_unwanted = false;  // must not run, or must be killed
-    pid_t process = -1;
-    std::optional<WorkerExit> exit{};
-    std::optional<WorkerEnding> failure{};
-    std::optional<Clock::time_point> killed_at{};
+    std::unique_ptr<Link> link{};  // null: it is not there yet
+    RankHere here{};
+    Seat seat{};
   };
 
   void wake() {
@@ -124,49 +116,19 @@ class Launch::Server {
 
   // The functions below are called with the mutex locked.
 
-  // The rank must not run any more.
-  void end(Rank& rank) {
-    if (rank.exit) return;
-    rank.is_unwanted = true;
-    if (rank.process > 0) {
-      ::kill(-rank.process, SIGKILL);
-      if (!rank.killed_at) rank.killed_at = Clock::now();
-    } else if (!rank.has_orders) {
-      rank.exit = WorkerExit{};  // it never ran
-      rank.orders.reset();
-    } else if (!rank.killed_at) {
-      rank.killed_at = Clock::now();
-    }
+  bool are_all_here() const {
+    return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.link != nullptr; });
   }
 
-  // assay-rank is gone without a report: the kernel kills its worker.
-  void lose(Rank& rank) {
-    rank.connection.reset();
-    rank.orders.reset();
-    if (rank.exit) return;
-    rank.exit = killed;
-    if (!rank.is_unwanted && !rank.failure)
-      rank.failure = {ReasonCode::launcher_failed,
-                      fmt::format("{} ended the rank, or assay-rank was killed{}", plan_.name, last_words())};
-    if (rank.process > 0) end_survivors(rank.process);
-  }
-
-  // A rank that was killed and does not report it.
-  void lose_the_silent() {
-    for (Rank& rank : ranks_)
-      if (!rank.exit && rank.killed_at && Clock::now() > *rank.killed_at + report_patience) lose(rank);
-  }
-
-  void fail_all(const WorkerEnding& why) {
-    for (Rank& rank : ranks_) {
-      if (rank.exit) continue;
-      if (!rank.failure) rank.failure = why;
-      end(rank);
-    }
-  }
-
-  bool all_ended() const {
-    return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.exit.has_value(); });
+  // "ranks 1, 2: mpirun has not started them"
+  std::string absence() const {
+    std::vector<std::size_t> missing;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (!ranks_[rank].link) missing.push_back(rank);
+    const bool several = missing.size() > 1;
+    return fmt::format(
+        "rank{} {}: {} has not started {}, or the program that measures cannot be reached from there,",
+        several ? "s" : "", fmt::join(missing, ", "), plan_.name, several ? "them" : "it");
   }
 
   std::string last_words() const {
@@ -174,61 +136,39 @@ class Launch::Server {
     return text.empty() ? "" : fmt::format("; last line of its log: {}", text);
   }
 
-  void take(Rank& rank, const launch::Report& report) {
-    if (const auto* started = std::get_if<launch::WorkerStarted>(&report)) {
-      rank.process = started->process;
-      adopt_worker(rank.process, rank.folder);
-      if (rank.is_unwanted) ::kill(-rank.process, SIGKILL);
-    } else if (const auto* failed = std::get_if<launch::WorkerNotStarted>(&report)) {
-      const std::system_error error(failed->error, std::generic_category());
-      rank.exit = WorkerExit{.code = 127};
-      rank.failure = {is_limit_of_processes(error) ? ReasonCode::place_limit : ReasonCode::worker_not_started,
-                      fmt::format("cannot start the worker: {}", message_of(error))};
-    } else if (const auto* ended = std::get_if<launch::WorkerEnded>(&report)) {
-      rank.exit = ended->exit;
-      end_survivors(rank.process);
-    }
+  void end_with(WorkerEnding why) {
+    if (!ending_why_) ending_why_ = std::move(why);
+    for (const Rank& rank : ranks_)
+      if (rank.link) rank.link->shut_down();
+    changed_.notify_all();
   }
 
-  // A connection whose rank is known when it says so: reading here would wait for it with the mutex locked.
-  void accept() {
-    Descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection) arriving_.push_back(std::move(connection));
-  }
-
-  // The connection has a message, or is closed.
-  void admit(Descriptor connection) {
-    const auto report = launch::receive_report(connection.get());
-    const auto* here = report ? std::get_if<launch::RankHere>(&*report) : nullptr;
-    if (!here) return;
-    if (here->rank < 0 || here->rank >= plan_.world ||
-        ranks_[static_cast<std::size_t>(here->rank)].connection) {
-      fail_all(
-          {ReasonCode::launcher_failed, fmt::format("{} started the rank {}, but there are {}, each once",
-                                                    plan_.name, here->rank, plan_.world)});
-      return;
-    }
-    Rank& rank = ranks_[static_cast<std::size_t>(here->rank)];
-    rank.host = here->host;
-    rank.connection = std::move(connection);
-  }
-
-  void start_offered() {
+  void seat_ranks() {
+    std::vector<std::pair<std::string, int>> found;  // hosts, and their ranks
     for (Rank& rank : ranks_) {
-      if (!rank.connection || !rank.orders || rank.exit) continue;
-      rank.has_orders = launch::send(rank.connection.get(), *rank.orders);
-      const int error = rank.has_orders ? 0 : errno;
-      rank.orders.reset();  // the conversation sees that no one has the other ends of its pipes
-      if (rank.has_orders) continue;
-      if (error != EMSGSIZE && error != EILSEQ) {
-        lose(rank);
-        continue;
-      }
-      rank.exit = WorkerExit{.code = 127};
-      rank.failure = {ReasonCode::worker_not_started,
-                      fmt::format("cannot send the worker's command and environment to assay-rank: {}",
-                                  std::generic_category().message(error))};
+      auto host = std::ranges::find(found, rank.here.host, &std::pair<std::string, int>::first);
+      if (host == found.end()) host = found.insert(found.end(), {rank.here.host, 0});
+      rank.seat = {static_cast<int>(host - found.begin()), host->second++};
     }
+    for (Rank& rank : ranks_) rank.seat.neighbours = found[static_cast<std::size_t>(rank.seat.host)].second;
+    hosts_ = static_cast<int>(found.size());
+  }
+
+  // Takes the place of a rank. A second one for a place ends the launch.
+  void admit(std::unique_ptr<Link> link, RankHere here) {
+    if (here.protocol != rank_protocol)
+      return end_with(
+          {ReasonCode::launcher_failed,
+           fmt::format("assay-rank on {} is of another version of Assay: install the same on every machine",
+                       here.host)});
+    if (here.rank < 0 || here.rank >= plan_.world || ranks_[static_cast<std::size_t>(here.rank)].link)
+      return end_with(
+          {ReasonCode::launcher_failed, fmt::format("{} started the rank {}, but there are {}, each once",
+                                                    plan_.name, here.rank, plan_.world)});
+    Rank& rank = ranks_[static_cast<std::size_t>(here.rank)];
+    rank.link = std::move(link);
+    rank.here = std::move(here);
+    changed_.notify_all();
   }
 
   // The thread of the server.
@@ -236,66 +176,50 @@ class Launch::Server {
   void serve() {
     try {
       start();
-    } catch (const std::system_error& error) {
+    } catch (const std::runtime_error& error) {
+      const auto* system = dynamic_cast<const std::system_error*>(&error);
       const std::lock_guard lock(mutex_);
-      fail_all(
-          {ReasonCode::launcher_failed, fmt::format("cannot start {}: {}", plan_.name, message_of(error))});
+      end_with({ReasonCode::launcher_failed,
+                fmt::format("cannot start {}: {}", plan_.name, system ? message_of(*system) : error.what())});
     }
-    std::optional<Clock::time_point> all_ended_at;
-    bool was_terminated = false;
-    while (launcher_ > 0) {
+    while (launcher_ > 0 && !is_over()) {
       poll_once();
-      const std::lock_guard lock(mutex_);
-      if (launcher_ > 0 && reaped()) {
-        launcher_ = -1;
-        fail_all({ReasonCode::launcher_failed,
-                  fmt::format("{} {}{}", plan_.name, to_string(launcher_exit_), last_words())});
-        break;
-      }
-      start_offered();
-      lose_the_silent();
-      if (!all_ended()) continue;
-      const auto now = Clock::now();
-      if (!all_ended_at) {
-        all_ended_at = now;
-        for (Rank& rank : ranks_) rank.connection.reset();  // assay-rank exits, and then the launcher
-        arriving_.clear();
-        listener_.reset();
-      }
-      if (now > *all_ended_at + launcher_patience + launcher_last_patience) {
-        ::kill(-launcher_, SIGKILL);
-      } else if (now > *all_ended_at + launcher_patience && !was_terminated) {
-        was_terminated = true;
-        ::kill(-launcher_, SIGTERM);
-      }
+      if (launcher_ > 0 && reaped()) break;
     }
-    wait_for_the_last();
+    end_launcher();
     if (started_ > 0) end_survivors(started_);
-    std::error_code ignored;
-    fs::remove(plan_.socket, ignored);
     const std::lock_guard lock(mutex_);
     if (log_) log_->finish();
   }
 
-  // The launcher is gone: its ranks were killed, and assay-rank reports it.
-  void wait_for_the_last() {
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        for (Rank& rank : ranks_)
-          if (!rank.connection) lose(rank);
-        lose_the_silent();
-        if (all_ended()) break;
-      }
-      poll_once();
-    }
+  bool is_over() {
     const std::lock_guard lock(mutex_);
-    for (Rank& rank : ranks_) rank.connection.reset();
+    return is_over_;
+  }
+
+  // The ranks end with their connections, and the launcher then by itself.
+  void end_launcher() {
+    {
+      const std::lock_guard lock(mutex_);
+      for (Rank& rank : ranks_)
+        if (rank.link) rank.link->shut_down();
+    }
     arriving_.clear();
+    listener_.socket.reset();
+    const auto begin = Clock::now();
+    bool was_terminated = false;
+    while (launcher_ > 0 && !reaped()) {
+      poll_once();
+      if (Clock::now() > begin + launcher_patience + launcher_last_patience) {
+        ::kill(-launcher_, SIGKILL);
+      } else if (Clock::now() > begin + launcher_patience && !std::exchange(was_terminated, true)) {
+        ::kill(-launcher_, SIGTERM);
+      }
+    }
   }
 
   void start() {
-    listener_ = launch::listen_at(plan_.socket);
+    listener_ = listen_on_all();
     Pipe log = make_pipe();
     {
       const std::lock_guard lock(mutex_);
@@ -303,59 +227,76 @@ class Launch::Server {
     }
     std::map<std::string, std::string> variables = plan_.environment;
     variables[folder_variable] = plan_.folder.string();
-    const StartedChild child = start_child({.command = plan_.command,
+    variables[rank_key_variable] = key_;
+    const std::vector<std::string> command =
+        plan_.command(fmt::format("{}:{}", fmt::join(own_addresses(), ","), listener_.port));
+    const StartedChild child = start_child({.command = command,
                                             .environment = std::move(variables),
                                             .reaches = reaches_launcher,
                                             .folder = plan_.folder.string(),
+                                            .cores = plan_.cores,
                                             .log = log.write.get()},
                                            [this] { return fork_worker(plan_.folder); });
     started_ = child.process;
-    if (child.error != 0)
-      throw std::system_error(child.error, std::generic_category(), plan_.command.front());
+    if (child.error != 0) throw std::system_error(child.error, std::generic_category(), command.front());
     launcher_ = started_;
     ending_ = Descriptor(open_process(launcher_));
   }
 
+  // True once the launcher has ended; then every rank is ended.
   bool reaped() {
     const std::optional<WorkerExit> exit = reap(launcher_);
     if (!exit) return false;
-    launcher_exit_ = *exit;
+    launcher_ = -1;
     ending_.reset();
+    const std::lock_guard lock(mutex_);
     if (log_) log_->drain();
+    end_with(
+        {ReasonCode::launcher_failed, fmt::format("{} {}{}", plan_.name, to_string(*exit), last_words())});
     return true;
+  }
+
+  // A connection whose first message has come, or that was closed. It is given up if it does not have the key.
+  void hear(Arrival arrival) {
+    try {
+      const auto message = arrival.link->receive(Clock::now() + handshake_patience);
+      if (!message) return;
+      auto here = decoded<RankHere>(message->json, "here");
+      if (here.proof != proof_of(key_, arrival.challenge, rank_role)) return;
+      if (!arrival.link->send({{"proof", proof_of(key_, here.challenge, conductor_role)}})) return;
+      const std::lock_guard lock(mutex_);
+      admit(std::move(arrival.link), std::move(here));
+    } catch (const Error&) {  // something else than a rank
+    }
+  }
+
+  void accept() {
+    Descriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) return;
+    Arrival arrival{std::make_unique<Link>(std::move(socket)), random_key()};
+    if (arrival.link->send({{"challenge", arrival.challenge}})) arriving_.push_back(std::move(arrival));
   }
 
   void poll_once() {
     std::vector<pollfd> waits = {
-        {wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {ending_.get(), POLLIN, 0}};
+        {wake_.get(), POLLIN, 0}, {listener_.socket.get(), POLLIN, 0}, {ending_.get(), POLLIN, 0}};
     waits.push_back({log_ ? log_->descriptor() : -1, POLLIN, 0});
-    const std::size_t first = waits.size();
-    {
-      const std::lock_guard lock(mutex_);
-      for (const Rank& rank : ranks_) waits.push_back({rank.connection.get(), POLLIN, 0});
-    }
     const std::size_t first_arriving = waits.size();
-    for (const Descriptor& connection : arriving_) waits.push_back({connection.get(), POLLIN, 0});
+    for (const Arrival& arrival : arriving_) waits.push_back({arrival.link->descriptor(), POLLIN, 0});
     constexpr int max_wait_ms = 200;  // the limits above need a look from time to time
     ::poll(waits.data(), waits.size(), max_wait_ms);
-    const std::lock_guard lock(mutex_);
     if (waits[0].revents != 0) {
       std::uint64_t count;
       [[maybe_unused]] const ssize_t ignored = ::read(wake_.get(), &count, sizeof count);
     }
-    if (waits[3].revents != 0) log_->drain();
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      Rank& rank = ranks_[i];
-      if (waits[first + i].revents == 0 || !rank.connection) continue;
-      if (const auto report = launch::receive_report(rank.connection.get()))
-        take(rank, *report);
-      else
-        lose(rank);
+    if (waits[3].revents != 0) {
+      const std::lock_guard lock(mutex_);
+      log_->drain();
     }
-    std::vector<Descriptor> silent;
+    std::vector<Arrival> silent;
     for (std::size_t i = 0; i < arriving_.size(); ++i) {
       if (waits[first_arriving + i].revents != 0)
-        admit(std::move(arriving_[i]));
+        hear(std::move(arriving_[i]));
       else
         silent.push_back(std::move(arriving_[i]));
     }
@@ -364,33 +305,35 @@ class Launch::Server {
   }
 
   LaunchPlan plan_;
-  mutable std::mutex mutex_;  // guards the ranks and the log
+  const std::string key_;
+  mutable std::mutex mutex_;  // guards what follows, but not the links themselves
+  std::condition_variable changed_;
   std::vector<Rank> ranks_;
+  int hosts_ = 1;
   std::unique_ptr<WorkerLog> log_;
+  std::optional<WorkerEnding> ending_why_;
+  bool is_over_ = false;
   Descriptor wake_;
   // Only of the thread:
-  Descriptor listener_, ending_;
-  std::vector<Descriptor> arriving_;    // connected, but have not said which rank they are
+  Listener listener_;
+  Descriptor ending_;
+  std::vector<Arrival> arriving_;       // connected, but have not said which rank they are
   pid_t started_ = -1, launcher_ = -1;  // -1: not started; has ended
-  WorkerExit launcher_exit_;
-  std::jthread thread_;  // the last member: joined before the others are destroyed
+  std::jthread thread_;                 // the last member: joined before the others are destroyed
 };
 
 Launch::Launch(LaunchPlan plan) : server_(std::make_unique<Server>(std::move(plan))) {}
 Launch::~Launch() = default;
 
-void Launch::offer(int rank, launch::RankOrders orders) {
-  server_->offer(static_cast<std::size_t>(rank), std::move(orders));
+std::optional<WorkerEnding> Launch::gather(double seconds, std::optional<Deadline> deadline,
+                                           const Interrupts* interrupts) {
+  return server_->gather(seconds, deadline, interrupts);
 }
-pid_t Launch::process(int rank) const { return server_->process(static_cast<std::size_t>(rank)); }
-std::optional<WorkerExit> Launch::ended(int rank) const {
-  return server_->ended(static_cast<std::size_t>(rank));
-}
-std::optional<WorkerEnding> Launch::failure(int rank) const {
-  return server_->failure(static_cast<std::size_t>(rank));
-}
-std::string Launch::absence(int rank) const { return server_->absence(static_cast<std::size_t>(rank)); }
-void Launch::signal(int rank, int number) { server_->signal(static_cast<std::size_t>(rank), number); }
-int Launch::nodes() const { return server_->nodes(); }
+const RankHere& Launch::here(int rank) const { return server_->here(rank); }
+Link& Launch::link(int rank) { return server_->link(rank); }
+Launch::Seat Launch::seat(int rank) const { return server_->seat(rank); }
+int Launch::hosts() const { return server_->hosts(); }
+std::optional<WorkerEnding> Launch::ending() { return server_->ending(); }
+std::string Launch::log_tail() const { return server_->log_tail(); }
 
 }  // namespace assay

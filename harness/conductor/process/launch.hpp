@@ -1,63 +1,66 @@
-// Ranks that a launcher starts: mpirun, srun or torchrun starts assay-rank for each rank, which starts the worker that
-// the conductor names.
+// Ranks that a launcher starts: mpirun, srun or torchrun starts assay-rank for each rank, on this machine or on others.
 #pragma once
 
-#include <sys/types.h>
-
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/launch/messages.hpp"
-#include "harness/report/status.hpp"
+#include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/process/link.hpp"
+#include "harness/conductor/process/rank_messages.hpp"
+#include "harness/conductor/process/worker_process.hpp"
 
 namespace assay {
 
-// Why a conversation with a worker ended too early.
-struct WorkerEnding {
-  ReasonCode code = ReasonCode::worker_exited;
-  std::string reason;
-};
-
 struct LaunchPlan {
-  std::string name;                                // "mpirun", for texts
-  std::vector<std::string> command;                // with assay-rank and its arguments
+  std::string name;  // "mpirun", for texts
+  // The launcher with assay-rank and its arguments, the first of which is where the ranks find this program:
+  // "10.0.0.1,127.0.0.1:29400".
+  std::function<std::vector<std::string>(const std::string& conductor)> command;
   std::map<std::string, std::string> environment;  // overrides that of the conductor
   std::filesystem::path folder;  // its working directory; its log goes to <folder>/launcher.log
-  std::filesystem::path socket;  // at which assay-rank connects; in a folder that exists
+  std::vector<int> cores{};      // its affinity, which its ranks inherit; empty: that of the conductor
   int world = 2;
 };
 
-// One launcher and its ranks, on this machine. A thread serves them; all functions may be called by any thread and do
-// not wait. The launcher is started with the object, and leads its own process group. The destructor ends the launcher
-// and what it started.
+// One launcher and its ranks. A thread reads its log and waits for its end; then every connection to a rank is shut down.
+// The launcher is started with the object, and leads its own process group. The destructor closes the connections, which
+// ends the ranks, and then the launcher and what it started on this machine.
 //
-// assay-rank reports the end of its worker and then waits until all ranks have ended, so that the launcher does not end
-// the other ranks when one dies. If the launcher itself ends, every rank is ended.
+// assay-rank waits for the end of its connection, so that the launcher does not end the other ranks when one dies.
 class Launch {
  public:
+  using Clock = std::chrono::steady_clock;
+
   explicit Launch(LaunchPlan plan);
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  // The worker of a rank. It is started when the rank is there. Its end of the descriptors is closed here when it has
-  // them, or when the rank will never be there.
-  void offer(int rank, launch::RankOrders orders);
+  // Waits until all ranks are there. Why they are not; nullopt: they are. `seconds`: of --time-limit. `deadline`: the
+  // latest end of the fork.
+  std::optional<WorkerEnding> gather(double seconds, std::optional<Deadline> deadline,
+                                     const Interrupts* interrupts);
 
-  pid_t process(int rank) const;                    // of the worker; -1: not started yet
-  std::optional<WorkerExit> ended(int rank) const;  // nullopt: it runs, or may still be started
-  // Why it was not started, or ended because of the launcher; nullopt otherwise.
-  std::optional<WorkerEnding> failure(int rank) const;
-  // Why its worker was not started yet, with the last line of the launcher's log; empty if it was, or never will be.
-  std::string absence(int rank) const;
-  // Sends a signal to the worker's process group. A worker that was not started yet never will be.
-  void signal(int rank, int number);
-  // The number of machines that the ranks are on.
-  int nodes() const;
+  // After gather().
+  const RankHere& here(int rank) const;
+  Link& link(int rank);  // for one thread at a time
+  // The machine of a rank, by the order of their first ranks; its number there, and how many ranks it has.
+  struct Seat {
+    int host = 0, local = 0, neighbours = 1;
+  };
+  Seat seat(int rank) const;
+  int hosts() const;
+
+  // Why a rank's connection has ended: the launcher's end, for which it waits a moment. nullopt: it runs.
+  std::optional<WorkerEnding> ending();
+  // The end of its log.
+  std::string log_tail() const;
 
  private:
   class Server;

@@ -1,7 +1,6 @@
 #include "harness/conductor/process/run_usage.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "harness/conductor/process/worker_sampler.hpp"
@@ -21,12 +20,10 @@ void note_usage(ConversationResult& result, const RunUsage& before, const RunUsa
   if (before.waited_ns && after.waited_ns) result.run_waited_ns = *after.waited_ns - *before.waited_ns;
   if (before.others && after.others) result.run_others_ns = used_by_others(*before.others, *after.others);
   if (!before.tree_cpu_ns || !after.tree_cpu_ns) return;
-  const auto [begin, end] = *result.ran_between;
   // The time of a child that nobody waits for is lost, so the sum may fall.
   const std::int64_t own_ns = std::max<std::int64_t>(0, *after.tree_cpu_ns - *before.tree_cpu_ns);
-  result.run_disturbance =
-      disturbance_between(before.processors, after.processors,
-                          std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count(), own_ns);
+  result.run_disturbance = disturbance_between(
+      before.processors, after.processors, result.ran_between->end_ns - result.ran_between->begin_ns, own_ns);
 }
 
 }  // namespace assay

@@ -185,12 +185,6 @@ pid_t fork_worker(const std::filesystem::path& folder) {
   return worker;
 }
 
-void adopt_worker(pid_t worker, const std::filesystem::path& folder) {
-  const std::lock_guard lock(mutex);
-  workers[worker] = folder.string();
-  notify_watchdog(fmt::format("+{} {}", worker, folder.string()));
-}
-
 void end_survivors(pid_t worker) {
   if (worker <= 1) return;  // no worker: kill() would take it for another process, or for all of them
   ::kill(-worker, SIGKILL);
@@ -209,16 +203,12 @@ std::vector<pid_t> orphans_of(pid_t worker) {
   const std::lock_guard lock(mutex);
   const auto own = workers.find(worker);
   if (watchdog < 0 || own == workers.end()) return {};
-  const pid_t parent = parent_of(worker);
   std::vector<pid_t> found;
-  if (parent <= 0) return found;
-  add_children(std::to_string(parent), found);
+  add_children("self", found);
   const bool is_first = own == workers.begin();
   std::erase_if(found, [&](pid_t child) {
     if (workers.contains(child) || earlier_children.contains(child)) return true;
-    if (parent != ::getpid() || workers.size() == 1) return false;  // assay-rank has only one worker
-    if (is_of(child, own->second)) return false;
-    return !is_first || is_of_any(child);
+    return !is_of(child, own->second) && (!is_first || is_of_any(child));
   });
   return found;
 }

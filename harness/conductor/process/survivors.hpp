@@ -26,11 +26,8 @@ inline constexpr const char* folder_variable = "ASSAY_FOLDER";
 // fork() for a worker that will have `folder` in `folder_variable`. Any thread.
 pid_t fork_worker(const std::filesystem::path& folder);
 
-// Registers a worker that a launcher started, which has `folder` in `folder_variable`. Any thread.
-void adopt_worker(pid_t worker, const std::filesystem::path& folder);
-
 // The processes that a running worker left behind: they are below it no more, because the one that started them has
-// ended. While a guard exists they are children of the worker's parent. What belongs to no worker by its environment
+// ended. While a guard exists they are children of this program. What belongs to no worker by its environment
 // counts for the first one. Not what these processes started. Any thread.
 std::vector<pid_t> orphans_of(pid_t worker);
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -22,6 +23,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/conductor/process/remote_worker.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
@@ -34,7 +36,8 @@ using protocol::Command;
 // For ranks to fail by themselves after another one did: their reasons are part of the row's.
 constexpr std::chrono::milliseconds grace{1000};
 
-ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Afterwards afterwards,
+template <typename AnyWorker>
+ConversationResult talk(AnyWorker& worker, const std::vector<Command>& commands, Afterwards afterwards,
                         std::optional<Deadline> deadline) {
   try {
     return worker.converse(commands, afterwards, deadline);
@@ -50,15 +53,13 @@ ConversationResult talk(Worker& worker, const std::vector<Command>& commands, Af
 
 class Team::Threads {
  public:
-  Threads(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
-          std::optional<LaunchPlan> launch)
-      : plans_(std::move(plans)), watch_(watch), results_(plans_.size()), asked_(plans_.size()) {
+  Threads(std::vector<ConversationPlan> plans, const ConversationWatch& watch, std::unique_ptr<Launch> launch)
+      : plans_(std::move(plans)),
+        watch_(watch),
+        launch_(std::move(launch)),
+        results_(plans_.size()),
+        asked_(plans_.size()) {
     if (!stop_) throw std::system_error(errno, std::generic_category(), "[worker] eventfd");
-    if (launch) launch_ = std::make_unique<Launch>(std::move(*launch));
-    for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      plans_[rank].worker.launch = launch_.get();
-      plans_[rank].worker.rank = static_cast<int>(rank);
-    }
     try {
       for (std::size_t rank = 0; rank < plans_.size(); ++rank)
         threads_.emplace_back([this, rank] { serve(rank); });
@@ -86,8 +87,6 @@ class Team::Threads {
     }
     return answers;
   }
-
-  int nodes() const { return launch_ ? launch_->nodes() : 1; }
 
  private:
   void end() {
@@ -124,7 +123,26 @@ class Team::Threads {
     if (rank > 0) watch.progress = nullptr;
     if (rank > 0) watch.phase = nullptr;
     if (rank > 0) watch.give_up = nullptr;
-    Worker worker(plans_[rank], watch);
+    if (launch_) {
+      RemoteWorker worker(*launch_, static_cast<int>(rank), plans_[rank], watch, taken_with(rank));
+      serve(rank, worker);
+    } else {
+      Worker worker(plans_[rank], watch);
+      serve(rank, worker);
+    }
+  }
+
+  // The processors of all ranks on the machine of this one.
+  std::vector<int> taken_with(std::size_t rank) const {
+    std::set<int> taken;
+    for (std::size_t other = 0; other < plans_.size(); ++other)
+      if (launch_->seat(static_cast<int>(other)).host == launch_->seat(static_cast<int>(rank)).host)
+        taken.insert(plans_[other].worker.cores.begin(), plans_[other].worker.cores.end());
+    return {taken.begin(), taken.end()};
+  }
+
+  template <typename AnyWorker>
+  void serve(std::size_t rank, AnyWorker& worker) {
     std::unique_lock lock(mutex_);  // released before the worker is ended
     for (;;) {
       changed_.wait(lock, [&] { return ending_ || asked_[rank]; });
@@ -158,7 +176,7 @@ class Team::Threads {
 };
 
 Team::Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
-           std::optional<LaunchPlan> launch) {
+           std::unique_ptr<Launch> launch) {
   if (plans.size() == 1)
     alone_ = std::make_unique<Worker>(plans.front(), watch);
   else
@@ -173,8 +191,6 @@ std::vector<ConversationResult> Team::converse(const std::vector<Command>& comma
   if (threads_) return threads_->converse(commands, afterwards, deadline);
   return {alone_->converse(commands, afterwards, deadline)};
 }
-
-int Team::nodes() const { return threads_ ? threads_->nodes() : 1; }
 
 Rendezvous free_rendezvous(const std::string& address) {
   sockaddr_in place{};
@@ -206,7 +222,8 @@ bool late(const ConversationResult& rank) { return rank.reason_code == ReasonCod
 // Smaller: more likely the cause of the other failures.
 auto precedence(const ConversationResult& rank) {
   const bool died = rank.status == Status::crashed || rank.status == Status::out_of_memory ||
-                    rank.reason_code == ReasonCode::worker_exited;
+                    rank.reason_code == ReasonCode::worker_exited ||
+                    rank.reason_code == ReasonCode::host_lost;
   const bool explained = late(rank) && !rank.used_at_end;  // stopped, or never started
   return std::tuple(!died, !explained, rank.last_heard);
 }
@@ -220,19 +237,28 @@ std::vector<std::size_t> failed_ranks(const std::vector<ConversationResult>& ran
   return failed;
 }
 
+// "1", or "1 on node2" if there are several machines
+std::string name_of(const std::vector<ConversationResult>& ranks, std::size_t rank) {
+  const std::string& host = ranks[rank].host;
+  return host.empty() ? std::to_string(rank) : fmt::format("{} on {}", rank, host);
+}
+
 // "rank 1: it died; then rank 0: connection closed", "ranks 0, 1: no answer within 15 s"
 std::string reason_of(const std::vector<ConversationResult>& ranks, const std::vector<std::size_t>& failed) {
   std::vector<std::size_t> alike, others;
   for (const std::size_t rank : failed)
     (ranks[rank].reason == ranks[failed.front()].reason ? alike : others).push_back(rank);
   std::ranges::sort(alike);
-  std::string text = fmt::format("rank{} {}: {}", alike.size() > 1 ? "s" : "", fmt::join(alike, ", "),
+  std::vector<std::string> names;
+  for (const std::size_t rank : alike) names.push_back(name_of(ranks, rank));
+  std::string text = fmt::format("rank{} {}: {}", alike.size() > 1 ? "s" : "", fmt::join(names, ", "),
                                  ranks[alike.front()].reason);
   std::vector<std::string> uses;  // which ranks wait for one that computes, or the other way round
   for (const std::size_t rank : alike)
     if (const auto used = ranks[rank].used_at_end) uses.push_back(fmt::format("rank {} {:.2f}", rank, *used));
   if (!uses.empty()) text += fmt::format(in_use, fmt::join(uses, ", "));
-  for (const std::size_t rank : others) text += fmt::format("; then rank {}: {}", rank, ranks[rank].reason);
+  for (const std::size_t rank : others)
+    text += fmt::format("; then rank {}: {}", name_of(ranks, rank), ranks[rank].reason);
   return text;
 }
 
@@ -289,9 +315,6 @@ ConversationResult joined(const std::vector<ConversationResult>& ranks) {
     all.quit_seconds = std::max(all.quit_seconds, rank.quit_seconds);
     for (const auto& [verb, seconds] : rank.command_seconds)
       all.command_seconds[verb] = std::max(all.command_seconds[verb], seconds);
-    if (all.ran_between && rank.ran_between)
-      all.ran_between = {std::min(all.ran_between->first, rank.ran_between->first),
-                         std::max(all.ran_between->second, rank.ran_between->second)};
     if (!all.strayed_to) all.strayed_to = rank.strayed_to;
     if (all.confined_to.empty()) all.confined_to = rank.confined_to;
     all.peak_rss += rank.peak_rss;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/launch.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {
@@ -18,9 +19,9 @@ namespace assay {
 class Team {
  public:
   // Does not start the workers. Only rank 0 reports its progress to `watch`.
-  // `launch`: by what the workers of several ranks are started; absent: by this process.
+  // `launch`: what started the ranks, which are there (Launch::gather()); null: this process starts the workers.
   Team(std::vector<ConversationPlan> plans, const ConversationWatch& watch,
-       std::optional<LaunchPlan> launch = {});
+       std::unique_ptr<Launch> launch = nullptr);
   ~Team();
   Team(Team&&) noexcept;
   Team& operator=(Team&&) noexcept;
@@ -30,9 +31,6 @@ class Team {
   // the code other_rank_failed.
   std::vector<ConversationResult> converse(const std::vector<protocol::Command>& commands,
                                            Afterwards afterwards, std::optional<Deadline> deadline);
-
-  // The number of machines that its workers are on.
-  int nodes() const;
 
  private:
   class Threads;
@@ -47,8 +45,8 @@ struct Rendezvous {
   Descriptor kept;
 };
 
-// A free port at the IPv4 address. If this process does not have the address, rank 0 is expected to, such as in another
-// network namespace; the port is then only likely to be free there. Throws std::system_error.
+// A free port at the IPv4 address. If this process does not have the address, such as in another network namespace, the port
+// is only likely to be free there. Throws std::system_error.
 Rendezvous free_rendezvous(const std::string& address);
 
 // The ranks' results as that of one worker: the status, reason and log are those of the rank that failed first. A rank

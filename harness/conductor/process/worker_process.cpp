@@ -10,7 +10,6 @@
 #include <fstream>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,7 +29,10 @@ std::string to_string(const WorkerExit& exit) {
                      ::strsignal(exit.signal));
 }
 
-WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), rank_(start.rank) {
+WorkerProcess::WorkerProcess(const WorkerStart& start) {
+  std::error_code ignored;  // the worker says what it misses
+  for (const std::filesystem::path& folder : start.folders)
+    std::filesystem::create_directories(folder, ignored);
   Pipe commands = make_pipe(), events = make_pipe(), log = make_pipe();
   std::vector<std::string> argument_texts = start.command;
   argument_texts.push_back(start.cell_folder.string());
@@ -39,20 +41,9 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
   ConfinementRules rules(start.confinement);
   log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
   channel_ = std::make_unique<protocol::Channel>(events.read.release(), commands.write.release());
-  if (launch_) {
-    launch_->offer(rank_, {.command = std::move(argument_texts),
-                           .folder = start.cell_folder.string(),
-                           .cores = start.cores,
-                           .environment = std::move(variables),
-                           .commands = std::move(commands.read),
-                           .events = std::move(events.write),
-                           .log = std::move(log.write),
-                           .rules = rules.release()});
-    return;
-  }
   const StartedChild child = start_child({.command = std::move(argument_texts),
                                           .environment = std::move(variables),
-                                          .reaches = reaches_worker,
+                                          .reaches = start.launched ? reaches_launcher : reaches_worker,
                                           .folder = start.cell_folder.string(),
                                           .cores = start.cores,
                                           .rules = rules.descriptor(),
@@ -69,21 +60,8 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) : launch_(start.launch), 
   ending_ = Descriptor(open_process(pid_));
 }
 
-pid_t WorkerProcess::pid() const { return launch_ ? launch_->process(rank_) : pid_; }
-
-pid_t WorkerProcess::reported_pid() {
-  constexpr std::chrono::seconds patience{5};
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (pid() < 0 && !ended() && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return pid();
-}
-
 void WorkerProcess::signal(int number) {
-  if (launch_)
-    launch_->signal(rank_, number);
-  else if (pid_ > 0)
-    ::kill(-pid_, number);
+  if (pid_ > 0) ::kill(-pid_, number);
 }
 
 void WorkerProcess::print_stacks() {
@@ -101,23 +79,12 @@ void WorkerProcess::print_stacks() {
   }
 }
 
-std::optional<WorkerEnding> WorkerProcess::launch_failure() const {
-  return launch_ ? launch_->failure(rank_) : std::nullopt;
-}
-
-std::string WorkerProcess::absence() const { return launch_ ? launch_->absence(rank_) : ""; }
-
 WorkerProcess::~WorkerProcess() {
   if (!exit_) wait_or_kill(std::chrono::milliseconds(0));
 }
 
 std::optional<WorkerExit> WorkerProcess::ended() {
   if (exit_) return exit_;
-  if (launch_) {
-    exit_ = launch_->ended(rank_);
-    if (exit_) log_->drain();
-    return exit_;
-  }
   exit_ = reap(pid_);
   if (!exit_) return std::nullopt;
   ending_.reset();

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "harness/conductor/process/confinement.hpp"
-#include "harness/conductor/process/launch.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/launch/child.hpp"
 #include "harness/protocol/channel.hpp"
@@ -30,16 +29,21 @@ struct WorkerStart {
   // In addition to the variables of the conductor that reaches_worker() lets through, and above them.
   std::map<std::string, std::string> environment;
   Confinement confinement{};
-  Launch* launch = nullptr;  // starts it; null: it is a child of the conductor
-  int rank = 0;              // its number there
+  std::vector<std::filesystem::path> folders{};  // made before it starts: its caches, and for temporary files
+  bool launched = false;  // this process was started by a launcher, whose variables also reach the worker
+};
+
+// Why a conversation with a worker ended too early.
+struct WorkerEnding {
+  ReasonCode code = ReasonCode::worker_exited;
+  std::string reason;
 };
 
 // "exited with code 3", "died of SIGSEGV (Segmentation fault)"
 std::string to_string(const WorkerExit& exit);
 
-// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. A launcher starts
-// it later than the constructor returns. The destructor ends it and its group. Construct and use it from one thread, which must live as long as the
-// worker.
+// The worker leads its own process group, gets SIGKILL if this process dies, and leaves no core file. The destructor ends
+// it and its group. Construct and use it from one thread, which must live as long as the worker.
 class WorkerProcess {
  public:
   // Throws std::system_error if it cannot be started; code ENOENT or EACCES: the program is missing or not
@@ -49,13 +53,11 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  pid_t pid() const;  // -1: the launcher has not started it yet
-  // Waits until the launcher has reported it, which may be after the worker's first message. -1: it never does.
-  pid_t reported_pid();
+  pid_t pid() const { return pid_; }
   protocol::Channel& channel() { return *channel_; }
   WorkerLog& log() { return *log_; }
 
-  // Readable when it has ended; -1 if the kernel or the launcher gives none.
+  // Readable when it has ended; -1 if the kernel gives none.
   int ending_descriptor() const { return ending_.get(); }
   // Does not wait; nullopt while the worker runs. The result does not change afterwards.
   std::optional<WorkerExit> ended();
@@ -66,16 +68,10 @@ class WorkerProcess {
   void signal(int number);
   // Lets a worker that can do so print where each of its threads is, on SIGUSR1; waits for it, for 0.5 s at most.
   void print_stacks();
-  // Why the launcher did not start it or ended it; nullopt otherwise.
-  std::optional<WorkerEnding> launch_failure() const;
-  // Why the launcher has not started it yet; empty if it was started.
-  std::string absence() const;
 
  private:
-  Launch* launch_;
-  int rank_;
-  pid_t pid_ = -1;     // without a launcher
-  Descriptor ending_;  // without a launcher, until it has ended
+  pid_t pid_ = -1;
+  Descriptor ending_;  // until it has ended
   std::unique_ptr<protocol::Channel> channel_;
   std::unique_ptr<WorkerLog> log_;
   std::optional<WorkerExit> exit_;

@@ -12,6 +12,7 @@
 #include "harness/conductor/run/measurement_parts.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/report/hosts.hpp"
 
 namespace assay {
 namespace {
@@ -177,6 +178,7 @@ void Measurement::Parts::time(const PlannedFork& planned, std::optional<double> 
   written_.stamp(outcome.fork, std::move(start));
   progress_.end(fork_summary(outcome.fork), outcome.fork.status == Status::ok && outcome.fork.flags.empty(),
                 true);
+  add_hosts(report().hosts, std::move(outcome.hosts));
   hold_to_rooflines(cell, row, outcome.fork);
   row.forks.push_back(std::move(outcome.fork));
   take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);

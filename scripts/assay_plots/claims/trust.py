@@ -14,12 +14,13 @@ OF_A_SEED = ("_accuracy", "_loss")  # metrics that follow from the seed
 
 
 # What the machine did to the times. It changes no accuracy and no memory.
-OF_TIMES = ("disturbed", "placement", "uncovered", "frozen", "cpu_quota", "throttled")
+OF_TIMES = ("disturbed", "placement", "uncovered", "frozen", "cpu_quota", "throttled", "unlike_hosts")
 _WORDS = {
     "disturbed": "no round counts: other processes used the processors in each",
     "cpu_quota": "no round counts: a CPU quota stopped each",
     "profiled": "each operator was timed, which slows the steps",
     "throttled": "the GPU lowered its clocks",
+    "unlike_hosts": "its ranks ran on machines that differ",
 }
 
 

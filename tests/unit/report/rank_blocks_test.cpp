@@ -35,6 +35,19 @@ TEST(RankBlocks, TakeTheTimeOfTheSlowestRankAndTheMeanLoss) {
   EXPECT_EQ(blocks[1].loss, 4);
 }
 
+TEST(RankBlocks, OfSeveralMachinesAreOnTheClockOfTheFirst) {
+  std::vector<RankRecord> ranks = two_records();
+  constexpr std::int64_t day = 86'400'000'000'000;
+  for (RankRecord& rank : ranks) rank.host = rank.rank == 0 ? "node1" : "node2";
+  for (Block& block : ranks[1].blocks) block.begin_ns -= day, block.end_ns -= day;
+  ranks[1].blocks[0].end_ns = 350 - day;  // 240 ns: longer than to the next block of the first rank
+  const std::vector<Block> blocks = joined_blocks(ranks);
+  EXPECT_EQ(blocks[0].begin_ns, 100);
+  EXPECT_EQ(blocks[0].end_ns, 340);
+  EXPECT_EQ(blocks[1].begin_ns, 340);
+  EXPECT_EQ(blocks[1].end_ns, 490);
+}
+
 TEST(RankBlocks, HaveNoLossIfARankHasNone) {
   std::vector<RankRecord> ranks = two_records();
   ranks[1].blocks[0].loss.reset();

@@ -1,0 +1,78 @@
+// Messages between the conductor and a rank on another machine, over TCP.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
+
+namespace assay {
+
+// The other end of a connection is gone.
+class LinkBroken : public Error {
+ public:
+  using Error::Error;
+};
+
+// One end of a connection. A message is a JSON object with bytes: two numbers of 4 and 8 bytes (big-endian), the lengths
+// of both, and then both. Whoever vanishes without a word is noticed within about 15 s. One thread sends and receives;
+// shut_down() may be called by any thread.
+class Link {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t max_json = std::size_t{64} << 20, max_bytes = std::size_t{8} << 20;
+
+  struct Message {
+    nlohmann::json json;  // an object
+    std::vector<std::byte> bytes;
+  };
+
+  explicit Link(Descriptor socket);
+
+  int descriptor() const { return socket_.get(); }  // to poll
+  // False: the other end is gone, or took nothing for half a minute. Throws Error for a text that is not UTF-8.
+  bool send(const nlohmann::json& json, std::span<const std::byte> bytes = {});
+  // Waits until a whole message is there. nullopt: the other end is gone, sent something else, or nothing in time.
+  std::optional<Message> receive(std::optional<Clock::time_point> latest = {});
+  // Ends the connection for both ends; the descriptor stays.
+  void shut_down();
+
+  // The IPv4 addresses of both ends: "10.0.0.1". Empty if they are unknown.
+  std::string own_address() const;
+  std::string peer_address() const;
+
+ private:
+  bool put(std::span<const std::byte> bytes);
+  bool take(std::span<std::byte> bytes, std::optional<Clock::time_point> latest);
+
+  Descriptor socket_;
+};
+
+// Listens at a free port of all IPv4 addresses of this machine. Throws std::system_error.
+struct Listener {
+  Descriptor socket;
+  int port = 0;
+};
+Listener listen_on_all();
+
+// The IPv4 addresses of this machine at which others may reach it, and 127.0.0.1 as the last one.
+std::vector<std::string> own_addresses();
+
+// A connection to "10.0.0.1", made within `patience`; none if there is nobody.
+Descriptor connect_to(const std::string& address, int port, std::chrono::milliseconds patience);
+
+// Both ends prove that they have the key without sending it: each sends a challenge, and the other one answers with the
+// digest of key, challenge and its own role, so that no answer serves the other way round.
+std::string random_key();
+std::string proof_of(std::string_view key, std::string_view challenge, std::string_view role);
+
+}  // namespace assay
