@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay {
 
@@ -19,6 +21,44 @@ std::vector<std::string> hosts_of(const CellReport& cell) {
     for (const RankRecord& rank : fork.ranks)
       if (!rank.host.empty() && !contains(names, rank.host)) names.push_back(rank.host);
   return names;
+}
+
+namespace {
+
+// In one fork.
+HostShare share_of(const Fork& fork, const std::string& host) {
+  HostShare share{.name = host};
+  for (const RankRecord& rank : fork.ranks) {
+    if (rank.host != host) continue;
+    share.ranks.push_back(rank.rank);
+    share.memory += static_cast<double>(rank.host_peak_rss);
+    if (rank.disturbance) share.taken = std::max(share.taken, rank.disturbance->others_share());
+    Fork own;
+    own.blocks = rank.blocks;
+    share.step_time = std::max(share.step_time, mean_step(own).value_or(0));
+  }
+  return share;
+}
+
+}  // namespace
+
+std::vector<HostShare> host_shares(const CellReport& cell) {
+  std::vector<HostShare> found;
+  for (const std::string& host : hosts_of(cell)) {
+    std::vector<double> steps, taken, memory;
+    std::vector<int> ranks;
+    for (const Fork* fork : counted_forks(cell)) {
+      HostShare share = share_of(*fork, host);
+      if (share.ranks.empty()) continue;
+      steps.push_back(share.step_time);
+      taken.push_back(share.taken);
+      memory.push_back(share.memory);
+      ranks = std::move(share.ranks);
+    }
+    if (!steps.empty())
+      found.push_back({host, std::move(ranks), median(steps), median(taken), median(memory)});
+  }
+  return found;
 }
 
 }  // namespace assay

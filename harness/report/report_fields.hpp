@@ -4,6 +4,7 @@
 
 #include "harness/protocol/message.hpp"
 #include "harness/report/axes_json.hpp"
+#include "harness/report/hosts.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -496,12 +497,6 @@ inline Description describe(Of<CellReport>) {
       field("published", &CellReport::published, "Published results.").left_out_by_default(),
       field("metrics", &CellReport::metrics, "By name."),
       field("forks", &CellReport::forks, "Raw data, in the order of the rounds."));
-}
-
-inline Description describe(Of<HostRecord>) {
-  return fields("host", "A machine on which ranks of a cell ran.",
-                field("name", &HostRecord::name, "Its host name.").not_empty(),
-                field("machine", &HostRecord::machine, "As `environment` describes one."));
 }
 
 inline Description describe(Of<Report>) {

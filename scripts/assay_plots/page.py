@@ -238,21 +238,40 @@ def environment_section(study: Study) -> str:
     for report in study.reports:
         title = f"<h3>{escape(report.label)}</h3>" if len(study.reports) > 1 else ""
         machines = [
-            tables.environment({k: v for k, v in machine.items() if k != "unsteady"})
-            for machine in report.machines
+            (name, tables.environment({k: v for k, v in machine.items() if k != "unsteady"}))
+            for name, machine in report.named_machines
         ]
-        names = ["Machine"] if len(machines) == 1 else [f"Machine {i + 1}" for i in range(len(machines))]
         run = tables.environment({k: v for k, v in report.run.items() if k != "config"})
         parts.append(
             title
             + "".join(
-                f"<details><summary>{name}</summary>{plain_table(('what', 'value'), machine)}</details>"
-                for name, machine in zip(names, machines, strict=True)
+                f"<details><summary>{escape(name)}</summary>{plain_table(('what', 'value'), facts)}</details>"
+                for name, facts in machines
             )
             + "<details><summary>Run: command, build, data sets</summary>"
             f"{plain_table(('what', 'value'), run)}</details>"
         )
     return section("environment", "Environment", "".join(parts))
+
+
+def hosts_section(study: Study) -> str:
+    """Return a table of the machines of ranks."""
+    rows = [
+        (
+            group.heading.title,
+            cell.series,
+            host.name,
+            ", ".join(str(rank) for rank in host.ranks),
+            shown(host.step_time, "duration", "s"),
+            f"{100 * host.taken:.1f} %",
+            f"{host.memory / 2**20:.0f} MiB",
+        )
+        for group in study.groups
+        for cell in group.in_rank
+        for host in cell.host_shares
+    ]
+    columns = ("cell", "backend", "machine", "ranks", "step of the slowest", "taken by others", "memory")
+    return section("hosts", "Machines of ranks", plain_table(columns, rows)) if rows else ""
 
 
 def _text_at(tree: Any, *path: str) -> str:
@@ -324,6 +343,7 @@ def make_page(
         ("published", "Published", "" if more else published_section(study)),
         ("troubles", "Not measured", troubles_section(study)),
         ("left-out", "Left out", left_out_section([figure for figure, _ in figures])),
+        ("hosts", "Machines of ranks", hosts_section(study)),
         ("environment", "Environment", environment_section(study)),
     ]
     contents = " ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, html in parts if html)

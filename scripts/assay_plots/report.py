@@ -10,7 +10,7 @@ from assay_plots.text import clean, shown_interval
 LARGEST = 1e100  # the largest number in a picture, so that no ratio or sum overflows
 # The longest texts, in characters.
 _LIMITS = {"id": 2000, "log_tail": 2000, "note": 600, "reason": 1000, "reproduce": 4000, "source": 300}
-_AS_IN_THE_REPORT = ("run", "environment", "environments")
+_AS_IN_THE_REPORT = ("run", "environment", "environments", "hosts")
 _UNLIMITED = ("memory_limit", "arithmetic_limit")  # quotients of two numbers of the report
 
 
@@ -73,6 +73,13 @@ class Report(Item):
     def machines(self) -> list[dict[str, Any]]:
         """The machines on which its cells ran."""
         return self.environments or [self.environment]
+
+    @property
+    def named_machines(self) -> list[tuple[str, dict[str, Any]]]:
+        """The machines with their names on the page, those of ranks by their host names."""
+        machines = self.machines
+        names = ["Machine"] if len(machines) == 1 else [f"Machine {i + 1}" for i in range(len(machines))]
+        return [*zip(names, machines, strict=True), *((host["name"], host["machine"]) for host in self.hosts)]
 
 
 class Group(Item):

@@ -49,8 +49,8 @@ class LaunchTest : public test::RankFaults {
     return {.name = "sh",
             .command =
                 [script](const std::string& conductor) {
-                  return std::vector<std::string>{"sh",         "-c",      script, "launcher",
-                                                  RANK_PROGRAM, conductor, "RANK"};
+                  return std::vector<std::string>{"sh",      "-c",       script, "launcher", RANK_PROGRAM,
+                                                  conductor, own_host(), "/tmp", "RANK"};
                 },
             .environment = {{"WORLD", std::to_string(world)}},
             .folder = folder_.path(),

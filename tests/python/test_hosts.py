@@ -21,7 +21,8 @@ from framework import ENVIRONMENTS, command_of
 from hosts import address_of, mpirun_arguments, name_of
 from mutant_worker import HERE, register
 from program import PROGRAM
-from test_ranks import EACH, MODES, SHORT, TORCH, WORKERS
+from rank_mistakes import RANK_MISTAKES
+from test_ranks import EACH, MODES, ON_MPI, SHORT, TORCH, WORKERS, wrong_tensors
 from test_slurm import CONFIG, MISSING, PATH
 from worker_under_test import ROOT
 
@@ -84,7 +85,7 @@ class Run:
         other = [*self.command, f"--out={self.report.parent}/other.json"]
         other.remove(f"--out={self.report}")
         script = script.replace("RUN", shlex.join(self.command)).replace("OTHER", shlex.join(other))
-        script = script.replace("HOSTS", str(self.hosts))
+        script = script.replace("HOSTS", str(self.hosts)).replace("=FOLDER", f"={folder}")
         self.process = subprocess.Popen(
             [*HOSTS, str(len(slots)), str(mbit), str(self.hosts), *words, "sh", "-c", script],
             env=os.environ | {"ASSAY_BACKENDS": str(backends), "TMPDIR": str(temporary)} | variables,
@@ -170,6 +171,47 @@ def test_a_backend_trains_on_two_hosts(tmp_path: Path, backend: str) -> None:
 
 
 @MPIRUN
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(name, marks=[] if name in ("SumsGradients", "StartsElsewhere") else pytest.mark.nightly)
+        for name in RANK_MISTAKES
+    ],
+)
+def test_a_mistake_of_ranks_is_found_across_hosts(tmp_path: Path, mistake: str) -> None:
+    run = Run(tmp_path, "numpy", private="TMP", mutant=mistake)
+    cell = run.end()
+    assert cell["status"] == "wrong_result", cell["reason"]
+    shows = RANK_MISTAKES[mistake].shows
+    assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
+
+
+@MPIRUN
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("backend", "hosts", "options"),
+    [
+        pytest.param("torch", 4, {"workload": "lenet5", "batch": "16"}, marks=TORCH.skip),
+        pytest.param("torch", 2, {"workload": "resnet56", "batch": "8"}, marks=TORCH.skip),
+        pytest.param("torch", 4, {"workload": "resnet56", "batch": "8"}, marks=TORCH.skip),
+        pytest.param(
+            "torch",
+            2,
+            {"workload": "googlenet_bn", "batch": "8", "image-size": "48", "classes": "10"},
+            marks=TORCH.skip,
+        ),
+        pytest.param("onednn", 4, {"workload": "lenet5", "batch": "16"}, marks=ON_MPI),
+        pytest.param("onednn", 2, {"workload": "resnet56", "batch": "8"}, marks=ON_MPI),
+    ],
+)
+def test_networks_on_two_and_four_hosts(
+    tmp_path: Path, backend: str, hosts: int, options: dict[str, str]
+) -> None:
+    run = Run(tmp_path, backend, options, slots=(1,) * hosts, private="TMP")
+    check_ranks(run, run.end(), [name_of(number) for number in range(hosts)])
+
+
+@MPIRUN
 def test_a_step_takes_as_long_as_its_network(tmp_path: Path) -> None:
     rate = 20e6
     run = Run(tmp_path, "numpy", {"batch": "16", "steps": "6"}, mbit=rate / 1e6)
@@ -181,11 +223,12 @@ def test_a_step_takes_as_long_as_its_network(tmp_path: Path) -> None:
     assert cell["metrics"]["step_time"]["value"] > by_rate
 
 
-# Prints how many processes of a run are on a host, after they had time to end.
+# Prints how many processes of the run are on both hosts, after they had time to end.
 LEFT = """
 for i in $(seq 300); do
-  left=$(HOSTS/on node2 sh -c 'cat /proc/[0-9]*/environ 2>/dev/null' | tr '\\0' '\\n' |
-    grep -c ^ASSAY_FOLDER=)
+  left=$(for host in node1 node2; do
+    HOSTS/on $host sh -c 'cat /proc/[0-9]*/environ 2>/dev/null' | tr '\\0' '\\n'
+  done | grep -c ^ASSAY_FOLDER=FOLDER)
   [ $left = 0 ] && break
   sleep 0.1
 done
@@ -335,6 +378,15 @@ def test_eight_ranks_on_four_nodes_of_slurm(tmp_path: Path, request: pytest.Fixt
     assert one["status"] == "ok", one["reason"]
     check_ranks(run, eight, [name_of(number // 2) for number in range(8)])
     assert eight["forks"][0]["settings"]["launcher"] == "srun"
+    page = tmp_path / "pictures"
+    plot = [str(ROOT / "scripts/plot"), str(run.report), "--out", str(page)]
+    done = subprocess.run(
+        plot, env=os.environ | {"ASSAY_PROGRAM": str(PROGRAM)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    text = (page / "index.html").read_text()
+    assert "Machines of ranks" in text
+    assert "<summary>node4</summary>" in text
 
 
 def network_of(process: Path) -> str:

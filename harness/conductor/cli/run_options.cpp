@@ -166,7 +166,10 @@ std::vector<std::string> doubts_about(const std::vector<Cell>& cells, const RunS
   std::vector<std::string> doubts = doubts_about_exams(cells, settings.time_limit, available_memory());
   std::int64_t max_threads = 0;
   for (const Cell& cell : cells)
-    if (cell.runnable()) max_threads = std::max(max_threads, cell.axes.threads_of_all_ranks());
+    if (cell.runnable())  // another launcher may use several machines
+      max_threads =
+          std::max(max_threads, cell.launcher == Launcher::fork ? cell.axes.threads_of_all_ranks()
+                                                                : std::int64_t{cell.axes.all_threads()});
   std::string doubt = overload_text(max_threads, usable_cores().size(), cpu_quota());
   if (!doubt.empty()) doubts.push_back(std::move(doubt));
   return doubts;

@@ -21,6 +21,7 @@ struct RankPlace {
   std::vector<int> cores{};         // that it may use there, one of each physical core first
   int lane = 0;                     // its number among those that share these
   std::filesystem::path scratch{};  // its folder there; empty: the conductor starts its worker
+  bool is_apart = false;            // one of them is on another machine than the conductor
 
   bool is_launched() const { return !scratch.empty(); }
 };

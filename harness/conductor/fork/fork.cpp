@@ -26,6 +26,7 @@
 #include "harness/conductor/fork/run_audit.hpp"
 #include "harness/conductor/fork/under_test.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
+#include "harness/conductor/process/remote_worker.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
@@ -161,6 +162,7 @@ class ForkRun {
       if (converse() && measure() && examine() && stays_) *resident_ = std::move(worker_);
     });
     worker_.reset();  // it ends
+    launch_.reset();
     own_.reset();
     if (data_ && fork_.status != Status::interrupted && reject_changed_data(fork_, *data_))
       outcome_.verified = {};
@@ -199,9 +201,9 @@ class ForkRun {
       own_ = std::make_unique<ForkFolders>(context_.scratch, (timed() ? "" : "check-") + file_name_of(cell_),
                                            context_.keep_folders);
     folders_ = worker_ ? worker_->folders->both() : own_->both();
-    if (starts_ && !launch()) return false;
+    if (starts_ && (!launch() || !seat())) return false;
     const Cell acting = with_threads(cell_, timed() ? context_.threads : std::nullopt);
-    members_ = members_of(cell_, folders_.cell, launch_.get());
+    if (!starts_) members_ = members_of(cell_, folders_.cell, nullptr);
     write_folders(starts_ ? acting : already_warm(acting));
     outcome_.backend = worker_ ? worker_->backend : digest_of(*cell_.backend);
     fork_.adapter_digest = outcome_.backend.adapter;
@@ -211,6 +213,19 @@ class ForkRun {
     worker_ = ResidentWorker{std::move(own_), Team(std::move(plans), context_.watch, std::move(launch_)),
                              outcome_.backend};
     return true;
+  }
+
+  // The workers' places. False: a machine of theirs was lost.
+  bool seat() try {
+    if (is_apart_) outcome_.hosts = look_at_hosts(*launch_, *cell_.backend, fork_);
+    members_ = members_of(cell_, folders_.cell, launch_.get());
+    return true;
+  } catch (const LinkBroken& error) {
+    const auto ending = launch_->ending();
+    const WorkerEnding why = ending ? *ending : lost("a machine of its ranks", error.what());
+    end_with(fork_, why.code, why.reason);
+    fork_.log_tail = launch_->log_tail();
+    return false;
   }
 
   // Has the ranks started, if another program starts them. False: they are not there.
@@ -228,8 +243,8 @@ class ForkRun {
       launch_.reset();
       return false;
     }
-    hosts_ = launch_->hosts();
-    if (hosts_ > 1) outcome_.hosts = look_at_hosts(*launch_, *cell_.backend, fork_);
+    is_apart_ = launch_->is_apart();
+    fork_.settings["nodes"] = std::to_string(launch_->hosts());
     return true;
   }
 
@@ -252,7 +267,7 @@ class ForkRun {
         member.plan.worker.cores = worker_cores(cell_.axes.all_threads(), context_.lane);
       plans.push_back(member.plan);
     }
-    if (hosts_ > 1 && cell_.axes.device == DeviceKind::cpu)
+    if (is_apart_ && cell_.axes.device == DeviceKind::cpu)
       for (std::size_t rank = 0; rank < plans.size(); ++rank)
         if (members_[rank].place.local == 0) plans[rank].placed = processors_with(members_, rank);
     return plans;
@@ -286,7 +301,7 @@ class ForkRun {
   ConversationResult run_steps() {
     const std::vector<int> processors = watched_processors(cell_, members_);
     context_.cores->before_run(processors, !context_.settings.quick);
-    const auto sent_before = cell_.axes.ranks() > 1 && hosts_ == 1 ? loopback_bytes() : std::nullopt;
+    const auto sent_before = cell_.axes.ranks() > 1 && !is_apart_ ? loopback_bytes() : std::nullopt;
     ConversationResult result = say({second_command()}, Afterwards::stay);
     if (const auto sent = sent_before ? loopback_bytes() : std::nullopt)
       fork_.loopback_bytes = *sent - *sent_before;
@@ -303,12 +318,12 @@ class ForkRun {
     fork_.settings["affinity"] = cores_of(members_);
     if (members_.size() > 1) {
       fork_.settings["launcher"] = to_string(cell_.launcher);
-      fork_.settings["nodes"] = std::to_string(hosts_);
+      fork_.settings.try_emplace("nodes", "1");
       const std::string& place = members_.front().place.rendezvous;
       fork_.settings["rendezvous"] = place.substr(0, place.rfind(':'));
     }
     fork_.settings["wait_policy"] = wait_policy(members_.front().plan.worker);
-    fork_.settings["confined_by"] = confined_by();
+    fork_.settings.try_emplace("confined_by", confined_by());
     fork_.variables = own_variables(members_.front().plan.worker, context_.settings);
     answer_ = std::move(result);
   }
@@ -316,7 +331,7 @@ class ForkRun {
   // What the worker measured.
   bool measure() {
     if (timed()) take_clock(fork_, cell_, members_, answer_, results_);
-    if (hosts_ > 1) note_unlike_libraries(fork_, results_);
+    if (is_apart_) note_unlike_libraries(fork_, results_);
     reject_uncompiled(fork_, cell_);
     if (timed() && context_.threads) {
       fork_.flags.emplace_back(quality_flag::fewer_threads);
@@ -403,7 +418,7 @@ class ForkRun {
   std::unique_ptr<ForkFolders> own_;  // until a worker has them
   std::optional<ResidentWorker> worker_;
   std::unique_ptr<Launch> launch_;  // until the worker has it
-  int hosts_ = 1;                   // machines
+  bool is_apart_ = false;           // a rank is on another machine
   std::vector<Member> members_;
   std::vector<ConversationResult> results_;  // of the ranks, to the last commands
   ConversationResult answer_;                // to the first commands

@@ -57,12 +57,13 @@ double idle_seconds(const std::vector<MachineSample>& samples) {
   return seconds;
 }
 
-// cores: those of the worker; empty: all that may be used.
-RunWindow window_of(const Cell& cell, const ConversationResult& result, const std::vector<int>& cores) {
+RunWindow window_of(const Cell& cell, const ConversationResult& result, const Member& member) {
+  const std::vector<int>& cores = member.plan.worker.cores;  // none: all that may be used
+  const std::size_t usable = member.place.is_launched() ? member.place.cores.size() : usable_cores().size();
   RunWindow window{.begin_ns = result.ran_between->begin_ns,
                    .end_ns = result.ran_between->end_ns,
                    .cpu_ns = result.run_cpu_ns,
-                   .processors = static_cast<int>(cores.empty() ? usable_cores().size() : cores.size()),
+                   .processors = static_cast<int>(cores.empty() ? usable : cores.size()),
                    .disturbance = result.run_disturbance,
                    .waited_ns = result.run_waited_ns,
                    .quota_stopped_ns = result.quota_stopped_ns,
@@ -153,7 +154,7 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
   const std::optional<Disturbance> largest = largest_disturbance(results);
   bool waited = false;  // a rank for others
   for (std::size_t i = 0; i < members.size(); ++i) {
-    RunWindow window = window_of(cell, results[i], members[i].plan.worker.cores);
+    RunWindow window = window_of(cell, results[i], members[i]);
     window.disturbance = largest;
     Fork own = read_rank(fork, cell, members[i], window);
     if (!all) all = own;
@@ -195,7 +196,7 @@ Fork read_ranks(const Fork& fork, const Cell& cell, const std::vector<Member>& m
 void take_clock(Fork& fork, const Cell& cell, const std::vector<Member>& members,
                 const ConversationResult& result, const std::vector<ConversationResult>& results) try {
   if (members.size() == 1) {
-    RunWindow window = window_of(cell, result, members.front().plan.worker.cores);
+    RunWindow window = window_of(cell, result, members.front());
     if (cell.axes.device == DeviceKind::cpu) window.idle_seconds = idle_seconds(fork.samples);
     fork = read_member(fork, cell, members.front(), window);
   } else {

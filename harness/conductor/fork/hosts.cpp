@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/backends/backend_digest.hpp"
+#include "harness/conductor/process/confinement.hpp"
 #include "harness/conductor/process/remote_worker.hpp"
 #include "harness/core/text.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
@@ -38,6 +40,9 @@ std::vector<HostRecord> look_at_hosts(Launch& launch, const BackendDescription& 
     RankMachine found = machine_of_rank(launch, rank, backend.folder, backend.command);
     hosts.push_back({launch.here(rank).host, std::move(found.machine)});
     const HostRecord &first = hosts.front(), &last = hosts.back();
+    if (found.confined_by != confined_by())
+      fork.settings["confined_by"] =
+          fmt::format("{}; on {}: {}", confined_by(), last.name, found.confined_by);
     if (const auto other = other_machine(first.machine, last.machine))
       doubt(fork, fmt::format("{} and {} are not alike: {} is {} and {}", first.name, last.name, other->what,
                               one_line(other->base, 60), one_line(other->current, 60)));
@@ -47,6 +52,11 @@ std::vector<HostRecord> look_at_hosts(Launch& launch, const BackendDescription& 
       doubt(fork, fmt::format("{} has another build of {}: {} differs from that of the program that measures",
                               last.name, backend.name, file));
   }
+  // A cell of one rank, which scaling compares with, runs here.
+  if (const auto other = other_machine(environment(), hosts.front().machine))
+    fork.warnings.push_back(fmt::format(
+        "the program that measures is on another kind of machine than {}: {} is {} and {}; a cell of one rank ran here",
+        hosts.front().name, other->what, one_line(other->base, 60), one_line(other->current, 60)));
   return hosts;
 }
 

@@ -32,8 +32,8 @@ std::vector<Member> launched_members(const Cell& cell, const std::filesystem::pa
   for (int rank = 0; rank < world; ++rank) {
     const RankHere& here = launch.here(rank);
     const Launch::Seat seat = launch.seat(rank);
-    RankPlace place{rank,      world,      rendezvous, seat.local,  seat.neighbours,
-                    here.host, here.cores, 0,          here.scratch};
+    RankPlace place{rank,      world,      rendezvous, seat.local,   seat.neighbours,
+                    here.host, here.cores, 0,          here.scratch, launch.is_apart()};
     // A launcher may have given each rank of a machine processors of its own.
     for (const Member& other : members)
       if (other.place.host == here.host && other.place.cores == here.cores) ++place.lane;
@@ -104,7 +104,7 @@ std::vector<int> processors_with(const std::vector<Member>& members, std::size_t
 }
 
 std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members) {
-  if (cell.axes.device != DeviceKind::cpu || members.front().place.neighbours < cell.axes.ranks()) return {};
+  if (cell.axes.device != DeviceKind::cpu || members.front().place.is_apart) return {};
   std::set<int> cores;
   for (const Member& member : members) {
     if (member.plan.worker.cores.empty()) return one_per_core(usable_cores());

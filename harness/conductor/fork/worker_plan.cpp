@@ -269,7 +269,8 @@ std::string wait_policy(const WorkerStart& worker) {
 namespace {
 
 std::vector<std::string> rank_command(const Cell& cell, const std::string& conductor) {
-  return {rank_program().string(), conductor, rank_variables(cell.launcher)};
+  return {rank_program().string(), conductor, own_host(), assay::temporary_folder().string(),
+          rank_variables(cell.launcher)};
 }
 
 }  // namespace
@@ -310,7 +311,8 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const bool is_oracle =
       std::ranges::any_of(plan.commands, [](const Command& command) { return command.verb == Verb::oracle; });
   const Variables named = is_oracle || &backend != cell.backend ? Variables() : context.settings.environment;
-  const fs::path in_cell = kept_in_run(cell, backend, context, timed);
+  fs::path in_cell = kept_in_run(cell, backend, context, timed);
+  if (!in_cell.empty() && place.is_apart) in_cell = place.scratch / "kept";
   const WorkerFolders local = folders_on_machine(folders, place);
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path own_cache = place.is_launched() ? place.scratch / "cache" : folders.cell / "cache";

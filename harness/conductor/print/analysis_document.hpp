@@ -12,6 +12,7 @@
 #include "harness/core/json/fields.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/flag_rates.hpp"
+#include "harness/report/hosts.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/time_spent.hpp"
 
@@ -129,6 +130,8 @@ inline Description describe(Of<AnalyzedReport>) {
       field("environment", &AnalyzedReport::report, &Report::environment, "As in the report."),
       field("environments", &AnalyzedReport::report, &Report::environments,
             "As in the report; empty unless merged."),
+      field("hosts", &AnalyzedReport::report, &Report::hosts,
+            "As in the report; empty unless ranks were on several machines."),
       field("time_spent", &AnalyzedReport::time_spent, "What its checks and forks took, largest first."),
       field("flag_rates", &AnalyzedReport::flag_rates, "How often forks have each flag, by backend."));
 }
@@ -428,11 +431,23 @@ bool is_tied(const AnalyzedCell& cell);
 nlohmann::json axes_of(const AnalyzedCell& cell);
 std::map<std::string, std::string> variant_of(const AnalyzedCell& cell);
 bool is_of_op(const AnalyzedCell& cell);
+std::vector<HostShare> hosts_of_cell(const AnalyzedCell& cell);
 std::vector<NamedLibrary> libraries_of(const AnalyzedCell& cell);
 EquivalenceOfCell equivalence_of(const AnalyzedCell& cell);
 std::map<std::string, MetricWithReason> metrics_of(const AnalyzedCell& cell);
 WorkOfStep work_of(const AnalyzedCell& cell);
 std::string log_of(const AnalyzedCell& cell);
+
+inline Description describe(Of<HostShare>) {
+  using H = HostShare;
+  return fields("host_share", "What the ranks on one machine did: medians over the rounds that count.",
+                field("name", &H::name, "Its host name, in the report's `hosts`."),
+                field("ranks", &H::ranks, "The numbers of its ranks."),
+                field("step_time", &H::step_time,
+                      "Seconds per step of its slowest rank, the mean over its timed blocks."),
+                field("taken", &H::taken, "The largest share of its ranks' processors that others took."),
+                field("memory", &H::memory, "Bytes: the sum of its ranks' maxima."));
+}
 
 inline Description describe(Of<AnalyzedCell>) {
   return fields(
@@ -452,6 +467,7 @@ inline Description describe(Of<AnalyzedCell>) {
           .object(),
       field("variant", variant_of, "The axes without a key, by the name of their option."),
       field("is_op", is_of_op, "It is of a single op."),
+      field("host_shares", hosts_of_cell, "The machines of its ranks, if they were on several."),
       field("kind", &AnalyzedCell::cell, &CellReport::kind, "As in the report."),
       field("status", &AnalyzedCell::cell, &CellReport::status, "As in the report."),
       field("reason", &AnalyzedCell::cell, &CellReport::reason, "As in the report."),

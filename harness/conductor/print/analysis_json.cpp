@@ -55,6 +55,8 @@ bool is_tied(const AnalyzedCell& cell) { return cell.tied(); }
 
 bool is_of_op(const AnalyzedCell& cell) { return cell.cell->axes.is_op(); }
 
+std::vector<HostShare> hosts_of_cell(const AnalyzedCell& cell) { return host_shares(*cell.cell); }
+
 std::vector<NamedLibrary> libraries_of(const AnalyzedCell& cell) {
   std::vector<NamedLibrary> list;
   for (const protocol::Library& library : cell.cell->libraries)

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -29,14 +31,21 @@ namespace {
 
 using Clock = Launch::Clock;
 
-// For a rank to say who it is, once it has begun to.
-constexpr std::chrono::seconds handshake_patience{5};
+// For a connection to begin to say who it is, and to end; how many may be silent next to the ranks.
+constexpr std::chrono::seconds silent_patience{20}, handshake_patience{2};
+constexpr std::size_t max_strangers = 32;
 // For the launcher to end after its ranks have, and then after SIGTERM.
 constexpr std::chrono::seconds launcher_patience{5}, launcher_last_patience{2};
 // For the end of the launcher to be seen after that of a connection.
 constexpr std::chrono::milliseconds ending_patience{1000};
 
 }  // namespace
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 class Launch::Server {
  public:
@@ -86,6 +95,7 @@ class Launch::Server {
   Link& link(int rank) { return *ranks_[static_cast<std::size_t>(rank)].link; }
   Seat seat(int rank) const { return ranks_[static_cast<std::size_t>(rank)].seat; }
   int hosts() const { return hosts_; }
+  bool is_apart() const { return hosts_ > 1 || ranks_.front().here.host != own_host(); }
 
   std::optional<WorkerEnding> ending() {
     std::unique_lock lock(mutex_);
@@ -102,6 +112,7 @@ class Launch::Server {
   struct Arrival {
     std::unique_ptr<Link> link;
     std::string challenge;
+    Clock::time_point latest;
   };
   struct Rank {
     std::unique_ptr<Link> link{};  // null: it is not there yet
@@ -144,6 +155,11 @@ class Launch::Server {
   }
 
   void seat_ranks() {
+    std::map<std::string, std::string> boots;
+    for (Rank& rank : ranks_)  // two machines may have one name
+      if (const std::string& boot = boots.emplace(rank.here.host, rank.here.boot).first->second;
+          boot != rank.here.boot)
+        rank.here.host += fmt::format(" ({})", rank.here.boot.substr(0, 8));
     std::vector<std::pair<std::string, int>> found;  // hosts, and their ranks
     for (Rank& rank : ranks_) {
       auto host = std::ranges::find(found, rank.here.host, &std::pair<std::string, int>::first);
@@ -264,6 +280,7 @@ class Launch::Server {
       auto here = decoded<RankHere>(message->json, "here");
       if (here.proof != proof_of(key_, arrival.challenge, rank_role)) return;
       if (!arrival.link->send({{"proof", proof_of(key_, here.challenge, conductor_role)}})) return;
+      arrival.link->trust();
       const std::lock_guard lock(mutex_);
       admit(std::move(arrival.link), std::move(here));
     } catch (const Error&) {  // something else than a rank
@@ -273,7 +290,8 @@ class Launch::Server {
   void accept() {
     Descriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) return;
-    Arrival arrival{std::make_unique<Link>(std::move(socket)), random_key()};
+    Arrival arrival{std::make_unique<Link>(std::move(socket)), random_key(), Clock::now() + silent_patience};
+    if (arriving_.size() >= max_strangers + ranks_.size()) return;
     if (arrival.link->send({{"challenge", arrival.challenge}})) arriving_.push_back(std::move(arrival));
   }
 
@@ -297,11 +315,15 @@ class Launch::Server {
     for (std::size_t i = 0; i < arriving_.size(); ++i) {
       if (waits[first_arriving + i].revents != 0)
         hear(std::move(arriving_[i]));
-      else
+      else if (Clock::now() < arriving_[i].latest)
         silent.push_back(std::move(arriving_[i]));
     }
     arriving_ = std::move(silent);
     if (waits[1].revents != 0) accept();
+    const std::lock_guard lock(mutex_);
+    if (!are_all_here()) return;
+    arriving_.clear();
+    listener_.socket.reset();
   }
 
   LaunchPlan plan_;
@@ -333,6 +355,7 @@ const RankHere& Launch::here(int rank) const { return server_->here(rank); }
 Link& Launch::link(int rank) { return server_->link(rank); }
 Launch::Seat Launch::seat(int rank) const { return server_->seat(rank); }
 int Launch::hosts() const { return server_->hosts(); }
+bool Launch::is_apart() const { return server_->is_apart(); }
 std::optional<WorkerEnding> Launch::ending() { return server_->ending(); }
 std::string Launch::log_tail() const { return server_->log_tail(); }
 

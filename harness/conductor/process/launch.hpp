@@ -28,6 +28,9 @@ struct LaunchPlan {
   int world = 2;
 };
 
+// The name of this machine.
+std::string own_host();
+
 // One launcher and its ranks. A thread reads its log and waits for its end; then every connection to a rank is shut down.
 // The launcher is started with the object, and leads its own process group. The destructor closes the connections, which
 // ends the ranks, and then the launcher and what it started on this machine.
@@ -56,6 +59,8 @@ class Launch {
   };
   Seat seat(int rank) const;
   int hosts() const;
+  // Whether a rank is on another machine than this program.
+  bool is_apart() const;
 
   // Why a rank's connection has ended: the launcher's end, for which it waits a moment. nullopt: it runs.
   std::optional<WorkerEnding> ending();

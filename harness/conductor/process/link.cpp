@@ -28,22 +28,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-// For the other end to take what is sent.
-constexpr std::chrono::seconds send_patience{30};
+// Between two looks of Link::watch().
+constexpr int look_ms = 200;
 
 int milliseconds_until(std::optional<Link::Clock::time_point> latest) {
-  if (!latest) return -1;
+  if (!latest) return INT_MAX;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*latest - Link::Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
-}
-
-// False: not in time, or poll() failed.
-bool is_ready(int socket, short what, std::optional<Link::Clock::time_point> latest) {
-  pollfd wait{socket, what, 0};
-  int ready;
-  while ((ready = ::poll(&wait, 1, milliseconds_until(latest))) < 0 && errno == EINTR) {
-  }
-  return ready > 0;
 }
 
 void set(int socket, int level, int option, int value) {
@@ -78,18 +69,36 @@ constexpr std::size_t json_length = 4, bytes_length = 8;
 }  // namespace
 
 Link::Link(Descriptor socket) : socket_(std::move(socket)) {
-  constexpr int idle_seconds = 5, between_seconds = 3, probes = 3, unanswered_ms = 15'000;
+  constexpr int idle_seconds = 5, between_seconds = 3, probes = 3;
   set(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, idle_seconds);
   set(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, between_seconds);
   set(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, probes);
-  set(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, unanswered_ms);
+  allow_silence(usual_silence);
+}
+
+void Link::allow_silence(int seconds) {
+  silence_seconds_ = seconds;
+  set(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * seconds);
+}
+
+// False: not in time, or poll() failed.
+bool Link::is_ready(short what, std::optional<Clock::time_point> latest) const {
+  for (;;) {
+    pollfd wait{socket_.get(), what, 0};
+    const int left = milliseconds_until(latest);
+    const int ready = ::poll(&wait, 1, look_ ? std::min(left, look_ms) : latest ? left : -1);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+    if (look_) look_();
+    if (left == 0) return false;
+  }
 }
 
 bool Link::put(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    if (!is_ready(socket_.get(), POLLOUT, Clock::now() + send_patience)) return false;
+    if (!is_ready(POLLOUT, Clock::now() + std::chrono::seconds(2 * silence_seconds_))) return false;
     const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return false;
@@ -100,7 +109,7 @@ bool Link::put(std::span<const std::byte> bytes) {
 
 bool Link::take(std::span<std::byte> bytes, std::optional<Clock::time_point> latest) {
   while (!bytes.empty()) {
-    if (!is_ready(socket_.get(), POLLIN, latest)) return false;
+    if (!is_ready(POLLIN, latest)) return false;
     const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return false;
@@ -110,12 +119,7 @@ bool Link::take(std::span<std::byte> bytes, std::optional<Clock::time_point> lat
 }
 
 bool Link::send(const Json& json, std::span<const std::byte> bytes) {
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const Json::exception&) {
-    throw Error("[ranks] a text of the command, the environment or a path of the worker is not UTF-8");
-  }
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > max_json || bytes.size() > max_bytes)
     throw Error(fmt::format("[ranks] a message to a rank is too long: {} bytes", text.size() + bytes.size()));
   std::array<std::byte, json_length + bytes_length> lengths{};
@@ -129,7 +133,8 @@ std::optional<Link::Message> Link::receive(std::optional<Clock::time_point> late
   if (!take(lengths, latest)) return std::nullopt;
   const std::uint64_t text_size = number_at(lengths.data(), json_length);
   const std::uint64_t size = number_at(lengths.data() + json_length, bytes_length);
-  if (text_size > max_json || size > max_bytes) return std::nullopt;
+  if (text_size > (is_trusted_ ? max_json : max_of_stranger) || size > (is_trusted_ ? max_bytes : 0))
+    return std::nullopt;
   std::string text(text_size, '\0');
   Message message{.json = {}, .bytes = std::vector<std::byte>(size)};
   if (!take(std::as_writable_bytes(std::span(text)), latest) || !take(message.bytes, latest))
@@ -181,7 +186,8 @@ Descriptor connect_to(const std::string& address, int port, std::chrono::millise
   if (!socket || ::inet_pton(AF_INET, address.c_str(), &place.sin_addr) != 1) return {};
   const int done = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place);
   if (done != 0 && errno != EINPROGRESS) return {};
-  if (done != 0 && !is_ready(socket.get(), POLLOUT, Link::Clock::now() + patience)) return {};
+  pollfd wait{socket.get(), POLLOUT, 0};
+  if (done != 0 && ::poll(&wait, 1, static_cast<int>(patience.count())) <= 0) return {};
   int error = 0;
   socklen_t size = sizeof error;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return {};

@@ -4,14 +4,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/process/worker_process.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
@@ -23,6 +26,11 @@ class LinkBroken : public Error {
   using Error::Error;
 };
 
+// A conversation or a transfer that must not go on; thrown by what Link::watch() was given.
+struct LinkEnded {
+  WorkerEnding ending;
+};
+
 // One end of a connection. A message is a JSON object with bytes: two numbers of 4 and 8 bytes (big-endian), the lengths
 // of both, and then both. Whoever vanishes without a word is noticed within about 15 s. One thread sends and receives;
 // shut_down() may be called by any thread.
@@ -30,6 +38,8 @@ class Link {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t max_json = std::size_t{64} << 20, max_bytes = std::size_t{8} << 20;
+  // Until trust(): nobody knows yet who is at the other end.
+  static constexpr std::size_t max_of_stranger = std::size_t{64} << 10;
 
   struct Message {
     nlohmann::json json;  // an object
@@ -39,7 +49,13 @@ class Link {
   explicit Link(Descriptor socket);
 
   int descriptor() const { return socket_.get(); }  // to poll
-  // False: the other end is gone, or took nothing for half a minute. Throws Error for a text that is not UTF-8.
+  // Is called several times a second while a message is waited for, and may throw. Empty: nothing is.
+  void watch(std::function<void()> look) { look_ = std::move(look); }
+  // How long the other end may take nothing and say nothing, in seconds: an end that writes to a slow disk needs more.
+  void allow_silence(int seconds);
+  static constexpr int usual_silence = 15, silence_with_files = 120;
+  void trust() { is_trusted_ = true; }
+  // False: the other end is gone, or took nothing for too long. What is not UTF-8 is replaced.
   bool send(const nlohmann::json& json, std::span<const std::byte> bytes = {});
   // Waits until a whole message is there. nullopt: the other end is gone, sent something else, or nothing in time.
   std::optional<Message> receive(std::optional<Clock::time_point> latest = {});
@@ -52,9 +68,13 @@ class Link {
 
  private:
   bool put(std::span<const std::byte> bytes);
+  bool is_ready(short what, std::optional<Clock::time_point> latest) const;
   bool take(std::span<std::byte> bytes, std::optional<Clock::time_point> latest);
 
   Descriptor socket_;
+  std::function<void()> look_;
+  int silence_seconds_ = usual_silence;
+  bool is_trusted_ = false;
 };
 
 // Listens at a free port of all IPv4 addresses of this machine. Throws std::system_error.

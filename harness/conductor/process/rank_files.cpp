@@ -28,12 +28,30 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::size_t part_bytes = std::size_t{4} << 20;
+// A larger file takes too long to read for each fork: only its size is compared.
+constexpr std::int64_t max_digested_bytes = std::int64_t{256} << 20;
+
 constexpr const char* manifest_file = "data/manifest.json";
 
 [[noreturn]] void fail(const std::string& what) { throw Error("[ranks] " + what); }
 
+// For the other end to read or write what it was asked to.
+constexpr std::chrono::minutes answer_patience{10};
+
+// While files go over a link.
+class WithFiles {
+ public:
+  explicit WithFiles(Link& link) : link_(link) { link_.allow_silence(Link::silence_with_files); }
+  ~WithFiles() { link_.allow_silence(Link::usual_silence); }
+  WithFiles(const WithFiles&) = delete;
+  WithFiles& operator=(const WithFiles&) = delete;
+
+ private:
+  Link& link_;
+};
+
 Link::Message answer_of(Link& link) {
-  std::optional<Link::Message> message = link.receive();
+  std::optional<Link::Message> message = link.receive(Link::Clock::now() + answer_patience);
   if (!message) throw LinkBroken("the connection broke while files were sent");
   if (const auto error = message->json.find("error"); error != message->json.end() && error->is_string())
     throw Error(error->get<std::string>());
@@ -86,8 +104,8 @@ void send_file(Link& link, const fs::path& path, const std::string& name) {
   put({}, true);
 }
 
-// The parts of a file, up to the last one. Returns the digest of what was written.
-std::string take_file(Link& link, const std::string& name, const fs::path& path) {
+// The parts of a file, up to the last one. Returns the digest of what was written. is_kept: longer than this run.
+std::string take_file(Link& link, const std::string& name, const fs::path& path, bool is_kept) {
   make_folder_of(path);
   AtomicFile file(path);
   Sha256 sum;
@@ -98,8 +116,18 @@ std::string take_file(Link& link, const std::string& name, const fs::path& path)
     sum.add(part.bytes);
     if (part.json.value("last", false)) break;
   }
-  file.commit(false);
+  file.commit(is_kept);
   return sum.finish();
+}
+
+// Whether there is a file with this content.
+bool has_content(const fs::path& path, const FileEntry& entry) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error || static_cast<std::int64_t>(size) != entry.size) return false;
+  if (entry.size > max_digested_bytes) return true;
+  const std::optional<KnownFile> digest = digest_of_file(path);
+  return digest && digest->sha256 == entry.sha256;
 }
 
 std::vector<FileEntry> data_of(const fs::path& folder) {
@@ -118,10 +146,13 @@ std::vector<FileEntry> data_of(const fs::path& folder) {
 }  // namespace
 
 void SentFolder::send(Link& link) {
+  const WithFiles files(link);
   FolderContents contents{.folder = folder_};
   std::map<std::string, fs::path> paths;
+  const bool is_first = known_.empty();
   for (const auto& [name, path] : files_in(folder_)) {
-    if (is_of_worker(name)) continue;
+    // Later the worker has files of its own there, and only the check gets new ones.
+    if (is_of_worker(name) || (!is_first && !name.starts_with("check/"))) continue;
     FileEntry entry = entry_of(name, path);
     std::string& known = known_[name];
     if (known == entry.sha256) continue;
@@ -145,11 +176,12 @@ void SentFolder::send(Link& link) {
 }
 
 void SentFolder::take(Link& link, std::size_t count) {
+  const WithFiles files(link);
   for (std::size_t i = 0; i < count; ++i) {
     const Link::Message next = answer_of(link);
     const std::string name = next.json.value("next", "");
     if (!is_within(name)) fail(fmt::format("a rank sent a file at '{}', outside of its folder", name));
-    known_[name] = take_file(link, name, folder_ / name);
+    known_[name] = take_file(link, name, folder_ / name, false);
   }
 }
 
@@ -173,15 +205,12 @@ void ReceivedFolder::require_same(const FolderContents& contents) const {
         "{} sees another content of {} than the program that measures: the file system that they share is "
         "not coherent; set TMPDIR to a folder that they do not share",
         host_, (folder_ / found).string()));
-  for (const FileEntry& entry : contents.data) {
-    std::error_code error;
-    const auto size = fs::file_size(entry.path, error);
-    if (error || static_cast<std::int64_t>(size) != entry.size)
+  for (const FileEntry& entry : contents.data)
+    if (!has_content(entry.path, entry))
       fail(fmt::format(
-          "{} does not have {}, a file of the data set: set ASSAY_CACHE to a folder that all machines see, "
-          "or TMPDIR to one that they do not share",
+          "{} does not have {}, a file of the data set, or has another one: set ASSAY_CACHE to a folder that all "
+          "machines see, or TMPDIR to one that they do not share",
           host_, entry.path));
-  }
 }
 
 void ReceivedFolder::take_copy(Link& link, const FolderContents& contents) {
@@ -195,17 +224,14 @@ void ReceivedFolder::take_copy(Link& link, const FolderContents& contents) {
   }
   for (const FileEntry& entry : contents.data) {
     const fs::path place = received / entry.sha256;
-    std::error_code error;
-    if (const auto size = fs::file_size(place, error);
-        !error && static_cast<std::int64_t>(size) == entry.size)
-      continue;
+    if (has_content(place, entry)) continue;
     wanted.push_back(entry.path);
     places[entry.path] = {place, entry.sha256};
   }
   if (!link.send({{"wanted", wanted}})) throw LinkBroken("the connection broke before files were sent");
   for (const std::string& name : wanted) {
     const auto& [place, sha256] = places.at(name);
-    if (take_file(link, name, place) == sha256) continue;
+    if (take_file(link, name, place, place.parent_path() == received) == sha256) continue;
     std::error_code ignored;
     fs::remove(place, ignored);
     fail(fmt::format("{} got another content of {} than was announced", host_, name));
@@ -229,6 +255,7 @@ void ReceivedFolder::take_copy(Link& link, const FolderContents& contents) {
 }
 
 void ReceivedFolder::receive(Link& link, const FolderContents& contents) {
+  const WithFiles files(link);
   if (folder_.empty()) {
     std::error_code error;
     is_shared_ = fs::is_directory(contents.folder, error);
@@ -241,7 +268,7 @@ void ReceivedFolder::receive(Link& link, const FolderContents& contents) {
       throw LinkBroken("the connection broke before files were sent");
   } else {
     take_copy(link, contents);
-    fresh();
+    for (const auto& [name, path] : files_in(folder_)) stamps_[name] = stamp_of_file(path);
   }
 }
 
@@ -249,6 +276,8 @@ std::vector<fs::path> ReceivedFolder::fresh() {
   std::vector<fs::path> found;
   if (is_shared_) return found;
   for (const auto& [name, path] : files_in(folder_)) {
+    // Not what a framework keeps in its working directory.
+    if (!is_of_worker(name) && !stamps_.contains(name)) continue;
     std::string stamp = stamp_of_file(path);
     if (std::string& known = stamps_[name]; known != stamp) {
       known = std::move(stamp);
@@ -259,6 +288,7 @@ std::vector<fs::path> ReceivedFolder::fresh() {
 }
 
 void ReceivedFolder::send(Link& link, const fs::path& file) const {
+  const WithFiles files(link);
   if (!link.send({{"next", file.string()}})) throw LinkBroken("the connection broke before files were sent");
   send_file(link, folder_ / file, file.string());
 }

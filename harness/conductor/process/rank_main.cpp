@@ -1,17 +1,17 @@
-// assay-rank CONDUCTOR VARIABLES: a launcher such as mpirun starts it once for each rank. It takes its number from the
-// first of the environment variables VARIABLES (split at commas) that is set, connects to the conductor at CONDUCTOR
-// ("10.0.0.1,127.0.0.1:29400": addresses and a port), and talks there with the worker as the conductor asks it to. The end
-// of the connection ends the worker and this program.
+// assay-rank CONDUCTOR HOST FOLDER VARIABLES: a launcher such as mpirun starts it once for each rank. It takes its number
+// from the first of the environment variables VARIABLES (split at commas) that is set, connects to the conductor at
+// CONDUCTOR ("10.0.0.1,127.0.0.1:29400": addresses and a port) on HOST, whose temporary folder is FOLDER, and talks there
+// with the worker as the conductor asks it to. The end of the connection ends the worker and this program.
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +23,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/backends/backend_digest.hpp"
+#include "harness/conductor/process/confinement.hpp"
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/launch.hpp"
 #include "harness/conductor/process/link.hpp"
 #include "harness/conductor/process/rank_files.hpp"
 #include "harness/conductor/process/rank_messages.hpp"
@@ -59,16 +61,16 @@ int own_rank(std::string_view variables) {
   return -1;
 }
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-// The conductor may have a temporary folder that this machine does not have.
-void leave_missing_temporary_folder() {
+// On another machine than the conductor's, TMPDIR names a folder of this run there. `usual`: the temporary folder of the
+// conductor's user, which is also that of the ranks where it exists.
+void choose_temporary_folder(std::string_view conductors_host, const char* usual) {
   std::error_code error;
-  if (!std::filesystem::is_directory(environment_text("TMPDIR"), error)) ::unsetenv("TMPDIR");
+  if (own_host() == conductors_host && std::filesystem::is_directory(environment_text("TMPDIR"), error))
+    return;
+  if (std::filesystem::is_directory(usual, error))
+    ::setenv("TMPDIR", usual, 1);
+  else
+    ::unsetenv("TMPDIR");
 }
 
 // A conversation with the conductor of this launch: nobody else has the key. None if it is not at the address.
@@ -85,6 +87,7 @@ std::unique_ptr<Link> meet(const std::string& address, int port, const std::stri
   const auto admission = link->receive(Clock::now() + admission_patience);
   if (!admission || admission->json.value("proof", "") != proof_of(key, here.challenge, conductor_role))
     return nullptr;
+  link->trust();
   return link;
 }
 
@@ -149,7 +152,9 @@ class Rank {
     BackendDescription backend;
     backend.folder = question.value("folder", "");
     decode(question.at("command"), backend.command, "command");
-    return link_->send({{"machine", encode(environment())}, {"files", digest_of(backend).files}});
+    return link_->send({{"machine", encode(environment())},
+                        {"files", digest_of(backend).files},
+                        {"confined_by", confined_by()}});
   }
 
   bool take_plan(const Json& question) {
@@ -157,9 +162,15 @@ class Rank {
     std::vector<int> taken;
     decode(question.at("taken"), taken, "taken");
     leave_cores_to_worker(taken);
+    std::map<std::string, std::string> variables;
+    decode(question.at("variables"), variables, "variables");
+    const auto gpus = variables.find("CUDA_VISIBLE_DEVICES");
+    // Otherwise a launcher has chosen, for this rank.
+    const bool chosen = gpus == variables.end() || environment_text("CUDA_VISIBLE_DEVICES") != gpus->second;
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 0);
     plan_.worker.launched = true;
     if (plan_.cuda) {
-      const std::string gpu = gpu_of_worker(question.value("number", 0), true);
+      const std::string gpu = gpu_of_worker(question.value("number", 0), chosen);
       plan_.worker.environment["CUDA_VISIBLE_DEVICES"] = gpu;
       plan_.cuda->devices = gpu;
     }
@@ -230,11 +241,15 @@ class Rank {
   std::unique_ptr<Worker> worker_;
 };
 
-int run(int rank, const char* conductor) {
+int run(int rank, const char* conductor, std::string_view conductors_host, const char* folder) {
   const SurvivorGuard guard;
-  leave_missing_temporary_folder();
+  choose_temporary_folder(conductors_host, folder);
   const ScratchRoot scratch(false);
-  const RankHere here{.rank = rank, .host = own_host(), .cores = usable_cores(), .scratch = scratch.path()};
+  const RankHere here{.rank = rank,
+                      .host = own_host(),
+                      .boot = boot_id(),
+                      .cores = usable_cores(),
+                      .scratch = scratch.path()};
   Rank(find_conductor(conductor, here), here).serve();
   return 0;
 }
@@ -244,19 +259,20 @@ int run(int rank, const char* conductor) {
 
 int main(int count, char** arguments) try {
   assay::undo_inherited_signals();
-  if (count != 3) {
-    std::fputs("usage: assay-rank CONDUCTOR VARIABLES; the launcher of assay run --launcher calls it\n",
-               stderr);
+  if (count != 5) {
+    std::fputs(
+        "usage: assay-rank CONDUCTOR HOST FOLDER VARIABLES; the launcher of assay run --launcher calls it\n",
+        stderr);
     return 2;
   }
   // A launcher ends all ranks if one fails. The conductor decides about that; SIGKILL still ends rank and worker.
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) std::signal(number, SIG_IGN);
-  const int rank = assay::own_rank(arguments[2]);
+  const int rank = assay::own_rank(arguments[4]);
   if (rank < 0) {
-    std::fprintf(stderr, "assay-rank: the launcher set none of %s\n", arguments[2]);
+    std::fprintf(stderr, "assay-rank: the launcher set none of %s\n", arguments[4]);
     return 2;
   }
-  return assay::run(rank, arguments[1]);
+  return assay::run(rank, arguments[1], arguments[2], arguments[3]);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "assay-rank: %s\n", error.what());
   return 1;

@@ -28,7 +28,7 @@ struct RankHere {
   int protocol = rank_protocol;
   int rank = 0;
   std::string challenge{}, proof{};
-  std::string host{};               // the name of its machine
+  std::string host{}, boot{};       // the name of its machine, and the id of its boot
   std::vector<int> cores{};         // that it may use; one of each physical core comes first
   std::filesystem::path scratch{};  // its own folder on its machine, which it removes in the end
 };
@@ -37,7 +37,8 @@ inline Description describe(Of<RankHere>) {
   return fields("here", "A rank and its machine.", field("protocol", &T::protocol, "Version."),
                 field("rank", &T::rank, "Its number."), field("challenge", &T::challenge, "To be answered."),
                 field("proof", &T::proof, "Of the key."), field("host", &T::host, "Name of the machine."),
-                field("cores", &T::cores, "That it may use."), field("scratch", &T::scratch, "Its folder."));
+                field("boot", &T::boot, "Id of its boot."), field("cores", &T::cores, "That it may use."),
+                field("scratch", &T::scratch, "Its folder."));
 }
 
 // Then the conductor asks, and the rank answers each question before the next one, with {"error": text} if it cannot:

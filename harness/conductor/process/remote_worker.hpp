@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/conductor/process/conversation.hpp"
@@ -26,10 +27,11 @@ class RemoteWorker {
                               std::optional<Deadline> deadline);
 
  private:
-  ConversationResult talk(const std::vector<protocol::Command>& commands, Afterwards afterwards,
-                          std::optional<Deadline> deadline);
+  ConversationResult talk(const std::vector<protocol::Command>& commands, Afterwards afterwards);
   void hear(const nlohmann::json& heard);
   void end(const WorkerEnding& why);
+  void give_plan();
+  void look() const;
 
   Launch& launch_;
   int rank_;
@@ -38,16 +40,22 @@ class RemoteWorker {
   ConversationWatch watch_;
   std::vector<int> taken_;
   SentFolder files_;
-  bool is_planned_ = false, is_ended_ = false;
+  bool is_planned_ = false;
+  std::optional<Deadline> deadline_;
+  std::optional<WorkerEnding> ended_;  // why the rank was told to end
 };
 
 // The machine of a rank, and what digest_of() finds there of a backend with this folder and command. Throws Error.
 struct RankMachine {
   MachineRecord machine;
   std::map<std::string, std::string> files;
+  std::string confined_by;
 };
 RankMachine machine_of_rank(Launch& launch, int rank, const std::filesystem::path& folder,
                             const std::vector<std::string>& command);
+
+// Of a rank whose connection broke, with what was noticed.
+WorkerEnding lost(const std::string& host, std::string_view what);
 
 // Has rank 0 keep a free port of the address, at which the ranks find each other: "10.0.0.1:29400". Throws Error.
 std::string keep_port_of_rank_0(Launch& launch, const std::string& address);

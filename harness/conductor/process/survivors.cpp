@@ -51,6 +51,15 @@ bool is_of(pid_t process, std::string_view folder) {
   return false;
 }
 
+constexpr const char* watchdog_name = "assay-watchdog";
+
+// Of a program that a worker started, such as assay-rank below a launcher: it must outlive that one, and ends by itself.
+bool is_watchdog(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/comm", process));
+  std::string name;
+  return std::getline(file, name) && name == watchdog_name;
+}
+
 // All processes of this machine.
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> found;
@@ -68,7 +77,7 @@ std::vector<pid_t> all_processes() {
 // The watchdog: reads texts "+<worker> <folder>" and "-<worker>", each with a zero at its end, until the program ends.
 [[noreturn]] void watch(int lines) {
   ::setsid();
-  ::prctl(PR_SET_NAME, "assay-watchdog");
+  ::prctl(PR_SET_NAME, watchdog_name);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
   const int null = ::open("/dev/null", O_RDWR);
   for (const int number : {0, 1, 2}) ::dup2(null, number);
@@ -99,7 +108,9 @@ std::vector<pid_t> all_processes() {
     any = false;
     for (const pid_t process : all_processes())
       for (const auto& [worker, folder] : left)
-        if (process != ::getpid() && is_of(process, folder) && ::kill(process, SIGKILL) == 0) any = true;
+        if (process != ::getpid() && is_of(process, folder) && !is_watchdog(process) &&
+            ::kill(process, SIGKILL) == 0)
+          any = true;
   }
   ::_exit(0);
 }

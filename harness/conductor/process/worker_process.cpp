@@ -153,7 +153,11 @@ std::string last_line_of(std::string_view log) {
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
   const std::size_t newline = log.rfind('\n');
   if (newline != std::string_view::npos) log.remove_prefix(newline + 1);
-  return std::string(log.substr(0, 300));
+  constexpr std::size_t most = 300;
+  std::size_t end = std::min(log.size(), most);
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(log[at]) & 0xc0) == 0x80; };
+  while (end > 0 && end < log.size() && continues(end)) --end;  // no part of a character
+  return std::string(log.substr(0, end));
 }
 
 std::int64_t oom_kills() {

@@ -2,10 +2,13 @@
 #include "harness/conductor/process/rank_files.hpp"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -39,6 +42,8 @@ class RankFilesTest : public ::testing::Test {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
     near_ = std::make_unique<Link>(Descriptor(ends[0]));
     far_ = std::make_unique<Link>(Descriptor(ends[1]));
+    near_->trust();
+    far_->trust();
     ::setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
     fs::create_directories(folder_ / "cache");
     fs::permissions(folder_ / "cache", fs::perms::owner_all);
@@ -169,6 +174,37 @@ TEST_F(RankFilesTest, NamesWhatAMachineSeesDifferently) {
   EXPECT_THAT([&] { sent_.send(*near_); },
               ThrowsMessage<Error>(AllOf(HasSubstr("node2 does not have"), HasSubstr("set ASSAY_CACHE"))));
   rank.join();
+}
+
+TEST(Link, TakesNothingLargeFromAStranger) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  Link near(Descriptor{ends[0]}), far{Descriptor(ends[1])};
+  const std::string text(1000, 'x');
+  ASSERT_TRUE(far.send({{"text", text}}));
+  EXPECT_EQ(near.receive().value().json.at("text"), text);
+  ASSERT_TRUE(far.send({{"text", text}}, std::as_bytes(std::span(text))));
+  EXPECT_FALSE(near.receive());
+}
+
+TEST(Link, TakesNothingThatIsNoMessage) {
+  for (const std::string& bytes :
+       {std::string(12, '\xff'), std::string(12, '\0') + "{", std::string("GET / HTTP/1.1\r\n")}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    Link near(Descriptor{ends[0]});
+    Descriptor far(ends[1]);
+    ASSERT_EQ(::write(far.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    far.reset();
+    EXPECT_FALSE(near.receive()) << bytes;
+  }
+}
+
+TEST(Proof, NeedsTheKeyAndServesOnlyOneRole) {
+  EXPECT_EQ(proof_of("key", "challenge", "rank"), proof_of("key", "challenge", "rank"));
+  EXPECT_NE(proof_of("key", "challenge", "rank"), proof_of("key", "challenge", "conductor"));
+  EXPECT_NE(proof_of("key", "challenge", "rank"), proof_of("other", "challenge", "rank"));
+  EXPECT_NE(random_key(), random_key());
 }
 
 TEST_F(RankFilesTest, SaysThatTheConnectionBroke) {
