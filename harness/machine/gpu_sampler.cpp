@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "harness/core/paths.hpp"
+#include "harness/core/process_tree.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/system_files.hpp"
 
@@ -21,17 +21,6 @@ constexpr int max_ancestry = 64;
 
 std::filesystem::path folder_of(pid_t process) {
   return std::filesystem::path("/proc") / std::to_string(process);
-}
-
-// 0 if it has no parent or has ended.
-pid_t parent_of(pid_t process) {
-  const std::string stat = file_text(folder_of(process) / "stat").value_or("");
-  // The command may contain spaces and parentheses: count the fields after it.
-  const auto command_end = stat.rfind(')');
-  int parent = 0;
-  if (command_end == stat.npos || std::sscanf(stat.c_str() + command_end + 1, " %*c %d", &parent) != 1)
-    return 0;
-  return parent;
 }
 
 // The worker may have started a process after its tree was read.

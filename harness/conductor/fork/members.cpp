@@ -105,12 +105,8 @@ std::vector<int> processors_with(const std::vector<Member>& members, std::size_t
 
 std::vector<int> watched_processors(const Cell& cell, const std::vector<Member>& members) {
   if (cell.axes.device != DeviceKind::cpu || members.front().place.is_apart) return {};
-  std::set<int> cores;
-  for (const Member& member : members) {
-    if (member.plan.worker.cores.empty()) return one_per_core(usable_cores());
-    cores.insert(member.plan.worker.cores.begin(), member.plan.worker.cores.end());
-  }
-  return one_per_core({cores.begin(), cores.end()});
+  const std::vector<int> all = processors_with(members, 0);
+  return one_per_core(all.empty() ? usable_cores() : all);
 }
 
 }  // namespace assay

@@ -14,6 +14,7 @@
 #include "harness/conductor/fork/work.hpp"
 #include "harness/conductor/fork/worker_plan.hpp"
 #include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
@@ -94,10 +95,7 @@ Player player_of(const Cell& cell, const ForkContext& context) {
 }
 
 Deadline within(double seconds) {
-  using std::chrono::steady_clock;
-  return {steady_clock::now() +
-              std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds)),
-          ReasonCode::time_limit};
+  return {std::chrono::steady_clock::now() + duration_of(seconds), ReasonCode::time_limit};
 }
 
 // Whether a step certainly takes longer: then it need not be tried.

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/process/run_usage.hpp"
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/conductor/process/worker_watch.hpp"
@@ -67,14 +68,6 @@ std::string impossible(const protocol::Exchanged& exchanged, double all) {
     return fmt::format("the worker reports {:g} s of steps and exchanges, but it answered after {:g} s", sum,
                        all);
   return {};
-}
-
-std::int64_t nanoseconds(Clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
-Clock::duration seconds(double value) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
 ReasonCode code_of(protocol::ErrorKind kind) {
@@ -176,7 +169,7 @@ class Worker::Conversation {
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) {
-      result_.ran_between = {nanoseconds(begin), nanoseconds(Clock::now())};
+      result_.ran_between = {nanoseconds_at(begin), nanoseconds_at(Clock::now())};
       note_usage(result_, before, usage_.read(worker_.pid()));
       seen_.sample_peak();
       seen_.end_steps();
@@ -265,7 +258,7 @@ class Worker::Conversation {
   }
 
   Event wait(std::string_view expected, const std::string& doing) {
-    auto phase_end = Clock::now() + seconds(plan_.phase_seconds);
+    auto phase_end = Clock::now() + duration_of(plan_.phase_seconds);
     bool has_ended = false;
     for (;;) {
       const auto deadline = plan_.deadline ? std::min(phase_end, plan_.deadline->at) : phase_end;
@@ -305,7 +298,7 @@ class Worker::Conversation {
 
   void stamp() {
     if (!run_) return;
-    const std::int64_t now = nanoseconds(Clock::now());
+    const std::int64_t now = nanoseconds_at(Clock::now());
     if (!result_.stepped_between) result_.stepped_between = {now, now};
     result_.stepped_between->end_ns = now;
   }
@@ -423,13 +416,10 @@ class Worker::Conversation {
     const std::optional<Standstill> still = standstill_watch_.end(longest);
     if (still && run_) result_.standstills.push_back(*still);
     if (waits[1].revents != 0) worker_.log().drain();
-    if (watch_.interrupts && watch_.interrupts->signal() != 0) {
-      fail(ReasonCode::interrupted_by_signal,
-           fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
-    }
+    if (watch_.interrupts && watch_.interrupts->signal() != 0) throw Ended{ended_by(*watch_.interrupts)};
     if (waits[3].revents != 0)
       throw Ended{watch_.why_stopped ? watch_.why_stopped() : ended_by_another_rank()};
-    return still ? std::min(seconds(still->seconds), Clock::duration(still->end_ns - still->begin_ns))
+    return still ? std::min(duration_of(still->seconds), Clock::duration(still->end_ns - still->begin_ns))
                  : Clock::duration{};
   }
 
@@ -457,6 +447,11 @@ class Worker::Conversation {
   RunUsageReader usage_{plan_.worker.cores.empty() ? usable_cores() : plan_.worker.cores};
   WorkerWatch seen_{plan_, worker_, result_};
 };
+
+WorkerEnding ended_by(const Interrupts& interrupts) {
+  return {ReasonCode::interrupted_by_signal,
+          fmt::format("interrupted by SIG{}", ::sigabbrev_np(interrupts.signal()))};
+}
 
 WorkerEnding ended_by_another_rank() {
   return {ReasonCode::other_rank_failed, "ended, because another rank failed"};

@@ -114,7 +114,8 @@ struct ConversationResult {
 
 enum class Afterwards { quit, stop, stay };
 
-// Of a conversation that was ended because that of another rank had failed.
+// Why a conversation was ended: by a signal, which has come, or because that of another rank had failed.
+WorkerEnding ended_by(const Interrupts& interrupts);
 WorkerEnding ended_by_another_rank();
 
 // A worker for one or more conversations. The destructor ends it and its process group.

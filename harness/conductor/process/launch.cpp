@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/core/error.hpp"
@@ -70,16 +71,13 @@ class Launch::Server {
   std::optional<WorkerEnding> gather(double seconds, std::optional<Deadline> deadline,
                                      const Interrupts* interrupts) {
     constexpr std::chrono::milliseconds look{20};  // for a signal
-    const auto limit =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const auto limit = Clock::now() + duration_of(seconds);
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait_for(lock, look, [this] { return ending_why_ || are_all_here(); });
       if (ending_why_) return ending_why_;
       if (are_all_here()) break;
-      if (interrupts && interrupts->signal() != 0)
-        return WorkerEnding{ReasonCode::interrupted_by_signal,
-                            fmt::format("interrupted by SIG{}", ::sigabbrev_np(interrupts->signal()))};
+      if (interrupts && interrupts->signal() != 0) return ended_by(*interrupts);
       if (deadline && Clock::now() >= deadline->at)
         return WorkerEnding{deadline->code,
                             "the time of the run ended before all ranks were there: " + absence()};

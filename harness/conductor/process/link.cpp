@@ -144,6 +144,14 @@ std::optional<Link::Message> Link::receive(std::optional<Clock::time_point> late
   return message;
 }
 
+Link::Message Link::answer(Clock::time_point latest, const char* what) {
+  std::optional<Message> message = receive(latest);
+  if (!message) throw LinkBroken(what);
+  if (const auto error = message->json.find("error"); error != message->json.end() && error->is_string())
+    throw Error(error->get<std::string>());
+  return std::move(*message);
+}
+
 void Link::shut_down() { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 std::string Link::own_address() const { return address_by(socket_.get(), ::getsockname); }

@@ -59,6 +59,8 @@ class Link {
   bool send(const nlohmann::json& json, std::span<const std::byte> bytes = {});
   // Waits until a whole message is there. nullopt: the other end is gone, sent something else, or nothing in time.
   std::optional<Message> receive(std::optional<Clock::time_point> latest = {});
+  // The same for an answer. Throws LinkBroken with `what` if there is none, and Error with the text of {"error": text}.
+  Message answer(Clock::time_point latest, const char* what);
   // Ends the connection for both ends; the descriptor stays.
   void shut_down();
 

@@ -1,7 +1,6 @@
 #include "harness/conductor/process/rank_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -51,11 +50,7 @@ class WithFiles {
 };
 
 Link::Message answer_of(Link& link) {
-  std::optional<Link::Message> message = link.receive(Link::Clock::now() + answer_patience);
-  if (!message) throw LinkBroken("the connection broke while files were sent");
-  if (const auto error = message->json.find("error"); error != message->json.end() && error->is_string())
-    throw Error(error->get<std::string>());
-  return std::move(*message);
+  return link.answer(Link::Clock::now() + answer_patience, "the connection broke while files were sent");
 }
 
 // Regular files by their place below the folder; does not follow links to folders.

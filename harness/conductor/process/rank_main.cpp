@@ -2,7 +2,6 @@
 // from the first of the environment variables VARIABLES (split at commas) that is set, connects to the conductor at
 // CONDUCTOR ("10.0.0.1,127.0.0.1:29400": addresses and a port) on HOST, whose temporary folder is FOLDER, and talks there
 // with the worker as the conductor asks it to. The end of the connection ends the worker and this program.
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -29,6 +28,7 @@
 #include "harness/conductor/process/link.hpp"
 #include "harness/conductor/process/rank_files.hpp"
 #include "harness/conductor/process/rank_messages.hpp"
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/process/team.hpp"
 #include "harness/core/error.hpp"
@@ -185,10 +185,7 @@ class Rank {
       worker_ = std::make_unique<Worker>(plan_, watch());
     }
     std::optional<Deadline> deadline;
-    if (talk.seconds)
-      deadline = {Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(*talk.seconds)),
-                  talk.late};
+    if (talk.seconds) deadline = {Clock::now() + duration_of(*talk.seconds), talk.late};
     const ConversationResult result = worker_->converse(talk.commands, talk.afterwards, deadline);
     if (is_conductor_gone_) return false;
     const std::vector<std::filesystem::path> fresh = files_.fresh();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
@@ -129,8 +130,7 @@ ConversationResult result_of(const Json& json) {
   if (const auto told = json.find("heard_ago"); told != json.end()) decode(*told, ago, "heard_ago");
   for (const auto& [word, seconds] : command_seconds)
     if (const auto verb = from_word<protocol::Verb>(word)) result.command_seconds[*verb] = seconds;
-  result.last_heard =
-      Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ago));
+  result.last_heard = Clock::now() - duration_of(ago);
   return result;
 }
 

@@ -44,8 +44,9 @@ inline Description describe(Of<RankHere>) {
 // Then the conductor asks, and the rank answers each question before the next one, with {"error": text} if it cannot:
 //
 //   {"ask": "port", "address"}      keeps a free port of rank 0: {"place"}
-//   {"ask": "machine", "folder", "command"}  its MachineRecord, and the digests of the backend's files: {"machine", "files"}
-//   {"ask": "plan", "plan"}         of all later conversations: {"done"}
+//   {"ask": "machine", "folder", "command"}  of a backend: {"machine": MachineRecord, "files": digests, "confined_by"}
+//   {"ask": "plan", "plan", "taken", "number", "variables"}  of all later conversations, with the processors of all ranks of
+//                                   the machine, the rank's number there, and variables for those that it lacks: {"done"}
 //   {"ask": "files", "files"}       what the cell folder must have (rank_files.hpp): {"done"}
 //   {"ask": "talk", ...}            a conversation (Talk): {"told"}, and the files that are new, after any number of
 //                                   {"heard"}; the only question that is not awaited is then {"ask": "end", "code", "reason"}

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,7 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/clock.hpp"
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/launch/passed_variables.hpp"
@@ -29,15 +27,6 @@ using Clock = Link::Clock;
 
 // For assay-rank to answer beyond the limits that it keeps itself, and after it was told to end.
 constexpr std::chrono::seconds told_patience{60}, end_patience{20};
-
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-WorkerEnding ended_by(const Interrupts& interrupts) {
-  return {ReasonCode::interrupted_by_signal,
-          fmt::format("interrupted by SIG{}", ::sigabbrev_np(interrupts.signal()))};
-}
 
 // What reaches workers of this program's environment, unless their machine has its own: what belongs to a machine or to a
 // user of it stays here.
@@ -55,12 +44,9 @@ std::map<std::string, std::string> variables_for_ranks() {
 }
 
 Json answer_to(Link& link, const Json& question) {
-  std::optional<Link::Message> message;
-  if (link.send(question)) message = link.receive(Clock::now() + told_patience);
-  if (!message) throw LinkBroken("assay-rank does not answer");
-  if (const auto error = message->json.find("error"); error != message->json.end() && error->is_string())
-    throw Error(error->get<std::string>());
-  return std::move(message->json);
+  constexpr const char* silent = "assay-rank does not answer";
+  if (!link.send(question)) throw LinkBroken(silent);
+  return link.answer(Clock::now() + told_patience, silent).json;
 }
 
 }  // namespace
@@ -181,11 +167,7 @@ ConversationResult RemoteWorker::talk(const std::vector<protocol::Command>& comm
       end(ended_by_another_rank());
     if (ended_) latest = std::min(latest, Clock::now() + end_patience);
     if (waits[0].revents == 0) continue;
-    const auto message = link_.receive(Clock::now() + told_patience);
-    if (!message) throw LinkBroken("the connection broke");
-    const Json& json = message->json;
-    if (const auto error = json.find("error"); error != json.end() && error->is_string())
-      throw Error(error->get<std::string>());
+    const Json json = link_.answer(Clock::now() + told_patience, "the connection broke").json;
     if (const auto heard = json.find("heard"); heard != json.end()) hear(*heard);
     const auto told = json.find("told");
     if (told == json.end()) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/nvml.hpp"
 
@@ -76,11 +77,8 @@ void WorkerWatch::note_stopped_worker() {
   const Clock::time_point before = std::exchange(sampled_, now);
   if (!run_begin_ || !sampler_.is_stopped()) return;
   const Clock::time_point begin = std::max(before, *run_begin_);
-  const auto nanoseconds = [](Clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  };
   result_.standstills.push_back(
-      {nanoseconds(begin), nanoseconds(now), std::chrono::duration<double>(now - begin).count()});
+      {nanoseconds_at(begin), nanoseconds_at(now), std::chrono::duration<double>(now - begin).count()});
 }
 
 void WorkerWatch::sample() {
@@ -97,8 +95,7 @@ void WorkerWatch::sample() {
     halve(result_.samples);
     sample_seconds_ *= 2;
   }
-  next_sample_ = Clock::now() +
-                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(sample_seconds_));
+  next_sample_ = Clock::now() + duration_of(sample_seconds_);
 }
 
 std::optional<WorkerWatch::Clock::time_point> WorkerWatch::next_sample() const {

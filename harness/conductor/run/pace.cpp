@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/analysis.hpp"
@@ -50,7 +51,7 @@ double Pace::left(Clock::time_point now) const { return max_seconds_ - seconds_b
 
 std::optional<Pace::Clock::time_point> Pace::end() const {
   if (max_seconds_ <= 0) return std::nullopt;
-  return begin_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(max_seconds_));
+  return begin_ + duration_of(max_seconds_);
 }
 
 bool Pace::can_begin(std::span<const PlannedFork> forks, Clock::time_point now) const {
