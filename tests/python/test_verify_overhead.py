@@ -33,7 +33,7 @@ from assay_overhead.cells import (
 )
 from assay_overhead.measuring import Wanted, measure
 from assay_overhead.pair import Conditions, Pair, Side, graph_facts, order_of
-from assay_overhead.processes import Running, descendants
+from assay_overhead.processes import Running, stat_of
 from assay_overhead.results import Results
 from assay_overhead.settings import differences
 from assay_overhead.table import line, markdown
@@ -269,6 +269,7 @@ PARENT_AND_CHILD = """
 import os, sys, time
 if os.fork() == 0:
     sys.stdout = open(sys.argv[1], "a", buffering=1)
+print(os.getpid(), flush=True)
 while True:
     print(time.monotonic_ns(), flush=True)
     time.sleep(0.002)
@@ -276,7 +277,6 @@ while True:
 
 
 def test_a_side_whose_turn_it_is_not_does_not_run(tmp_path: Path) -> None:
-    own = descendants(os.getpid())
     files = [tmp_path / "parent", tmp_path / "child"]
     with files[0].open("wb") as out:
         running = Running([sys.executable, "-c", PARENT_AND_CHILD, files[1]], os.environ, out, out)
@@ -295,7 +295,12 @@ def test_a_side_whose_turn_it_is_not_does_not_run(tmp_path: Path) -> None:
             assert turn.begin_ns <= during[0]
     finally:
         running.end()
-    assert descendants(os.getpid()) == own
+    for file in files:
+        pid = int(file.read_text().splitlines()[0])
+        limit = time.monotonic() + 60  # a killed process ends in its own time
+        while (fields := stat_of(pid)) and fields[0] != "Z":
+            assert time.monotonic() < limit
+            time.sleep(0.01)
 
 
 # The pairs, with programs that measure what a plan says.
