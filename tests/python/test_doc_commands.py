@@ -1,6 +1,6 @@
 """Every command in the documentation is run by a test, or marked as an example.
 
-A comment `<!-- example -->` above a block marks it: no test runs its commands.
+A comment `<!-- example -->` above a block marks it: no test here runs its commands.
 """
 
 from __future__ import annotations
@@ -12,21 +12,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doc_pages import blocks, commands_of
 from program import BUILD, PROGRAM, assay
 from worker_under_test import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 needs_program = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-EXAMPLE = "<!-- example -->"
-PROGRAMS = (
-    r"(?:[A-Z_]+=\S+ )*(?:(?:build/\w+/)?assay |scripts/|\.ci/|build/|cmake |ninja |ctest |python3? |jq )"
-)
-SHELL = r"export |echo |timeout |\. scripts/|source |assay/bin/|\"\$"
-BEGIN = re.compile(rf"{PROGRAMS}|{SHELL}")
 ASSAY = re.compile(r"(?:ASSAY_BACKENDS=\S+ )?(?:build/\w+/)?assay (\w.*)")
 # What a reader fills in.
 SUBSTITUTES = (
@@ -65,48 +59,6 @@ ELSEWHERE = {
 PLAIN = re.compile(
     r"export PATH=\$PWD/build/release:\$PATH|echo \$\?|timeout 60 sh -c 'while :; do :; done' &"
 )
-
-
-def blocks(text: str) -> Iterator[tuple[str, list[str], bool]]:
-    """The code blocks of a page: language, lines, and whether it is marked as an example."""
-    lines = [*text.splitlines(), "", ""]
-    block: list[str] = []
-    fence: str | None = None
-    marked = False
-    for number, line in enumerate(lines):
-        if fence is not None:
-            if line.startswith("```"):
-                yield fence, block, marked
-                block, fence, marked = [], None, False
-            else:
-                block.append(line)
-        elif line.startswith("```"):
-            fence = line[3:]
-        elif line.startswith("    ") and (block or not lines[number - 1].strip()):
-            block.append(line)
-        elif block and not line.strip() and lines[number + 1].startswith("    "):
-            block.append("")
-        else:
-            if block:
-                least = min(len(one) - len(one.lstrip()) for one in block if one)
-                yield "", [one[least:] for one in block], marked
-                block, marked = [], False
-            if line.strip():
-                marked = line == EXAMPLE
-
-
-def commands_of(text: str) -> Iterator[str]:
-    """The commands of the blocks that are not marked, each on one line, without comments."""
-    for language, lines, marked in blocks(text):
-        if marked or language not in ("", "sh"):
-            continue
-        for part in re.split(r"\n\s*\n", "\n".join(lines)):
-            if BEGIN.match(part):
-                joined = re.sub(r"\\\n|\|\n", lambda end: "| " if end[0][0] == "|" else " ", part)
-                if language == "sh" and part.startswith("jq"):
-                    yield from re.split(r"\n(?=jq )", joined)
-                else:
-                    yield from (re.sub(r"\s+#\s.*", "", line).strip() for line in joined.split("\n"))
 
 
 def commands() -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from assay_worker.rendezvous import kept_port
+from doc_pages import command_in
 from framework import ENVIRONMENTS
 from program import BUILD, PROGRAM, assay
 from worker_under_test import ROOT
@@ -163,7 +164,9 @@ def test_a_killed_task_leaves_a_report_that_is_completed(cluster: Cluster, tmp_p
         "mode": ["graph", "eager"], "task": ["infer"], "cache": ["warm"], "threads": [1],
         "forks": 3, "spare-rounds": 0, "roofline": "false", "blocks": 5, "block-seconds": 0.2,
     }))  # fmt: skip
-    done = cluster.call(ROOT / "scripts/slurm/submit", 3, config, folder=tmp_path)
+    changes = {"scripts/": f"{ROOT}/scripts/", " 8 CONFIG [options of assay run]": f" 3 {config}"}
+    submit = command_in("docs/how-to/slurm.md", "scripts/slurm/submit 8", changes)
+    done = cluster.call(*submit.split(), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     told = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
     merge = told["merge"].removeprefix("job ")
@@ -212,11 +215,14 @@ def test_a_task_that_starts_again_continues_its_report(cluster: Cluster, tmp_pat
                "--task", "infer", "--cache", "warm", "--threads", "1", "--spare-rounds", "0",
                "--roofline", "false", "--steps", "20")  # fmt: skip
     folder = tmp_path / "reports"
-    script = ROOT / "scripts/slurm/run.sbatch"
-    cluster.environment["ASSAY_SHARDS"] = "2"
+    changes = {
+        "sbatch --array=3": f"sbatch --parsable --array=2 --output={tmp_path}/%a.log",
+        "ASSAY_SHARDS=8 scripts/": f"ASSAY_SHARDS=2 {ROOT}/scripts/",
+        "FOLDER CONFIG [options]": str(folder),
+    }
+    submit = command_in("docs/how-to/slurm.md", "sbatch --array=3", changes)
     for forks in (1, 2):
-        done = cluster.call("sbatch", "--parsable", "--array=2", f"--output={tmp_path}/%a.log", script,
-                            folder, *options, "--forks", forks)  # fmt: skip
+        done = cluster.call(*submit.split(), *options, "--forks", forks)
         assert done.returncode == 0, done.stderr
         task = f"{done.stdout.strip()}_2"
         wait_until("the end of the task", lambda task=task: cluster.has_ended(task))
