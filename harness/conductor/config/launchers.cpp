@@ -175,9 +175,13 @@ std::map<std::string, std::string> launcher_environment(Launcher launcher) {
                  {"OMPI_MCA_pml", "ob1"},
                  {"OMPI_MCA_btl", "self,vader,tcp"},
                  {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}};
-  if (launcher == Launcher::srun)
+  if (launcher == Launcher::srun) {
     // Since Slurm 20.11, a step waits for the processors of another one, also of the step that this program is in.
     variables["SLURM_OVERLAP"] = "1";
+    // Where Slurm's PMIx makes a folder on each node, in which Open MPI keeps its session. assay-rank looks for it there,
+    // and lets the worker write to it.
+    variables["SLURM_PMIX_TMPDIR"] = temporary_folder().string();
+  }
   std::erase_if(variables, [](const auto& one) { return environment_variable(one.first.c_str()); });
   return variables;
 }

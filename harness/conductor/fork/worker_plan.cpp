@@ -288,9 +288,7 @@ std::optional<LaunchPlan> launch_plan(const Cell& cell, const WorkerFolders& fol
     return launcher_command(cell, program, rank_command(cell, conductor));
   };
   plan.environment = launcher_environment(cell.launcher);
-  // Where the ranks may write, too. The second one is of Slurm's PMIx, in which Open MPI makes its session folder.
-  for (const char* name : {"TMPDIR", "SLURM_PMIX_TMPDIR"})
-    plan.environment[name] = folders.temporary.string();
+  plan.environment["TMPDIR"] = folders.temporary.string();  // where the ranks may write, too
   return plan;
 }
 
