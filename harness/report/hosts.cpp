@@ -36,6 +36,9 @@ HostShare share_of(const Fork& fork, const std::string& host) {
     Fork own;
     own.blocks = rank.blocks;
     share.step_time = std::max(share.step_time, mean_step(own).value_or(0));
+    if (rank.exchange && !rank.exchange->local_seconds.empty())
+      share.local_step_time =
+          std::max(share.local_step_time.value_or(0), median(rank.exchange->local_seconds));
   }
   return share;
 }
@@ -45,7 +48,7 @@ HostShare share_of(const Fork& fork, const std::string& host) {
 std::vector<HostShare> host_shares(const CellReport& cell) {
   std::vector<HostShare> found;
   for (const std::string& host : hosts_of(cell)) {
-    std::vector<double> steps, taken, memory;
+    std::vector<double> steps, taken, memory, local;
     std::vector<int> ranks;
     for (const Fork* fork : counted_forks(cell)) {
       HostShare share = share_of(*fork, host);
@@ -53,10 +56,12 @@ std::vector<HostShare> host_shares(const CellReport& cell) {
       steps.push_back(share.step_time);
       taken.push_back(share.taken);
       memory.push_back(share.memory);
+      if (share.local_step_time) local.push_back(*share.local_step_time);
       ranks = std::move(share.ranks);
     }
-    if (!steps.empty())
-      found.push_back({host, std::move(ranks), median(steps), median(taken), median(memory)});
+    if (steps.empty()) continue;
+    found.push_back({host, std::move(ranks), median(steps), median(taken), median(memory)});
+    if (!local.empty()) found.back().local_step_time = median(local);
   }
   return found;
 }

@@ -1,6 +1,7 @@
 // The machines of the cells whose ranks a launcher put on several.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct HostShare {
   double step_time = 0;  // seconds, of the slowest rank: the mean over its timed blocks
   double taken = 0;      // the largest share of its ranks' processors that others took
   double memory = 0;     // bytes, the sum of its ranks' maxima
+  // Seconds of a step without the exchange, of the slowest rank: it waits for no other machine, so it shows a slow one.
+  // nullopt: it was not measured.
+  std::optional<double> local_step_time{};
 };
 // In the order of their first ranks; none if all ranks were on one machine.
 std::vector<HostShare> host_shares(const CellReport& cell);

@@ -263,6 +263,7 @@ def hosts_section(study: Study) -> str:
             host.name,
             ", ".join(str(rank) for rank in host.ranks),
             shown(host.step_time, "duration", "s"),
+            "-" if host.local_step_time is None else shown(host.local_step_time, "duration", "s"),
             f"{100 * host.taken:.1f} %",
             f"{host.memory / 2**20:.0f} MiB",
         )
@@ -270,7 +271,8 @@ def hosts_section(study: Study) -> str:
         for cell in group.in_rank
         for host in cell.host_shares
     ]
-    columns = ("cell", "backend", "machine", "ranks", "step of the slowest", "taken by others", "memory")
+    times = ("step of the slowest", "step alone", "taken by others")
+    columns = ("cell", "backend", "machine", "ranks", *times, "memory")
     return section("hosts", "Machines of ranks", plain_table(columns, rows)) if rows else ""
 
 

@@ -446,7 +446,9 @@ inline Description describe(Of<HostShare>) {
                 field("step_time", &H::step_time,
                       "Seconds per step of its slowest rank, the mean over its timed blocks."),
                 field("taken", &H::taken, "The largest share of its ranks' processors that others took."),
-                field("memory", &H::memory, "Bytes: the sum of its ranks' maxima."));
+                field("memory", &H::memory, "Bytes: the sum of its ranks' maxima."),
+                field("local_step_time", &H::local_step_time,
+                      "Seconds of a step without the exchange, of its slowest rank; null if not measured."));
 }
 
 inline Description describe(Of<AnalyzedCell>) {

@@ -27,6 +27,7 @@ Table hosts_table(const Analysis& all) {
                   {"machine"},
                   {"ranks"},
                   {"step", Align::right},
+                  {"step alone", Align::right},
                   {"taken by others", Align::right},
                   {"memory", Align::right},
                   {"what"}},
@@ -39,6 +40,7 @@ Table hosts_table(const Analysis& all) {
                             {one_line(share.name, 60)},
                             {fmt::format("{}", fmt::join(share.ranks, ", "))},
                             {duration_text(share.step_time)},
+                            {share.local_step_time ? duration_text(*share.local_step_time) : "-"},
                             {fmt::format("{:.1f} %", 100 * share.taken)},
                             {fmt::format("{:.0f} MiB", share.memory * 0x1p-20)},
                             {machine_on(*all.reports[all.cells[i].report], share.name)}});

@@ -46,6 +46,16 @@ TEST(Hosts, HaveTheSlowestOfTheirRanksAndAllOfTheirMemory) {
   EXPECT_THAT(shares[1].ranks, ElementsAre(2));
 }
 
+TEST(Hosts, HaveTheStepOfTheirSlowestRankAlone) {
+  CellReport cell = cell_on_two_hosts();
+  std::vector<RankRecord>& ranks = cell.forks[0].ranks;
+  ranks[0].exchange = {.local_seconds = {1, 2, 9}};
+  ranks[1].exchange = {.local_seconds = {3, 4, 5}};
+  const std::vector<HostShare> shares = host_shares(cell);
+  EXPECT_EQ(shares[0].local_step_time, 4);
+  EXPECT_EQ(shares[1].local_step_time, std::nullopt);
+}
+
 TEST(Hosts, AreNoneIfAllRanksWereOnOneMachine) {
   CellReport cell = cell_on_two_hosts();
   for (RankRecord& rank : cell.forks[0].ranks) rank.host.clear();
