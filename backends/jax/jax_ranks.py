@@ -1,4 +1,4 @@
-"""Several ranks: the devices of all processes in one mesh, with JAX's collectives on gloo."""
+"""Several ranks: the devices of all processes in one mesh, with JAX's collectives on gloo or NCCL."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class Together:
         self._compiled, self._wait, self._began = compiled, wait, False
         self._cache_size = compiled._cache_size
 
+    def take_other_operands(self) -> None:
+        """Let the next call be the first of another program, with operands of other shapes."""
+        self._began = False
+
     def __call__(self, *given: Any) -> Any:
         if not self._began:
             self._compiled.lower(*given).compile()
@@ -42,6 +46,7 @@ class Ranks:
 
     def __init__(self, cell: Cell) -> None:
         self._world = cell.world
+        self._library = "NCCL" if cell.device == "cuda" else "gloo"
         self._waits = 0
         self.exchanges = True  # False: a step that is traced now leaves out the exchange
         if cell.world == 1:
@@ -119,7 +124,9 @@ class Ranks:
         return int(found.view(np.int64)[0])
 
     def settings(self) -> dict[str, str]:
-        return {} if self._world == 1 else {"data_parallel": "shard_map, pmean of the gradients, gloo"}
+        if self._world == 1:
+            return {}
+        return {"data_parallel": f"shard_map, pmean of the gradients, {self._library}"}
 
     def _wait_for_all(self) -> None:
         self._waits += 1

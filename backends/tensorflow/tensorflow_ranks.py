@@ -35,9 +35,9 @@ class Ranks:
             os.environ["TF_CONFIG"] = json.dumps(
                 {"cluster": cluster, "task": {"type": "worker", "index": cell.rank}}
             )
-            self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
+            self._strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=_options(cell))
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # TensorFlow keeps the process, for a checkpoint
-        self._is_first = cell.rank == 0
+        self._is_first, self._on_gpus = cell.rank == 0, cell.device == "cuda"
         # A reduction needs the result of an op, which has a device.
         self._sum = tf.function(self.run(lambda value: _summed(tf.identity(value))))
 
@@ -80,9 +80,17 @@ class Ranks:
         return self._sum(tf.constant(array))
 
     def settings(self) -> dict[str, str]:
-        return (
-            {} if self._strategy is None else {"data_parallel": "MultiWorkerMirroredStrategy, ring over gRPC"}
-        )
+        if self._strategy is None:
+            return {}
+        way = "NCCL" if self._on_gpus else "ring over gRPC"
+        return {"data_parallel": f"MultiWorkerMirroredStrategy, {way}"}
+
+
+def _options(cell: Cell) -> tf.distribute.experimental.CommunicationOptions:
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    return tf.distribute.experimental.CommunicationOptions(
+        implementation=kinds.NCCL if cell.device == "cuda" else kinds.AUTO
+    )
 
 
 def _summed(value: Any) -> Any:
