@@ -269,7 +269,7 @@ class MxnetAdapter(TrainingAdapter):
         return {"persistent": sum(array.size * array.dtype().itemsize for array in kept)}
 
     def settings(self) -> dict[str, str]:
-        ranks = {"data_parallel": f"kvstore dist_sync, {self._cell.world} servers"} if self._ranks else {}
+        ranks = {"data_parallel": f"kvstore dist_sync, {self._ranks.servers}"} if self._ranks else {}
         return observed() | ranks
 
     def _compile(self) -> None:

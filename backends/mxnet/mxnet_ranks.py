@@ -1,6 +1,8 @@
 """Several ranks: MXNet's distributed kvstore, whose servers add up the gradients of all ranks.
 
-Rank 0 starts the scheduler, and each rank one server, as many as MXNet's own launcher starts.
+Rank 0 starts the scheduler, and each rank one server, as many as MXNet's own launcher starts. The environment
+variable MXNET_SERVER_RANKS, which is Assay's, names the ranks that start them instead: "0,0" has two of rank
+0.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from pathlib import Path
 
 import mxnet as mx
 import numpy as np
-from assay_worker import Cell
+from assay_worker import Cell, Unsupported
 from assay_worker.rendezvous import own_address
 
 SERVER = Path(__file__).with_name("mxnet_server.py")
+SERVERS = "MXNET_SERVER_RANKS"
 VALUE = 1 << 30  # the key of a value that the ranks agree on; the Trainer's keys count parameters from 0
 
 
@@ -26,18 +29,21 @@ class Ranks:
 
     def __init__(self, cell: Cell) -> None:
         host, port = cell.rendezvous
+        servers = ranks_with_servers(os.environ.get(SERVERS, ""), cell.world)
+        self.servers = described(servers, cell.world)
         place = {
             "DMLC_PS_ROOT_URI": host,
             "DMLC_PS_ROOT_PORT": str(port),
             "DMLC_NUM_WORKER": str(cell.world),
-            "DMLC_NUM_SERVER": str(cell.world),
+            "DMLC_NUM_SERVER": str(len(servers)),
             # Otherwise each process listens at the address of the first interface that is not loopback.
             "DMLC_NODE_HOST": own_address(cell.rendezvous),
         }
         os.environ.update(place, DMLC_ROLE="worker")
-        for role in ["scheduler", "server"] if cell.rank == 0 else ["server"]:
+        for role in (["scheduler"] if cell.rank == 0 else []) + ["server"] * servers.count(cell.rank):
             _start(role)
-        self._world, self._is_first = cell.world, cell.rank == 0  # the kvstore numbers its workers otherwise
+        self._servers = len(servers)
+        self._is_first = cell.rank == 0  # the kvstore numbers its workers otherwise
         self.kvstore = mx.kv.create("dist_sync")  # returns when all ranks and servers are there
         # The only float type of the servers that holds every count.
         self._value = mx.nd.zeros(1, ctx=mx.cpu(), dtype="float64")
@@ -52,7 +58,7 @@ class Ranks:
     def bare(self, like: list[mx.nd.NDArray]) -> Callable[[], None]:
         """Return a function that exchanges arrays of these shapes as the Trainer does, and waits."""
         # The key chooses the server of an array: here it is that of the gradient.
-        first = VALUE + self._world - VALUE % self._world
+        first = VALUE + self._servers - VALUE % self._servers
         zeros = [mx.nd.zeros_like(array) for array in like]
         for place, array in enumerate(zeros):
             self.kvstore.init(first + place, array)
@@ -63,6 +69,23 @@ class Ranks:
             mx.nd.waitall()
 
         return exchange
+
+
+def ranks_with_servers(names: str, world: int) -> list[int]:
+    """Return the rank that starts each server. Raises Unsupported if it is not one of them."""
+    if not names:
+        return list(range(world))
+    words = [word.strip() for word in names.split(",")]
+    if not all(word.isascii() and word.isdigit() and int(word) < world for word in words):
+        raise Unsupported(f"[mxnet] {SERVERS}={names}: expected ranks from 0 to {world - 1}, such as 0,0")
+    return [int(word) for word in words]
+
+
+def described(servers: list[int], world: int) -> str:
+    if servers == list(range(world)):
+        return f"{world} servers"
+    of_ranks = ", ".join(map(str, servers))
+    return f"{len(servers)} server{'s' if len(servers) > 1 else ''} of rank {of_ranks}"
 
 
 def _start(role: str) -> None:
