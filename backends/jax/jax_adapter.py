@@ -30,7 +30,7 @@ from jax_decoder import Decoder
 from jax_network import Form, Network, Values
 from jax_op import JaxOp
 from jax_optimizer import MOMENTS, field, make_optimizer, with_fields
-from jax_ranks import Ranks
+from jax_ranks import Ranks, Together
 from jax_scan import Scan
 from jax_settings import (
     CHANNELS_FIRST,
@@ -275,7 +275,9 @@ class JaxAdapter(TrainingAdapter):
 
     def supply_masks(self, masks: Tensors) -> None:
         # Under jit this is a second program of the same network, with the masks as operands.
-        self._masks = {name: self._batch(mask) for name, mask in masks.items()}
+        self._masks = {name: self._ranks.rows(self._batch(mask)) for name, mask in masks.items()}
+        if isinstance(self._step, Together):
+            self._step.take_other_operands()
 
     def seed_masks(self, seed: int) -> None:
         self._key = None if self._key is None else self._put_key(seed)
@@ -283,9 +285,11 @@ class JaxAdapter(TrainingAdapter):
     def draw_masks(self, slot: int) -> Tensors:
         if self._key is None:
             return {}
-        self._key, drawn = jax.random.split(self._key)
+        key, drawn = jax.random.split(self._ranks.own(self._key))
+        self._key = self._ranks.everywhere(key)
         batch = self._scan.batch(slot) if self._scan else self._slots[slot]
-        found = self._dropped(self._parameters, self._states, *batch, drawn)
+        operands = jax.tree.map(self._ranks.own, (self._parameters, self._states, *batch))
+        found = self._dropped(*operands, drawn)
         # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: self._batch_to_ours(np.where(as_array(x) == 0, 255, as_array(y) != 0)).astype(
@@ -311,8 +315,8 @@ class JaxAdapter(TrainingAdapter):
         return observed(self._step if self._train else self._infer) | self._ranks.settings()
 
     def _compiled(self, step: Step) -> Step:
-        """Compile the step of all ranks; its batch is a rank's own rows."""
-        return self._ranks.compiled(step, rows=(4, 5), donated=(0, 1, 2, 3))
+        """Compile the step of all ranks; its batch and masks are a rank's own rows."""
+        return self._ranks.compiled(step, rows=(4, 5, 6), donated=(0, 1, 2, 3))
 
     def _decoding(self) -> Decoder:
         if self._decoder is None:
@@ -352,4 +356,5 @@ class JaxAdapter(TrainingAdapter):
         return put(array, self._device)
 
     def _put_key(self, seed: int) -> Array:
-        return jax.device_put(jax.random.key(seed), self._device)
+        """Take the key of this rank: each draws its own masks."""
+        return self._ranks.everywhere(jax.device_put(jax.random.key(seed), self._device))

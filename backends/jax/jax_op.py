@@ -34,7 +34,7 @@ class JaxOp(OpAdapter):
         self._layout = ChannelsLast()
         run = function_of(self.graph, Form(compute_type(cell), images_last=self._images, inputs_first=native))
         names, outputs = self.given, list(self.graph.outputs.values())
-        base = jax.random.key(cell.request.get("seed", 1))
+        base = jax.random.key(cell.seed)
         positions = [names.index(name) for name in self.differentiated]
 
         def forward(states: Values, drawn: Any, given: list[Any]) -> tuple[tuple[Array, ...], Values]:

@@ -100,6 +100,8 @@ class TensorflowAdapter(TrainingAdapter):
         self._restarted = True
         self._drawing = self._functions = self._made()  # the programs that draw their masks
         self._drawing_fit: Any = None  # Keras's own loop of them
+        if self._ranks:
+            self.seed_masks(cell.seed)  # a variable begins with rank 0's value on every rank
 
     def _made(self) -> Functions:
         network, variables = self._network, list(self._trained.values())
@@ -119,7 +121,9 @@ class TensorflowAdapter(TrainingAdapter):
             on_ranks,
             self._in_session(train_step) if self._in_v1 else self._compile(on_ranks),
             self._compile(lambda inputs: network.model(inputs, training=False)),
-            None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True)),
+            None
+            if dropped is None
+            else self._compile(ranks.run(lambda inputs: dropped(inputs, training=True))),
         )
 
     @property
@@ -255,7 +259,11 @@ class TensorflowAdapter(TrainingAdapter):
             # A view: .numpy() would also copy. sync_devices() costs 0.1 ms.
             np.asarray(self._logits)
         elif self._ranks:
-            self.loss()  # sync_devices() fails in a cluster; a step has ended when its call returns
+            # sync_devices() fails in a cluster. On a CPU a step has ended when its call returns; on a GPU the
+            # copy of a variable waits for all that was begun before.
+            self.loss()
+            if self._cell.device == "cuda":
+                min(self._trained.values(), key=lambda variable: math.prod(variable.shape)).numpy()
         else:
             tf.test.experimental.sync_devices()
 

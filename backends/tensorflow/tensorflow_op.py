@@ -33,7 +33,7 @@ class TensorflowOp(OpAdapter):
         refuse_cell(cell, program)
         super().__init__(program, cell)
         self._images = any(node.op in IMAGE_OPS for node in self.graph.nodes)
-        self._builder = Builder(self.graph, self._images, cell.request.get("seed", 1))
+        self._builder = Builder(self.graph, self._images, cell.seed)
         self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
         self._build()
         # One call of a function or layer, which is all that a step does.

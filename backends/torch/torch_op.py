@@ -42,7 +42,7 @@ class TorchOp(OpAdapter):
             # PyTorch does not compile an LSTM: it runs as it is.
             self._forward = torch.compile(self._run, **COMPILE[cell.mode])
         # Each round draws other masks, as it has other operands.
-        torch.manual_seed(cell.request.get("seed", 1))
+        torch.manual_seed(cell.seed)
 
     def place(self, name: str, array: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library. PyTorch's indices are 64 bits wide.

@@ -164,7 +164,9 @@ inline Description describe(Of<CellRequest>) {
           .optional(),
       field("batch", &CellRequest::batch, "Samples per step.").between(1, 1 << 24),
       field("threads", &CellRequest::threads, "Threads that compute.").between(1, 1 << 16).optional(),
-      field("seed", &CellRequest::seed, "The seed of parameters and of the order of samples.").optional(),
+      field("seed", &CellRequest::seed,
+            "Where the worker's random numbers begin, such as masks of dropout; another one for each rank.")
+          .optional(),
       field("rank", &CellRequest::rank, "Its number among the workers that train one model together, from 0.")
           .between(0, 65'535)
           .left_out_by_default(),

@@ -25,10 +25,11 @@ def all_mutants() -> dict[str, type]:
     from faults import FAULTS, RANK_FAULTS
     from mistakes import MUTANTS
     from mutant import Mutant
-    from rank_mistakes import NORM_MISTAKES, RANK_CHEATS, RANK_MISTAKES, RankMistake
+    from rank_mistakes import DROPOUT_MISTAKES, NORM_MISTAKES, RANK_CHEATS, RANK_MISTAKES, RankMistake
 
     right = {"unchanged": Mutant, "of_ranks": RankMistake}
-    return right | MUTANTS | FAULTS | RANK_FAULTS | RANK_MISTAKES | NORM_MISTAKES | RANK_CHEATS
+    of_ranks = RANK_FAULTS | RANK_MISTAKES | NORM_MISTAKES | DROPOUT_MISTAKES | RANK_CHEATS
+    return right | MUTANTS | FAULTS | of_ranks
 
 
 def imported(worker: Path) -> ModuleType:

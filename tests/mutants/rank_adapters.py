@@ -30,13 +30,17 @@ def of_torch(module: ModuleType) -> type[TrainingAdapter]:
     class Spoilt(module.adapter()):  # type: ignore[misc]
         def _step(self, inputs: Any, labels: Any) -> Any:
             held = {value.name: self._network.tensor(value.name) for value in self._program.parameters}
+            drawn = torch.get_rng_state()
             with self._autocast():
                 loss, _ = self._forward(inputs, labels)
             loss.backward()
             statistics = self._statistics()
             kept = [tensor.clone() for tensor in statistics]
+            after = torch.get_rng_state()
+            torch.set_rng_state(drawn)  # the same masks of dropout once more
             with self._autocast():
                 alone, _ = self._network(inputs, labels)
+            torch.set_rng_state(after)
             own = dict(zip(held, torch.autograd.grad(alone, list(held.values())), strict=True))
             for tensor, before in zip(statistics, kept, strict=True):  # they have this batch already
                 tensor.copy_(before)
@@ -144,7 +148,8 @@ def of_tensorflow(module: ModuleType) -> type[TrainingAdapter]:
             return [np.asarray(array, np.float32) for array in self.spoilt(means, own).values()]
 
         def of_rank_0(self, array: np.ndarray) -> np.ndarray:
-            found: np.ndarray = self._ranks.total(array if self.rank == 0 else 0 * array).numpy()
+            given = (array if self.rank == 0 else 0 * array).astype(np.promote_types(array.dtype, np.int32))
+            found: np.ndarray = self._ranks.total(given).numpy().astype(array.dtype)
             return found
 
     return Spoilt

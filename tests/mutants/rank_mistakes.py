@@ -56,6 +56,25 @@ class AveragesRunningStatistics(RankMistake):
         self.average_statistics()  # type: ignore[attr-defined]
 
 
+class DrawsTheMasksOfRank0(RankMistake):
+    """All ranks drop the same elements."""
+
+    shows = ("draws/",)
+
+    def seed_masks(self, seed: int) -> None:
+        super().seed_masks(1)  # type: ignore[misc]
+
+
+class TakesTheMasksOfRank0(RankMistake):
+    """Every rank takes the masks of the samples of rank 0."""
+
+    shows = ("first/",)
+
+    def supply_masks(self, masks: Tensors) -> None:
+        of_first = {name: self.of_rank_0(mask) for name, mask in masks.items()}  # type: ignore[attr-defined]
+        super().supply_masks(of_first)  # type: ignore[misc]
+
+
 def of_rank_0(m: Any, batch: Batch) -> Batch:
     return Batch(batch.slot, m.of_rank_0(batch.inputs), m.of_rank_0(batch.labels).astype(np.int32))
 
@@ -69,6 +88,10 @@ RANK_MISTAKES: dict[str, type[RankMistake]] = {
     "IsOneStepLate": IsOneStepLate,
 }  # fmt: skip
 NORM_MISTAKES = {"AveragesRunningStatistics": AveragesRunningStatistics}  # of a network with batch norm
+DROPOUT_MISTAKES = {
+    "DrawsTheMasksOfRank0": DrawsTheMasksOfRank0,
+    "TakesTheMasksOfRank0": TakesTheMasksOfRank0,
+}
 RANK_CHEATS = {
     "ExchangesOnlyInTheExam": of("Ranks train alone before step 20, where the steps of an exam begin.", RankMistake, spoilt=lambda m, means, own: means if m.number >= 20 else own, codes=("ranks_differ",))
 }  # fmt: skip

@@ -64,7 +64,7 @@ class NumpyAdapter(TrainingAdapter):
         self._logits: np.ndarray | None = None  # of the last inference
         self._state: Tensors = {}
         self._supplied: Tensors = {}
-        self._random = np.random.default_rng(cell.request.get("seed", 1))
+        self._random = np.random.default_rng(cell.seed)
         self._ranks = Ranks(cell.rank, cell.world, cell.rendezvous) if cell.world > 1 else None
 
     def set_state(self, tensors: Tensors) -> None:
@@ -209,7 +209,7 @@ class NumpyOp(OpAdapter):
         if len(program.inference.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")
         super().__init__(program, cell)
-        self._random = np.random.default_rng(cell.request.get("seed", 1))
+        self._random = np.random.default_rng(cell.seed)
         self._node = self.graph.nodes[0]
 
     def place(self, name: str, array: np.ndarray) -> np.ndarray:

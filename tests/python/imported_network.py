@@ -54,6 +54,28 @@ def network(frozen: bool = False) -> dict[str, Any]:
     }
 
 
+def dropping() -> dict[str, Any]:
+    """A network with a dropout between two layers."""
+    return {
+        "schema": "assay-network/1",
+        "description": "two layers with a dropout",
+        "input": {"name": "images", "dtype": "f32", "shape": ["N", 24]},
+        "output": "fc2",
+        "tensors": [
+            tensor("fc1.weight", [64, 24], "parameter", "he_normal"),
+            tensor("fc1.bias", [64], "parameter", "zeros"),
+            tensor("fc2.weight", [5, 64], "parameter", "he_normal"),
+            tensor("fc2.bias", [5], "parameter", "zeros"),
+        ],
+        "nodes": [
+            node("fc1", "linear", ["images", "fc1.weight", "fc1.bias"]),
+            node("relu", "relu", ["fc1"]),
+            node("drop", "dropout", ["relu"], rate=0.4),
+            node("fc2", "linear", ["drop", "fc2.weight", "fc2.bias"]),
+        ],
+    }
+
+
 def reader() -> dict[str, Any]:
     """A network with a label of five classes at each of four rows of an image, and trained slopes."""
     return {

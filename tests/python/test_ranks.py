@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_pages import command_in
 from framework import BY_NAME, ENVIRONMENTS, FRAMEWORKS, Framework, command_of
+from imported_network import dropping, write_folder
 from mutant_worker import HERE, register
 from program import BUILD, PROGRAM
-from rank_mistakes import NORM_MISTAKES, RANK_MISTAKES
+from rank_mistakes import DROPOUT_MISTAKES, NORM_MISTAKES, RANK_MISTAKES
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -194,6 +197,25 @@ def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
     assert len(digests) == 1, "equal gradients give equal bits"
 
 
+@TORCH.skip
+@MXNET.skip
+def test_the_commands_of_the_page_on_ranks(tmp_path: Path) -> None:
+    quick = "--dataset synthetic --steps 8 --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
+    changes = {
+        "assay run": f"{PROGRAM} run --out {tmp_path}/report.json {quick}",
+        "--batch 200": "--batch 16",
+    }
+    for command in (
+        command_in("docs/how-to/ranks.md", "assay run --workload lenet5", changes),
+        command_in("docs/how-to/ranks.md", "assay check", {"assay check": f"{PROGRAM} check"}),
+    ):
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    cells = json.loads((tmp_path / "report.json").read_text())["cells"]
+    assert [cell["status"] for cell in cells] == ["ok", "ok"], [cell["reason"] for cell in cells]
+    assert cells[1]["metrics"]["exchange_share"]["value"] is not None
+
+
 def test_four_ranks_average_four_slices(run: Run) -> None:
     cell = run("numpy", options={"ranks": "4", "batch": "16"})
     assert cell["status"] == "ok", cell["reason"]
@@ -315,6 +337,55 @@ def test_a_mistake_in_batch_norm_is_a_wrong_result(run: Run, mistake: str) -> No
     assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
 
 
+def at_night(backends: list[Any]) -> list[Any]:
+    return [pytest.param(*of.values, marks=[*of.marks, pytest.mark.nightly]) for of in backends]
+
+
+@pytest.fixture
+def dropping_network(tmp_path: Path) -> dict[str, str]:
+    """Return the options of a run of a network with a dropout."""
+    return {"workload": str(write_folder(tmp_path / "models/dropping", dropping())), "batch": "64"}
+
+
+@pytest.mark.parametrize("backend", ["numpy", IN_TORCH, *at_night(EACH[2:5]), EACH[5]])
+def test_each_rank_drops_elements_of_its_own(
+    run: Run, backend: str, dropping_network: dict[str, str]
+) -> None:
+    cell = run(backend, options=dropping_network)
+    assert cell["status"] == "ok", cell["reason"]
+    judged = cell["equivalence"]["tensors"]["name"]
+    assert "draws/drop.mask" in judged
+    assert ("timed/loss" in judged) == (backend != "onednn"), "there it is the program that takes masks"
+    assert len({rank["parameters_digest"] for rank in cell["forks"][0]["ranks"]}) == 1
+
+
+@TORCH.skip
+@pytest.mark.nightly
+@pytest.mark.parametrize("options", [{"mode": "compile"}, {"ranks": "4"}], ids=["compile", "four"])
+def test_ranks_drop_elements_of_images(run: Run, options: dict[str, str]) -> None:
+    cell = run("torch", options={"workload": "cifar10-cnn", "batch": "16", "steps": "4"} | options)
+    assert cell["status"] == "ok", cell["reason"]
+    assert "draws/dropout1.mask" in cell["equivalence"]["tensors"]["name"]
+
+
+def test_a_worker_of_mistakes_in_dropout_is_right_without_one(
+    run: Run, dropping_network: dict[str, str]
+) -> None:
+    cell = run("numpy", "of_ranks", dropping_network)
+    assert cell["status"] == "ok", cell["reason"]
+
+
+@pytest.mark.parametrize("mistake", DROPOUT_MISTAKES)
+@pytest.mark.parametrize("backend", ["numpy", *at_night(FORKED[1:])])
+def test_a_mistake_of_ranks_in_dropout_is_a_wrong_result(
+    run: Run, backend: str, mistake: str, dropping_network: dict[str, str]
+) -> None:
+    cell = run(backend, mistake, dropping_network)
+    assert cell["status"] == "wrong_result", cell["reason"]
+    shows = DROPOUT_MISTAKES[mistake].shows
+    assert any(name.startswith(shows) for name in wrong_tensors(cell)), wrong_tensors(cell)
+
+
 def of_backends(mistakes: list[str]) -> list[Any]:
     """Each mistake on numpy and on one other backend, all of them in turn; at night on all."""
     others = EACH[1:]
@@ -386,6 +457,13 @@ def test_a_rank_whose_server_dies_is_named_and_no_process_stays(run: Run, proces
     assert not living(processes)
 
 
+@MXNET.skip
+def test_a_server_of_a_rank_that_does_not_exist_is_refused(run: Run) -> None:
+    cell = run("mxnet", options={"environment": "MXNET_SERVER_RANKS=0,2"})
+    assert cell["status"] == "unsupported", cell["reason"]
+    assert "MXNET_SERVER_RANKS=0,2: expected ranks from 0 to 1" in cell["reason"]
+
+
 @ON_MPI
 def test_a_rank_on_mpi_that_hangs_ends_the_cell_at_the_time_limit(run: Run, processes: Path) -> None:
     faulty = {"ASSAY_FAULT_RANK": "1", "ASSAY_PROCESSES": str(processes)}
@@ -418,12 +496,10 @@ def test_a_rank_of_jax_may_compile_for_longer_than_gloo_waits(run: Run) -> None:
 
 REFUSED: list[tuple[Framework, dict[str, str], str]] = [
     (TORCH, {"workload": "resnet56", "batch": "2"}, "batch norm"),
-    (TORCH, {"workload": "cifar10-cnn"}, "dropout"),
     (TORCH, {"task": "infer"}, "--task train"),
     (TORCH, {"loader": "native"}, "--loader harness"),
     (TORCH, {"recompute": "sqrt"}, "--recompute none"),
     (TORCH, {"device": "cuda", "mode": "cudagraph"}, "--mode eager"),
-    (JAX, {"device": "cuda"}, "--device cpu"),
     (MXNET, {"recompute": "sqrt"}, "--recompute none"),
     (
         MXNET,
@@ -433,7 +509,6 @@ REFUSED: list[tuple[Framework, dict[str, str], str]] = [
     (MXNET, {"mode": "two-contexts"}, "a rank trains on one context: --mode eager"),
     (JAX, {"mode": "eager"}, "--mode jit"),
     (JAX, {"recompute": "sqrt"}, "--recompute none"),
-    (TENSORFLOW, {"workload": "cifar10-cnn"}, "dropout"),
     (TENSORFLOW, {"mode": "fit"}, "--mode graph"),
     (TENSORFLOW, {"mode": "xla"}, "--mode autocluster"),
     (TENSORFLOW, {"mode": "v1-graph"}, "--mode graph"),

@@ -8,6 +8,8 @@ from typing import Any
 
 from .libraries import Library
 
+SEEDS = 2**31
+
 
 @dataclass(frozen=True)
 class Info:
@@ -83,7 +85,8 @@ class Cell:
 
     @property
     def seed(self) -> int:
-        return int(self.request.get("seed", 1))
+        """Where random numbers begin, in each rank elsewhere: 31 bits, which every framework takes."""
+        return int(self.request.get("seed", 1)) % SEEDS
 
     @property
     def rank(self) -> int:

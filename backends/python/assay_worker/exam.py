@@ -19,7 +19,7 @@ import numpy as np
 
 from .adapter import Adapter, NetworkAdapter, TrainingAdapter
 from .batch import Signatures, last_error, library_path, load_library
-from .cell import Cell
+from .cell import SEEDS, Cell
 from .errors import Unsupported
 from .exam_loader import fit_losses, loader_losses, loader_samples
 from .program import Program
@@ -159,14 +159,16 @@ class Candidate:
         agree: Callable[[int], int] | None = None,
         read: Tensors | None = None,
         in_turn: int = 0,
+        seed: int = 0,
     ) -> None:
         """agree: Adapter.agree of several ranks. read: the results of the run that were asked for last.
 
         in_turn: the number of slots, if steps that follow each other are one call of block(); else 0.
+        seed: Cell.seed, which is another one in each rank.
         """
         network, trained = cast(NetworkAdapter, adapter), cast(TrainingAdapter, adapter)
         self._adapter, self._program, self._folder = adapter, program, cell_folder
-        self._in_turn, self._first_slot = in_turn, 0
+        self._in_turn, self._first_slot, self._seed = in_turn, 0, seed
         self._rows: list[tuple[float, int]] = []  # of a block that is not begun: rates and numbers
         self._does: dict[Act, Callable[[Action], None]] = {
             Act.STAGE: lambda a: adapter.stage(a.slot, *a.arrays()),
@@ -221,7 +223,7 @@ class Candidate:
 
     def _seeded(self, seed: int) -> bool:
         try:
-            self._adapter.seed_masks(seed)
+            self._adapter.seed_masks((seed + self._seed) % SEEDS)
         except Unsupported:
             return False
         return True
@@ -245,11 +247,11 @@ def sit(
     last_step: of the run, see Exam; agree and read: see Candidate.
     """
     request = json.loads((cell_folder / "request.json").read_text())
-    loader = Cell(cell_folder, request).loader
-    exam = Exam(cell_folder, last_step, loader == "native")
+    cell = Cell(cell_folder, request)
+    exam = Exam(cell_folder, last_step, cell.loader == "native")
     takes_blocks = isinstance(adapter, TrainingAdapter) and adapter.takes_blocks
-    in_turn = request["loader"]["resident_batches"] if takes_blocks and loader == "resident" else 0
-    candidate = Candidate(adapter, program, cell_folder, agree, read, in_turn)
+    in_turn = request["loader"]["resident_batches"] if takes_blocks and cell.loader == "resident" else 0
+    candidate = Candidate(adapter, program, cell_folder, agree, read, in_turn, cell.seed)
     try:
         if in_turn and last_step is not None:
             exam.take_in_turn(in_turn)

@@ -316,6 +316,13 @@ void leave_out_chaotic(Equivalence& result) {
   });
 }
 
+// Whether the masks of all ranks, if there are any, are in the file of the first one.
+bool are_joined(const std::vector<ExpectedTensor>& tensors, const std::vector<bool>& skipped) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].draws && skipped[i]) return false;
+  return true;
+}
+
 // skipped: a tensor that was not joined, because of another rank.
 Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& worker,
                    const Refusals& refusals, const std::vector<bool>& skipped, const RunAudit& audit) {
@@ -332,7 +339,8 @@ Equivalence judged(const Questions& asked, std::size_t rank, const TensorFile& w
     const auto add = [&](std::vector<TensorVerdict> verdicts) {
       std::ranges::move(verdicts, std::back_inserter(result.tensors));
     };
-    add(judge_draws(worker, asked.program, asked.exam.task));
+    if (rank == 0 && are_joined(asked.tensors, skipped))
+      add(judge_draws(worker, asked.program, asked.exam.task, asked.ranks));
     add(judge_timed_dropout(worker, asked.oracle, asked.start, asked.program, asked.exam.task,
                             asked.precision, asked.batches.repeats(), audit.excerpt));
     if (fs::exists(asked.exam.folder / "continuation.json")) {

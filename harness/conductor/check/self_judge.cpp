@@ -55,8 +55,19 @@ void add_pairs(std::vector<Share>& shares, std::span<const std::uint8_t> mask, s
   if (half > 1) shares.push_back(halves);
 }
 
+// Each pair of the equal parts of a mask that ranks have drawn.
+void add_pairs_of_ranks(std::vector<Share>& shares, std::span<const std::uint8_t> mask, std::size_t ranks,
+                        double alike) {
+  const std::size_t part = mask.size() / ranks;
+  for (std::size_t a = 0; a < ranks; ++a)
+    for (std::size_t b = a + 1; b < ranks; ++b) {
+      shares.push_back({alike});
+      for (std::size_t i = 0; i < part; ++i) shares.back().add_alike(mask[a * part + i], mask[b * part + i]);
+    }
+}
+
 // `draws`: (2, ...).
-TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, double rate) {
+TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, double rate, std::size_t ranks) {
   const std::span<const std::uint8_t> both = draws.as<std::uint8_t>();
   const auto first = both.first(both.size() / 2), second = both.last(both.size() / 2);
   const double kept = 1 - rate, alike = kept * kept + rate * rate;
@@ -74,6 +85,7 @@ TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, doubl
     stride /= static_cast<std::size_t>(extent);
     add_pairs(shares, first, static_cast<std::size_t>(extent), stride, alike);
   }
+  add_pairs_of_ranks(shares, first, ranks, alike);
   TensorVerdict verdict{name, 0, 0, 0, 0, 0};
   for (const Share& share : shares) {
     if (share.of == 0) continue;
@@ -88,7 +100,8 @@ TensorVerdict judge_mask(const std::string& name, const HostTensor& draws, doubl
 
 }  // namespace
 
-std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task) {
+std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task,
+                                       std::size_t ranks) {
   std::vector<TensorVerdict> verdicts;
   if (task != Task::train && !program.is_op()) return verdicts;
   const Graph& graph = program.graph(task);
@@ -100,7 +113,7 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
       Shape two = mask.shape;
       two.insert(two.begin(), 2);
       verdicts.push_back(worker.refusal(name, {DType::u8, two}).empty()
-                             ? judge_mask(name, *worker.find(name), node.attributes.number("rate"))
+                             ? judge_mask(name, *worker.find(name), node.attributes.number("rate"), ranks)
                              : beyond_all_measure(name));
     }
   }

@@ -20,9 +20,10 @@ namespace assay {
 // "draws/<mask>" U8 (2, ...): the masks of two steps. Of n elements, the number kept in each step must be n (1 - rate), and
 // the number in which the steps agree must be n ((1 - rate)^2 + rate^2), each within six standard deviations of
 // independent draws plus 2^-14 n. So must elements of the first step that are next to each other in a dimension, or half
-// of the dimension apart. max_error and max_bound are those of the worst, as shares. A program that does not report a
-// mask is wrong.
-std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
+// of the dimension apart, and those of any two of several `ranks`, which have equal parts of the rows. max_error and
+// max_bound are those of the worst, as shares. A program that does not report a mask is wrong.
+std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task,
+                                       std::size_t ranks = 1);
 
 // "continuation/<tensor>" of an exam with a continuation: compares two runs of the same steps from the state
 // that the timed steps left; one runs without a pause, and one starts from a copy of that state and waits for

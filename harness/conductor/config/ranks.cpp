@@ -37,7 +37,6 @@ bool ignores_labels(const Graph& graph) {
 
 std::string ranks_refusal(const Cell& cell) {
   if (cell.axes.ranks() == 1) return {};
-  const auto refused = [&](const char* what) { return fmt::format("[ranks] {}; use --ranks 1", what); };
   if (cell.backend->collectives.empty())
     return fmt::format("[{}] does not support --ranks above 1: its backend.json names no collectives",
                        cell.backend->name);
@@ -58,10 +57,9 @@ std::string ranks_refusal(const Cell& cell) {
           "[ranks] batch norm needs {} distinct samples or more for each rank; use --distinct {}",
           min_normalised, min_normalised);
   }
-  if (!graph.with_role(Role::mask).empty())
-    return refused("the masks of dropout are not checked across ranks");
   if (ignores_labels(graph))
-    return refused("the loss leaves out labels, so the mean over ranks is not the mean over the batch");
+    return "[ranks] the loss leaves out labels, so the mean over ranks is not the mean over the batch; use "
+           "--ranks 1";
   return {};
 }
 

@@ -202,13 +202,16 @@ std::string file_name_of(const Cell& cell) {
   return name;
 }
 
+// Seeds of ranks are so far apart that a generator which counts up from its seed meets no other one's.
+constexpr std::uint64_t seeds_of_a_rank = 1'000'003;
+
 Json request_json(const Cell& cell, std::uint64_t seed, const RankPlace& place) {
   const double memory_cap = cell.axes.number("memory-cap");
   Json axes = requested_axes(cell.axes);
   axes["protocol"] = protocol::version;
   auto request = decoded<CellRequest>(axes, "request.json");
   request.threads = cell.compute_threads();
-  request.seed = seed;
+  request.seed = seed + static_cast<std::uint64_t>(place.rank) * seeds_of_a_rank;
   request.world = cell.axes.ranks();
   request.rank = place.rank;
   request.rendezvous = place.rendezvous;

@@ -15,6 +15,7 @@ namespace assay {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -71,6 +72,57 @@ TEST_F(RankExam, HasTheSameStateAndScheduleForAllRanks) {
 TEST_F(RankExam, IsNotCutOutOfAnExamForOneRank) {
   write_exam(folder_ / "other", tiny_program(16), {.seed = 5, .distinct = 4, .resident = 3});
   EXPECT_THROW(part_of(read_exam_batches(folder_ / "other/batches.json"), 0, 2), CellError);
+}
+
+// A dropout between two layers.
+Program dropping_program(std::int64_t batch) {
+  const auto build = [&](bool training) {
+    Graph graph(training ? "dropping" : "dropping_inference");
+    GraphBuilder builder(graph, training);
+    const ValueId labels = builder.label("labels", {batch});
+    const ValueId hidden =
+        builder.dropout(builder.linear("fc1", builder.input("inputs", {batch, 5}), 7), 0.5, "drop");
+    const ValueId logits = builder.linear("fc2", hidden, 3);
+    graph.add_output("logits", logits);
+    if (training) graph.add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
+    return graph;
+  };
+  return {build(true), build(false), OptimizerSpec{}};
+}
+
+TEST(RankMasks, AreThoseOfTheSamplesOfTheRank) {
+  const TemporaryFolder folder;
+  write_exam(folder / "exam", dropping_program(16), {.seed = 5, .distinct = 2, .resident = 3, .ranks = 2});
+  const HostTensor all = read_safetensors(folder / "exam/masks.safetensors").at(0);
+  ASSERT_EQ(all.type.shape, Shape({4, 7}));
+  std::vector<std::byte> joined;
+  for (int rank = 0; rank < 2; ++rank) {
+    write_exam_of_rank(folder / "exam", folder / std::to_string(rank), rank, 2);
+    const auto own = read_safetensors(folder / std::to_string(rank) / "masks.safetensors");
+    ASSERT_EQ(own.size(), 1u);
+    EXPECT_EQ(own[0].name, all.name);
+    EXPECT_EQ(own[0].type, (TensorType{DType::u8, {2, 7}}));
+    joined.insert(joined.end(), own[0].bytes.begin(), own[0].bytes.end());
+  }
+  EXPECT_EQ(joined, all.bytes);
+}
+
+TEST(RankMasks, AreJoinedInEachDraw) {
+  const ExpectedTensor expected{.name = "draws/drop.mask", .shape = {2, 4, 1}, .draws = true};
+  EXPECT_EQ(type_of_rank(expected, 2), (TensorType{DType::u8, {2, 2, 1}}));
+  std::vector<TensorFile> files(2);
+  for (std::uint8_t rank = 0; rank < 2; ++rank) {
+    HostTensor drawn = HostTensor::zeros(expected.name, {DType::u8, {2, 2, 1}});
+    for (std::uint8_t i = 0; i < 4; ++i)
+      drawn.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(10 * rank + i);
+    files[rank].put(drawn);
+  }
+  join_answers(files, {expected});
+  for (const TensorFile& file : files) {
+    const HostTensor& joined = *file.find(expected.name);
+    EXPECT_EQ(joined.type.shape, expected.shape);
+    EXPECT_THAT(joined.as<std::uint8_t>(), ElementsAre(0, 1, 10, 11, 2, 3, 12, 13));
+  }
 }
 
 // The answers of an exam, as two ranks with half of each batch would have written them.

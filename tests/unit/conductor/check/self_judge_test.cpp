@@ -37,11 +37,11 @@ class Draws {
   }
   std::span<std::uint8_t> values() { return masks_.as<std::uint8_t>(); }
   std::uint8_t& first(std::size_t row, std::size_t column) { return values()[row * 100 + column]; }
-  TensorVerdict verdict() const {
+  TensorVerdict verdict(std::size_t ranks = 1) const {
     const TemporaryFolder folder;
     write_safetensors(folder / "verify.safetensors", std::vector{masks_});
     const auto verdicts =
-        judge_draws(TensorFile::read(folder / "verify.safetensors"), dropping(), Task::train);
+        judge_draws(TensorFile::read(folder / "verify.safetensors"), dropping(), Task::train, ranks);
     EXPECT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts.front().name, "draws/drop.mask");
     return verdicts.front();
@@ -86,6 +86,14 @@ TEST(DrawJudge, FindsAMaskThatIsUsedForSeveralElements) {
   EXPECT_GT(halves.verdict().ratio, 5);
   EXPECT_GT(columns.verdict().ratio, 5);
   EXPECT_GT(twice.verdict().ratio, 5);
+}
+
+TEST(DrawJudge, FindsTwoRanksThatDrawTheSameMask) {
+  Draws draws;
+  EXPECT_LT(draws.verdict(5).ratio, 0.9);
+  std::ranges::copy(draws.values().subspan(2000, 2000), draws.values().begin() + 8000);
+  EXPECT_LT(draws.verdict().ratio, 1) << "the rows 20 to 39 and 80 to 99 are not half of the rows apart";
+  EXPECT_GT(draws.verdict(5).ratio, 5) << "they are those of ranks 1 and 4";
 }
 
 TEST(DrawJudge, LeavesOutWhatIsUnknown) {

@@ -317,7 +317,7 @@ TEST_F(MatrixTest, RefusesRanksThatCannotTrainTogether) {
   EXPECT_THAT(reason(R"("workload": "resnet56", "distinct": 1)"), HasSubstr("--distinct 2"));
   EXPECT_EQ(reason(R"("workload": "resnet56", "distinct": 1, "check": false)"), "");
   EXPECT_EQ(reason(R"("workload": "mlp", "distinct": 1)"), "");
-  EXPECT_THAT(reason(R"("workload": "cifar10-cnn")"), HasSubstr("dropout"));
+  EXPECT_EQ(reason(R"("workload": "cifar10-cnn")"), "") << "each rank has masks of its own";
 }
 
 TEST_F(MatrixTest, GivesEachRankAGpu) {
