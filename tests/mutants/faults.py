@@ -148,6 +148,17 @@ class EndsWithInfiniteMoment(EndsWithInfinity):
     suffix = ".v"
 
 
+class SleepsInEachStep(Fault):
+    """A step takes 30 ms longer."""
+
+    status = "ok"
+    codes = ()
+
+    def step(self, slot: int, rate: float, number: int) -> None:
+        super().step(slot, rate, number)
+        time.sleep(0.03)
+
+
 FAULTS: dict[str, type[Fault]] = {
     "import": of("Its framework is missing.", Fault, before_import=staticmethod(import_nothing), status="unavailable", codes=("worker_unavailable",)),
     "exception": of("An exception.", Fault, fail=raise_error),
@@ -163,5 +174,6 @@ RANK_FAULTS: dict[str, type[Fault]] = {  # of some adapters
     "infinity": EndsWithInfinity,
     "infinite-moment": EndsWithInfiniteMoment,
     "child": of("Its last child is killed.", Fault, fail=kill_child, codes=("worker_exited",)),
+    "slow": SleepsInEachStep,
     "compiles_late": of("It compiles for 35 s.", Fault, before_import=staticmethod(trace_late), status="ok", codes=()),
 }  # fmt: skip

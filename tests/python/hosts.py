@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a command on the first of several stand-ins for machines, which a switch joins.
 
-    hosts.py COUNT MBIT FOLDER [--private PATH]... COMMAND...
+    hosts.py COUNT MBIT FOLDER [--private PATH]... [--apart] COMMAND...
 
 A host is a set of namespaces: it has a network, a name and mounts of its own, and the others than the first
 one also have processes of their own, and a monotonic clock that is days ahead. They are called node1,
@@ -10,7 +10,7 @@ the first host. A process that runs this file holds each other one, and one the 
 standard input does, so with COMMAND. The kernel removes a namespace with its last process, and with the
 first process of a namespace all others in it. Nothing outside is changed, so nothing is left, however
 COMMAND ends. Each --private folder is empty on every host but the first; PATH=SIZE has room for only so
-much.
+much. With --apart, each host has processors of its own, as far as there are enough.
 
 FOLDER gets three programs: `on HOST COMMAND...`; `agent HOST COMMAND`, which mpirun can use in place of
 ssh; and `on-each COMMAND...`, which runs a command on all hosts at once. It needs root, or a user who may
@@ -174,14 +174,19 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def write_programs(folder: Path, processes: list[int]) -> None:
+def processors_of(number: int, count: int) -> list[int]:
+    """Return a host's share of the processors that this process may use."""
+    all_of_them = sorted(os.sched_getaffinity(0))
+    return all_of_them[number::count] or [all_of_them[number % len(all_of_them)]]
+
+
+def write_programs(folder: Path, processes: list[int], processors: list[list[int]]) -> None:
     """Write `on`, `agent` and `on-each`."""
-    enter = "exec nsenter --target {} --net --uts --mount --pid --time"
+    enter = "exec taskset --cpu-list {} nsenter --target {} --net --uts --mount --pid --time"
     cases = [f'{name_of(0)}|{address_of(0)}) exec "$@" ;;']
-    cases += [
-        f'{name_of(number)}|{address_of(number)}) {enter.format(process)} "$@" ;;'
-        for number, process in enumerate(processes[1:], start=1)
-    ]
+    for number, process in enumerate(processes[1:], start=1):
+        command = enter.format(",".join(map(str, processors[number])), process)
+        cases.append(f'{name_of(number)}|{address_of(number)}) {command} "$@" ;;')
     chosen = "\n".join(cases)
     write_program(
         folder / "on", f'host=$1\nshift\ncase $host in\n{chosen}\nesac\necho "no host $host" >&2\nexit 1\n'
@@ -196,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--hold", nargs=3)
     parser.add_argument("--private", action="append", default=[])
+    parser.add_argument("--apart", action="store_true")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # of ip and tc
     if sys.argv[1:2] == ["--hold"]:
@@ -215,7 +221,10 @@ def main() -> None:
     processes += [start_holder("host", str(number), str(folder), *private) for number in range(1, count)]
     for number, process in enumerate(processes):
         plug_in(process, switch, number, mbit)
-    write_programs(folder, processes)
+    together = sorted(os.sched_getaffinity(0))
+    processors = [processors_of(n, count) if given.apart else together for n in range(count)]
+    write_programs(folder, processes, processors)
+    os.sched_setaffinity(0, processors[0])
     os.execvp(given.words[0], given.words)
 
 

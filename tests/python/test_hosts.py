@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -13,16 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_pages import command_in
 from framework import ENVIRONMENTS, command_of
 from hosts import address_of, mpirun_arguments, name_of
 from mutant_worker import HERE, register
 from program import PROGRAM
 from rank_mistakes import RANK_MISTAKES
-from test_ranks import EACH, MODES, ON_MPI, SHORT, TORCH, WORKERS, wrong_tensors
+from test_ranks import EACH, MODES, MXNET, ON_MPI, SHORT, TORCH, WORKERS, wrong_tensors
 from test_slurm import CONFIG, MISSING, PATH
 from worker_under_test import ROOT
 
@@ -32,7 +35,7 @@ HOSTS = [sys.executable, str(ROOT / "tests/python/hosts.py")]
 def why_no_hosts() -> str:
     """Return why this machine cannot stand in for several; empty if it can."""
     folders = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    for name in ("ip", "tc", "nsenter"):
+    for name in ("ip", "tc", "nsenter", "taskset"):
         if not shutil.which(name, path=folders):
             return f"{name} is not installed"
     with tempfile.TemporaryDirectory() as folder:
@@ -84,8 +87,9 @@ class Run:
         words = ["--private", private.replace("TMP", str(temporary))] if private else []
         other = [*self.command, f"--out={self.report.parent}/other.json"]
         other.remove(f"--out={self.report}")
-        script = script.replace("RUN", shlex.join(self.command)).replace("OTHER", shlex.join(other))
-        script = script.replace("HOSTS", str(self.hosts)).replace("=FOLDER", f"={folder}")
+        words_of = {"RUN": shlex.join(self.command), "OTHER": shlex.join(other), "HOSTS": str(self.hosts)}
+        script = re.sub(r"\b(RUN|OTHER|HOSTS)\b", lambda word: words_of[word[0]], script)
+        script = script.replace("=FOLDER", f"={folder}")
         self.process = subprocess.Popen(
             [*HOSTS, str(len(slots)), str(mbit), str(self.hosts), *words, "sh", "-c", script],
             env=os.environ | {"ASSAY_BACKENDS": str(backends), "TMPDIR": str(temporary)} | variables,
@@ -104,8 +108,8 @@ class Run:
                 os.killpg(self.process.pid, signal.SIGKILL)
         return self.printed
 
-    def end(self) -> dict[str, Any]:
-        """Return the only cell of its report, after it was validated."""
+    def cells(self) -> list[dict[str, Any]]:
+        """Return the cells of its report, after it was validated."""
         assert self.wait() is not None
         assert self.report.exists(), self.printed
         valid = subprocess.run(
@@ -113,9 +117,13 @@ class Run:
         )
         assert valid.returncode == 0, valid.stderr + valid.stdout
         self.written = json.loads(self.report.read_text())
-        (cell,) = self.written["cells"]
-        found: dict[str, Any] = cell
+        found: list[dict[str, Any]] = self.written["cells"]
         return found
+
+    def end(self) -> dict[str, Any]:
+        """Return the only cell of its report."""
+        (cell,) = self.cells()
+        return cell
 
     def shown(self) -> str:
         command = [str(PROGRAM), "show", str(self.report)]
@@ -159,6 +167,25 @@ def test_one_torchrun_on_each_host(tmp_path: Path) -> None:
     hosts = sorted(rank["host"] for rank in cell["forks"][0]["ranks"])
     assert hosts == ["node1", "node2"]
     check_ranks(run, cell, [rank["host"] for rank in cell["forks"][0]["ranks"]])
+
+
+QUICK = "--dataset synthetic --steps 8 --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
+
+
+@MPIRUN
+def test_the_command_of_the_page_on_clusters(tmp_path: Path) -> None:
+    changes = {
+        "assay run --workload resnet56 --backend torch": f"{PROGRAM} run --workload mlp --backend numpy",
+        "--batch 256": "--batch 32",
+        "--threads 4": f"--threads 1 {QUICK}",
+        '"--host node1:4,node2:4"': shlex.quote(mpirun_arguments(tmp_path / "hosts", [4, 4])),
+        "ranks.json": str(tmp_path / "report/report.json"),
+    }
+    command = command_in("docs/how-to/cluster.md", "assay run --workload resnet56", changes)
+    run = Run(tmp_path, "numpy", slots=(4, 4), script=command)
+    one, eight = run.cells()
+    assert one["status"] == "ok", one["reason"]
+    check_ranks(run, eight, ["node1"] * 4 + ["node2"] * 4)
 
 
 @MPIRUN
@@ -320,6 +347,98 @@ def test_another_build_on_a_host_is_a_doubt(tmp_path: Path) -> None:
 
 
 @MPIRUN
+def test_another_library_on_a_host_is_a_doubt(tmp_path: Path) -> None:
+    (own,) = (ENVIRONMENTS / "numpy/lib").glob("python3*/site-packages/numpy/version.py")
+    other = tmp_path / "version.py"
+    other.write_text(own.read_text() + '\nversion = __version__ = "1.99.0"\n')
+    run = Run(tmp_path, "numpy", private="TMP", script=f"HOSTS/on node2 mount --bind {other} {own} && RUN")
+    cell = run.end()
+    assert cell["status"] == "ok", cell["reason"]
+    (fork,) = cell["forks"]
+    assert "unlike_hosts" in fork["flags"]
+    assert re.search(r"node1 has numpy [\d.]+, and node2 has 1\.99\.0", "".join(fork["warnings"]))
+
+
+AHEAD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+  int status = real(clock, now);
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += 86400;
+  return status;
+}
+time_t time(time_t *to) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return to ? (*to = now.tv_sec) : now.tv_sec;
+}
+int gettimeofday(struct timeval *to, void *zone) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  to->tv_sec = now.tv_sec;
+  to->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+"""
+
+
+@MPIRUN
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_the_calendar_of_a_host_does_not_matter(tmp_path: Path) -> None:
+    # There is no namespace for the time of day. Every program on the second host loads this library instead.
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "ahead.so", "-ldl"],
+        input=AHEAD, text=True, check=True,
+    )  # fmt: skip
+    for name in ("upper", "work"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "upper/ld.so.preload").write_text(f"{tmp_path}/ahead.so\n")
+    (tmp_path / "upper/hosts").write_text("".join(f"{address_of(n)} {name_of(n)}\n" for n in range(2)))
+    layers = f"lowerdir=/etc,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    times = "; ".join(f"HOSTS/on {name} date +'{name} %s'" for name in ("node1", "node2"))
+    run = Run(
+        tmp_path, "numpy", private="TMP",
+        script=f"HOSTS/on node2 mount -t overlay overlay -o {layers} /etc || echo no overlay; {times}; RUN",
+    )  # fmt: skip
+    cell = run.end()
+    if "no overlay" in run.printed:
+        pytest.skip("no overlay of /etc here")
+    told = dict(re.findall(r"^(node\d) (\d+)$", run.printed, re.MULTILINE))
+    assert 86000 < int(told["node2"]) - int(told["node1"]) < 87000
+    check_ranks(run, cell, ["node1", "node2"])
+
+
+@MPIRUN
+def test_a_slow_rank_is_seen_where_it_does_not_wait_for_others(tmp_path: Path) -> None:
+    run = Run(tmp_path, "numpy", private="TMP", mutant="slow", ASSAY_FAULT_RANK="1")
+    cell = run.end()
+    check_ranks(run, cell, ["node1", "node2"])
+    fast, slow = cell["forks"][0]["ranks"]
+    assert min(slow["exchange"]["local_seconds"]) > 0.03
+    assert min(fast["exchange"]["local_seconds"]) < 0.03
+    assert cell["metrics"]["step_time"]["value"] > 0.03, "a step takes as long as on the slowest host"
+
+
+@MPIRUN
+@MXNET.skip
+def test_mxnets_servers_are_on_the_host_of_the_rank_that_is_asked_for(tmp_path: Path) -> None:
+    count = "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c ^DMLC_ROLE=server"
+    wait = f'until [ "$(HOSTS/on node2 sh -c "{count}")" = 2 ]; do sleep 0.1; done'
+    wait += "; echo two servers; kill -TERM $!"
+    asked = {"environment": "MXNET_SERVER_RANKS=1,1"}
+    run = Run(tmp_path, "mxnet", asked)
+    cell = run.end()
+    check_ranks(run, cell, ["node1", "node2"])
+    assert cell["forks"][0]["settings"]["data_parallel"] == "kvstore dist_sync, 2 servers of rank 1, 1"
+    (tmp_path / "again").mkdir()
+    run = Run(tmp_path / "again", "mxnet", LONG | asked, private="TMP", script=DURING.format(what=wait))
+    assert "two servers" in run.wait()
+
+
+@MPIRUN
 def test_two_runs_on_the_same_hosts_do_not_meet(tmp_path: Path) -> None:
     run = Run(tmp_path, "numpy", private="TMP", script="RUN & OTHER; wait")
     check_ranks(run, run.end(), ["node1", "node2"])
@@ -357,36 +476,85 @@ def slurm_on(folder: Path, hosts: int) -> str:
     return SLURM.format(folder=folder, nodes=" ".join(names))
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"Slurm is not installed ({MISSING}): scripts/setup --slurm")
-def test_eight_ranks_on_four_nodes_of_slurm(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    cluster = Path(tempfile.mkdtemp(prefix="slurm"))  # its sockets need a short path
-    request.addfinalizer(lambda: shutil.rmtree(cluster, ignore_errors=True))
-    options = "--workload mlp --dataset synthetic --backend numpy --mode eager --batch 32 --steps 8"
-    options += " --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
-    job = f"sbatch --wait --nodes=4 --ntasks=8 --output={tmp_path}/job.log {ROOT}/scripts/slurm/ranks.sbatch"
-    script = (
-        slurm_on(cluster, 4)
-        + f"{job} {tmp_path}/report/report.json {options}; cat {tmp_path}/job.log; kill 0"
-    )
+SLURM_IS_HERE = pytest.mark.skipif(
+    bool(MISSING), reason=f"Slurm is not installed ({MISSING}): scripts/setup --slurm"
+)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Path]:
+    """Return a folder for a cluster: the sockets in it need a short path."""
+    with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def in_slurm(folder: Path, cluster: Path, hosts: int, backend: str, script: str, **variables: str) -> Run:
+    """Run a script where Slurm has these hosts; SBATCH in it is what is submitted, with its report."""
+    ranks = f"--output={folder}/job.log {ROOT}/scripts/slurm/ranks.sbatch {folder}/report/report.json"
+    script = f"{slurm_on(cluster, hosts)}{script.replace('SBATCH', ranks)}\ncat {folder}/job.log; kill 0"
     settings = {"SLURM_CONF": str(cluster / "slurm.conf"), "ASSAY": str(PROGRAM), "PATH": PATH}
-    settings |= {"ASSAY_SRUN": "--mpi=none --overcommit"}
-    run = Run(tmp_path, "numpy", slots=(1, 1, 1, 1), script=script, **settings)
-    run.wait()
-    assert run.report.exists(), run.printed
-    run.written = json.loads(run.report.read_text())
-    one, eight = run.written["cells"]
+    (cluster / "tmp").mkdir()
+    settings |= {"TMPDIR": str(cluster / "tmp")} | variables
+    return Run(folder, backend, slots=(1,) * hosts, private=str(cluster / "tmp"), script=script, **settings)
+
+
+ON_PAGE = {"scripts/slurm/ranks.sbatch ranks.json": "SBATCH", "--batch 200": f"--batch 32 {QUICK}"}
+
+
+@SLURM_IS_HERE
+def test_eight_ranks_on_four_nodes_of_slurm(tmp_path: Path, cluster: Path) -> None:
+    changes = ON_PAGE | {"--cpus-per-task=2": "--cpus-per-task=1"}
+    changes |= {"--workload lenet5 --backend torch": "--workload mlp --backend numpy"}
+    command = command_in("docs/how-to/slurm.md", "sbatch --wait", changes)
+    run = in_slurm(tmp_path, cluster, 4, "numpy", command, ASSAY_SRUN="--mpi=none --overcommit")
+    one, eight = run.cells()
     assert one["status"] == "ok", one["reason"]
     check_ranks(run, eight, [name_of(number // 2) for number in range(8)])
     assert eight["forks"][0]["settings"]["launcher"] == "srun"
     page = tmp_path / "pictures"
-    plot = [str(ROOT / "scripts/plot"), str(run.report), "--out", str(page)]
+    names = {"ranks.json": str(run.report), "pictures": str(page), "scripts/plot": f"{ROOT}/scripts/plot"}
+    plot = command_in("docs/how-to/slurm.md", "scripts/plot", names)
     done = subprocess.run(
-        plot, env=os.environ | {"ASSAY_PROGRAM": str(PROGRAM)}, capture_output=True, text=True, check=False
-    )
+        shlex.split(plot), env=os.environ | {"ASSAY_PROGRAM": str(PROGRAM)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     text = (page / "index.html").read_text()
     assert "Machines of ranks" in text
     assert "<summary>node4</summary>" in text
+
+
+@SLURM_IS_HERE
+@ON_MPI
+def test_ranks_on_mpi_on_two_nodes_of_slurm(tmp_path: Path, cluster: Path) -> None:
+    if not list(Path("/usr/lib").glob("*/slurm*/mpi_pmix*.so")):
+        pytest.skip("this Slurm has no plugin for PMIx")
+    variables = command_in("docs/how-to/slurm.md", 'export ASSAY_SRUN="--mpi=pmix', {})
+    changes = ON_PAGE | {"sbatch --nodes": "sbatch --wait --nodes", "--workload lenet5": "--workload mlp"}
+    command = command_in("docs/how-to/slurm.md", "sbatch --nodes=2", changes)
+    # A rank that waits takes no processor from the others.
+    idle = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    run = in_slurm(tmp_path, cluster, 2, "onednn", f"{variables}\n{command}", **idle)
+    one, four = run.cells()
+    assert one["status"] == "ok", one["reason"]
+    check_ranks(run, four, ["node1", "node1", "node2", "node2"])
+
+
+@SLURM_IS_HERE
+@TORCH.skip
+def test_torchrun_on_two_nodes_of_slurm(tmp_path: Path, cluster: Path) -> None:
+    changes = {
+        "assay run": f"{PROGRAM} run --out {tmp_path}/report/report.json {QUICK}",
+        "--batch 200": "--batch 16",
+        "--ranks 8": "--ranks 2",
+        "node1:29500": "node1:29478",
+    }
+    command = command_in("docs/how-to/cluster.md", "assay run --workload lenet5", changes)
+    run = in_slurm(tmp_path, cluster, 2, "torch", command)
+    (cell,) = run.cells()
+    hosts = [rank["host"] for rank in cell["forks"][0]["ranks"]]
+    assert sorted(hosts) == ["node1", "node2"]
+    check_ranks(run, cell, hosts)
 
 
 def network_of(process: Path) -> str:
