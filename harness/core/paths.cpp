@@ -23,6 +23,16 @@ std::optional<std::string> environment_variable(const char* name) {
 
 std::string environment_text(const char* name) { return environment_variable(name).value_or(""); }
 
+std::map<std::string, std::string> environment_variables() {
+  std::map<std::string, std::string> found;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    if (const std::size_t equals = text.find('='); equals != text.npos)
+      found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
 std::vector<std::filesystem::path> environment_list(const char* name) {
   std::vector<std::filesystem::path> parts;
   const std::string all = environment_text(name);

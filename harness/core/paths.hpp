@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace assay {
 std::optional<std::string> environment_variable(const char* name);
 // The same, with an empty text if it is not set.
 std::string environment_text(const char* name);
+// All that are set, by name. Of two with one name, the first.
+std::map<std::string, std::string> environment_variables();
 // The parts of a list that is separated by colons. Empty parts are left out.
 std::vector<std::filesystem::path> environment_list(const char* name);
 

@@ -21,8 +21,7 @@
 #include <utility>
 
 #include "harness/core/error.hpp"
-
-extern char** environ;
+#include "harness/core/paths.hpp"
 
 namespace assay {
 
@@ -83,12 +82,10 @@ namespace {
 
 std::vector<std::string> environment_of(const ChildStart& start) {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    const std::string name = text.substr(0, text.find('='));
-    if (!start.environment.contains(name) && (!start.reaches || start.reaches(name))) result.push_back(text);
-  }
-  for (const auto& [name, value] : start.environment) result.push_back(name + "=" + value);
+  std::map<std::string, std::string> variables = start.environment;
+  for (auto& [name, value] : environment_variables())
+    if (!start.reaches || start.reaches(name)) variables.try_emplace(name, std::move(value));
+  for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
   return result;
 }
 

@@ -29,6 +29,7 @@
 #include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay::cli {
@@ -130,11 +131,8 @@ void require_stack() {
 
 // hwloc would describe another machine, and the sizes of its caches would decide what is cold.
 void describe_this_machine() {
-  std::vector<std::string> names;
-  for (char** entry = ::environ; *entry != nullptr; ++entry)
-    if (const std::string_view text = *entry; text.starts_with("HWLOC_"))
-      names.emplace_back(text.substr(0, text.find('=')));
-  for (const std::string& name : names) ::unsetenv(name.c_str());
+  for (const auto& [name, value] : environment_variables())
+    if (name.starts_with("HWLOC_")) ::unsetenv(name.c_str());
 }
 
 // The files that this program makes are its own to read and write, whatever the mask.

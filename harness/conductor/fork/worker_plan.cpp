@@ -1,7 +1,5 @@
 #include "harness/conductor/fork/worker_plan.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -146,13 +144,8 @@ std::optional<std::string> worker_variable(const WorkerStart& worker, const char
 
 // The variables of this process that affect speed.
 Variables variables_of_caller() {
-  Variables found;
-  for (char** entry = ::environ; entry && *entry; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (equals != text.npos && affects_speed(text.substr(0, equals)))
-      found.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
+  Variables found = environment_variables();
+  std::erase_if(found, [](const auto& one) { return !affects_speed(one.first); });
   return found;
 }
 

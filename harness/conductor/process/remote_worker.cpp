@@ -1,7 +1,6 @@
 #include "harness/conductor/process/remote_worker.hpp"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 #include "harness/conductor/process/steady_time.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/launch/passed_variables.hpp"
 
 namespace assay {
@@ -32,14 +32,10 @@ constexpr std::chrono::seconds told_patience{60}, end_patience{20};
 // user of it stays here.
 std::map<std::string, std::string> variables_for_ranks() {
   constexpr std::array own{"TMPDIR", "HOME", "USER", "LOGNAME", "SHELL", "ASSAY_CACHE"};
-  std::map<std::string, std::string> found;
-  for (char** entry = ::environ; entry && *entry; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    const std::string_view name = text.substr(0, equals);
-    if (equals == text.npos || !reaches_worker(name) || std::ranges::find(own, name) != own.end()) continue;
-    found.emplace(name, text.substr(equals + 1));
-  }
+  std::map<std::string, std::string> found = environment_variables();
+  std::erase_if(found, [&](const auto& one) {
+    return !reaches_worker(one.first) || std::ranges::find(own, one.first) != own.end();
+  });
   return found;
 }
 
