@@ -178,8 +178,7 @@ std::map<std::string, std::string> launcher_environment(Launcher launcher) {
   if (launcher == Launcher::srun) {
     // Since Slurm 20.11, a step waits for the processors of another one, also of the step that this program is in.
     variables["SLURM_OVERLAP"] = "1";
-    // Where Slurm's PMIx makes a folder on each node, in which Open MPI keeps its session. assay-rank looks for it there,
-    // and lets the worker write to it.
+    // Where Slurm's PMIx makes a folder on each node, in which Open MPI keeps its session.
     variables["SLURM_PMIX_TMPDIR"] = temporary_folder().string();
   }
   std::erase_if(variables, [](const auto& one) { return environment_variable(one.first.c_str()); });

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,19 +73,6 @@ void choose_temporary_folder(std::string_view conductors_host, const char* usual
     ::setenv("TMPDIR", usual, 1);
   else
     ::unsetenv("TMPDIR");
-}
-
-// What Slurm's PMIx made for this step, in which Open MPI keeps its session: "spmix_appdir_1000_JOB.STEP".
-std::vector<std::filesystem::path> session_folders() {
-  const std::string step =
-      fmt::format("_{}.{}", environment_text("SLURM_JOB_ID"), environment_text("SLURM_STEP_ID"));
-  std::vector<std::filesystem::path> folders;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(environment_text("SLURM_PMIX_TMPDIR"), error))
-    if (const std::string name = entry.path().filename().string();
-        name.starts_with("spmix_appdir_") && name.ends_with(step))
-      folders.push_back(entry.path());
-  return folders;
 }
 
 // A conversation with the conductor of this launch: nobody else has the key. None if it is not at the address.
@@ -191,7 +177,6 @@ class Rank {
       plan_.cuda->devices = gpu;
     }
     plan_.worker.confinement.own.push_back(here_.scratch);
-    std::ranges::move(session_folders(), std::back_inserter(plan_.worker.confinement.own));
     plan_.worker.confinement.unwritable.push_back(cache_folder());
     return link_->send({{"done", true}});
   }
