@@ -268,8 +268,7 @@ class TorchAdapter(TrainingAdapter):
             # Whatever the type of the autocast: aten/src/ATen/cudnn/AutocastRNN.cpp.
             found["lstm_type"] = "float16"
         if self._cell.world > 1:
-            way = "NCCL" if self._cell.device == "cuda" else "gloo"
-            found["data_parallel"] = f"DistributedDataParallel, {way}"
+            found["data_parallel"] = f"DistributedDataParallel, {torch.distributed.get_backend()}"
         if self._train:
             found["optimizer"] = "fused" if self._optimizer.fused else "foreach"
         return found

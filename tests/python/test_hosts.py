@@ -25,7 +25,7 @@ from hosts import address_of, mpirun_arguments, name_of
 from mutant_worker import HERE, register
 from program import PROGRAM
 from rank_mistakes import RANK_MISTAKES
-from test_ranks import EACH, MODES, MXNET, ON_MPI, SHORT, TORCH, WORKERS, wrong_tensors
+from test_ranks import EACH, MODES, MXNET, ON_MPI, QUICK, SHORT, TORCH, WORKERS, wrong_tensors
 from test_slurm import CONFIG, MISSING, PATH
 from worker_under_test import ROOT
 
@@ -167,9 +167,6 @@ def test_one_torchrun_on_each_host(tmp_path: Path) -> None:
     hosts = sorted(rank["host"] for rank in cell["forks"][0]["ranks"])
     assert hosts == ["node1", "node2"]
     check_ranks(run, cell, [rank["host"] for rank in cell["forks"][0]["ranks"]])
-
-
-QUICK = "--dataset synthetic --steps 8 --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
 
 
 @MPIRUN

@@ -82,7 +82,7 @@ def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
     assert printed(tmp_path, [], "--mbit", "1", "--hosts", "ten").returncode == 2
 
 
-def test_a_shipped_report_is_read(tmp_path: Path) -> None:
+def test_a_shipped_report_is_read() -> None:
     report = ROOT / "results/samples/ranks-scaling/lenet5.json.gz"
     command = [sys.executable, str(SCRIPT), str(report), "--mbit", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

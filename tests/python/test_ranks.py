@@ -41,6 +41,8 @@ SHORT = {
     "ranks": "2",
     "environment": "OMP_WAIT_POLICY=passive",  # other tests run next to the ranks
 }
+# What is added to a command of a page.
+QUICK = "--dataset synthetic --steps 8 --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
 IN_TORCH, IN_JAX, IN_TENSORFLOW, IN_MXNET = (
     pytest.param(of.name, marks=of.skip) for of in (TORCH, JAX, TENSORFLOW, MXNET)
 )
@@ -200,9 +202,8 @@ def test_two_ranks_are_equal_to_one_process(run: Run, backend: str) -> None:
 @TORCH.skip
 @MXNET.skip
 def test_the_commands_of_the_page_on_ranks(tmp_path: Path) -> None:
-    quick = "--dataset synthetic --steps 8 --warm-up-steps 2 --warm-up-seconds 0 --forks 1 --spare-rounds 0"
     changes = {
-        "assay run": f"{PROGRAM} run --out {tmp_path}/report.json {quick}",
+        "assay run": f"{PROGRAM} run --out {tmp_path}/report.json {QUICK}",
         "--batch 200": "--batch 16",
     }
     for command in (

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* masks_file = "masks.safetensors";
 
-// Of an array of the samples of so many batches, one batch after the other, those of one rank.
+// Of an array of the samples of all `batches`, one batch after the other, those of one rank.
 HostTensor samples_of_rank(const HostTensor& all, std::int64_t batches, std::int64_t distinct, int rank,
                            int world) {
   const std::int64_t own = distinct / world, samples = batches * distinct;
@@ -46,7 +46,7 @@ bool is_joined(const ExpectedTensor& expected) {
   return (expected.rows || expected.mean || expected.draws) && !expected.of_first_rank;
 }
 
-// The number of rows of the batch, one set of them after the other: a mask was drawn twice.
+// How often a tensor has all rows of a batch, one set of rows after the other: a mask was drawn twice.
 std::int64_t sets_of_rows(const ExpectedTensor& expected) {
   return expected.draws ? expected.shape.front() : 1;
 }
@@ -57,6 +57,7 @@ float mean_of(const std::vector<TensorFile>& ranks, const std::string& scalar) {
   return static_cast<float>(sum / static_cast<double>(ranks.size()));
 }
 
+// `joined` gets of each set the rows of rank 0, then those of rank 1, and so on.
 void join_rows(const std::vector<TensorFile>& ranks, HostTensor& joined, std::int64_t sets) {
   const std::size_t part = joined.bytes.size() / (static_cast<std::size_t>(sets) * ranks.size());
   auto to = joined.bytes.begin();

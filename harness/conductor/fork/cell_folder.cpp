@@ -202,7 +202,7 @@ std::string file_name_of(const Cell& cell) {
   return name;
 }
 
-// Seeds of ranks are so far apart that a generator which counts up from its seed meets no other one's.
+// Between the seeds of two ranks: a generator that counts up from its seed must not meet that of the next rank.
 constexpr std::uint64_t seeds_of_a_rank = 1'000'003;
 
 Json request_json(const Cell& cell, std::uint64_t seed, const RankPlace& place) {
