@@ -51,18 +51,41 @@ Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings, cons
     if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{.name = name});
     group->cells.push_back(i);
   }
+  for (Group& group : groups_)
+    for (std::size_t i = 0; i < group.cells.size(); ++i)
+      for (std::size_t j = 0; j <= i; ++j) group.pairs.push_back({.a = group.cells[i], .b = group.cells[j]});
+  join_compared(report);
   for (Group& group : groups_) {
     for (const std::size_t cell : group.cells)
       for (const Fork& fork : report.cells[cell].forks)
         group.next_round = std::max(group.next_round, fork.round + 1);
-    for (std::size_t i = 0; i < group.cells.size(); ++i) {
-      const std::size_t a = group.cells[i];
-      for (std::size_t j = 0; j <= i; ++j) {
-        const std::size_t b = group.cells[j];
-        group.pairs.push_back({.a = a, .b = b, .begun = shared_rounds(report.cells[a], report.cells[b]).all});
-      }
-    }
+    for (Pair& pair : group.pairs) pair.begun = shared_rounds(report.cells[pair.a], report.cells[pair.b]).all;
     plan(group, report);
+  }
+}
+
+void Rounds::join_compared(const Report& report) {
+  const auto group_of = [&](std::size_t cell) {
+    return std::ranges::find_if(groups_, [&](const Group& group) {
+      return std::ranges::find(group.cells, cell) != group.cells.end();
+    });
+  };
+  for (std::size_t a = 0; a < cells_.size(); ++a) {
+    for (const Published& published : report.cells[a].published) {
+      if (!published.to) continue;
+      const auto row = std::ranges::find(report.cells, *published.to, &CellReport::id);
+      const auto b = static_cast<std::size_t>(row - report.cells.begin());
+      const auto into = group_of(a), from = group_of(b);
+      if (into == groups_.end() || from == groups_.end()) continue;
+      const auto is_theirs = [&](const Pair& pair) {
+        return (pair.a == a && pair.b == b) || (pair.a == b && pair.b == a);
+      };
+      if (std::ranges::none_of(into->pairs, is_theirs)) into->pairs.push_back({.a = a, .b = b});
+      if (into == from) continue;
+      into->cells.insert(into->cells.end(), from->cells.begin(), from->cells.end());
+      into->pairs.insert(into->pairs.end(), from->pairs.begin(), from->pairs.end());
+      groups_.erase(from);
+    }
   }
 }
 

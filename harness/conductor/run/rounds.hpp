@@ -1,6 +1,6 @@
 // Chooses the next forks of a run. A round has one fork of each cell; the forks of a group (cells that are
-// compared) run one after the other, in an order drawn from (seed, round), so that drift affects all of them
-// equally.
+// compared, also by a published ratio) run one after the other, in an order drawn from (seed, round), so that drift affects
+// all of them equally.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,8 @@ class Rounds {
     int left = 0;                       // rounds that are known to be needed
     std::vector<std::size_t> active{};  // the cells of the next one
   };
+  // The published ratios of two cells join their groups.
+  void join_compared(const Report& report);
   void plan(Group& group, const Report& report);
   int rounds_left(Pair& pair, const Report& report) const;
 

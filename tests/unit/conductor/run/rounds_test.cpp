@@ -132,6 +132,35 @@ TEST(Rounds, ReplaceThoseThatDoNotCountForAPair) {
   EXPECT_THAT(run_rounds(cells, settings, steady, {1}), testing::ElementsAre(4, 4, 4, 4));
 }
 
+// A study compares a cell with one of another group, such as the same network with its framework's own loader.
+TEST(Rounds, AreThoseOfBothCellsOfAPublishedRatio) {
+  const auto cells = planned_cells({{"mlp", 2}, {"lenet5", 2}, {"cnn", 1}});
+  RunSettings settings;
+  settings.forks = 6;
+  settings.spare_rounds = 3;
+  const auto steady = [](std::size_t, int) { return 0.01; };
+  const std::set<int> disturbed{1, 3};  // for cell 0
+  Report report = empty_report(cells);
+  run_into(report, cells, settings, steady, disturbed);
+  EXPECT_EQ(shared_rounds(report.cells[0], report.cells[2]).counting, 4) << "nobody compares them";
+  for (const std::size_t other : {2U, 3U}) {
+    Published ratio;
+    ratio.metric = "samples_per_second";
+    ratio.to = cells[other].id;
+    report.cells[0].published.push_back(ratio);
+  }
+  Report resumed = report;
+  run_into(resumed, cells, settings, steady, {}, 1);
+  Report compared = report;
+  for (CellReport& row : compared.cells) row.forks.clear();
+  run_into(compared, cells, settings, steady, disturbed);
+  for (const Report* of : {&resumed, &compared}) {
+    for (const std::size_t other : {1U, 2U, 3U})
+      EXPECT_GE(shared_rounds(of->cells[0], of->cells[other]).counting, 6);
+  }
+  EXPECT_THAT(forks_in(compared), testing::ElementsAre(8, 8, 8, 8, 6));
+}
+
 TEST(Rounds, AreNotLostForOtherPairsByADisturbedFork) {
   const auto cells = planned_cells({{"mlp", 3}});
   RunSettings settings;
