@@ -39,13 +39,13 @@ struct Product {
   ASSAY_HD float operator()(std::int64_t at) const { return widen(a[at]) * widen(b[at]); }
 };
 
-// Round one: part p of sum r into partial[r * parts + p].
-template <typename Kind, typename Term>
+// Round one: finish(r * parts + p, part p of sum r).
+template <typename Kind, typename Term, typename Finish>
 struct Partial {
   SplitWalk walk;
   Term term;
   std::int64_t parts;
-  float* partial;
+  Finish finish;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
     const std::int64_t r = row / parts, part = row % parts, count = walk.summed.elements;
     const std::int64_t each = ceil_div(count, parts), first = part * each;
@@ -54,7 +54,7 @@ struct Partial {
     for (std::int64_t j = first + team.rank(); j < smaller(first + each, count); j += team.size())
       value = Kind::combine(value, term(base + walk.summed.offset(j)));
     value = Kind::over(team, value);
-    if (team.rank() == 0) partial[row] = value;
+    if (team.rank() == 0) finish(row, value);
   }
 };
 
@@ -99,8 +99,12 @@ struct Plan {
   }
   template <typename Kind, typename Term, typename Finish>
   void enqueue(float* partial, const Term& term, const Finish& finish) const {
-    for_each_row(stream, walk.kept.elements * parts, walk.summed.elements / parts,
-                 Partial<Kind, Term>{walk, term, parts, partial});
+    const std::int64_t width = walk.summed.elements / parts;
+    if (parts == 1)
+      return for_each_row(stream, walk.kept.elements, width,
+                          Partial<Kind, Term, Finish>{walk, term, 1, finish});
+    for_each_row(stream, walk.kept.elements * parts, width,
+                 Partial<Kind, Term, Scaled<float>>{walk, term, parts, {partial, 1.0F}});
     for_each_total(stream, walk.kept.elements, parts, Total<Kind, Finish>{partial, parts, finish});
   }
 };
