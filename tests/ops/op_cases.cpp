@@ -367,6 +367,9 @@ void embeddings(std::vector<OpCase>& rows) {
   // Fewer rows than positions in a run: most sums are long.
   const OpCase::Operand often{Fill::indices, {40, 50}};
   rows.push_back({"embedding_gradient", "long_runs", {often, {I, {40, 50, 6}}}, {{"rows", 3}}});
+  const OpCase::Operand long_texts{Fill::indices, {45, 50}};
+  rows.push_back({"embedding_gradient", "many_positions", {long_texts, {I, {45, 50, 6}}}, {{"rows", 3}}});
+  rows.push_back({"embedding_gradient", "large_table", {often, {I, {40, 50, 6}}}, {{"rows", 1030}}});
   rows.push_back({"embedding_row_gradient", "long_runs", {often, {I, {40, 50, 6}}}, {{"rows", 3}}});
   rows.push_back({"dense_rows", "few", {{I, {9, 5}}, {Fill::touched, {9}}}, {{"rows", 13}}});
   rows.push_back({"embedding_row_gradient", "wide", {many, {I, {4, 50, 128}}}, {{"rows", 60}}});

@@ -1,6 +1,8 @@
 // Lookup of table rows, and the gradients. A counting sort gathers each row's positions in a fixed order, so
-// that the gradient of a row is one sum in the order of its positions, without atomics.
+// that the gradient of a row is one sum in the order of its positions, without atomics. In a small table each row looks at
+// all positions.
 #include "backends/cuda/kernels/buckets.hpp"
+#include "backends/cuda/kernels/long_sum.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -132,7 +134,44 @@ Lowered lower_lookup(const Request& request) {
   return lowered;
 }
 
+// An element of the gradient of a small table.
+template <typename T>
+struct SumMatching {
+  const std::int32_t* indices;
+  const T* dy;
+  float* sums;
+  std::int64_t positions, width;
+  ASSAY_TEAM void operator()(const Alone& alone, std::int64_t i) const {
+    const std::int64_t row = i / width, column = i % width;
+    sums[i] = long_sum(alone, 0, positions, [&](std::int64_t place) {
+      return indices[place] == row ? widen(dy[place * width + column]) : 0.0F;
+    });
+  }
+};
+
+// With as many positions, a thread reads all indices in the time of two launches; and fewer rows than that are fewer threads
+// than a GPU has.
+constexpr std::int64_t most_small_positions = 2048, most_small_rows = 1024;
+
+Lowered lower_small_embedding_gradient(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  const std::int64_t rows = request.out(0)[0], width = request.out(0)[1];
+  lowered.kernel = with_type(request.inputs[1].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=, positions = request.inputs[0].elements()](const Operands& at) {
+          for_each(stream, rows * width,
+                   ByOneThread<SumMatching<T>>{
+                       {at.in<std::int32_t>(0), at.in<T>(1), at.out<float>(0), positions, width}});
+        },
+        "own:rows");
+  });
+  return lowered;
+}
+
 Lowered lower_embedding_gradient(const Request& request) {
+  if (request.inputs[0].elements() <= most_small_positions && request.out(0)[0] <= most_small_rows)
+    return lower_small_embedding_gradient(request);
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const std::int64_t rows = request.out(0)[0], width = request.out(0)[1];
