@@ -96,6 +96,9 @@ void attentions(std::vector<OpCase>& rows) {
   attention(rows, {"odd_lengths_causal", 1, 65, 3, 24, 65, 3, causal, {}, large});
   attention(rows, {"odd_lengths_hidden", 3, 65, 2, 16, 37, 2, false, {3, 1, 1, 37}, large, 0, Fill::hiding});
   attention(rows, {"blocks", 1, 130, 2, 64, 257, 1, causal, {}, large});
+  attention(rows, {"many_keys", 2, 5, 4, 4, 260, 2, false, {2, 1, 1, 260}, large});
+  attention(rows, {"many_keys_causal", 1, 7, 2, 4, 300, 2, causal, {1, 2, 7, 300}, large});
+  attention(rows, {"many_keys_hidden", 3, 5, 2, 4, 270, 2, false, {3, 1, 1, 270}, large, 0, Fill::hiding});
   attention(rows, {"minilm", 2, 128, 3, 32, 128, 3, false, {2, 1, 1, 128}, large});
   // Their gradients of q and k are zero, or only rounding. Scores up to hundreds, exact in every precision: their
   // exponentials overflow.

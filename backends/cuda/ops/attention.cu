@@ -1,5 +1,6 @@
-// Attention as two stacks of products around a softmax, with every score in memory, and its gradient. Heads
-// are moved next to each other first, so that one call computes the products of all of them.
+// Attention and its gradient, with every score in memory. Small ones are a kernel of our own each way, and its sums over the
+// queries one more. Others are stacks of products around a softmax: heads are moved next to each other first, so that one
+// call computes the products of all of them.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -103,6 +104,11 @@ struct SoftmaxRow {
   }
 };
 
+// The weight of a score in a row with this logarithm of its sum.
+ASSAY_HD inline float weight_of(float score, float logsumexp) {
+  return logsumexp == -INFINITY ? 0.0F : expf(score - logsumexp);
+}
+
 // The weights of a row again, and scale times the gradients of its scores.
 template <typename T>
 struct SlopeRow {
@@ -110,7 +116,7 @@ struct SlopeRow {
   const float *logsumexp, *dweights;
   T *weights, *slopes;
   ASSAY_HD float weight(std::int64_t row, std::int64_t key) const {
-    return logsumexp[row] == -INFINITY ? 0.0F : expf(scores.at(row, key) - logsumexp[row]);
+    return weight_of(scores.at(row, key), logsumexp[row]);
   }
   ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
     const std::int64_t keys = scores.s.keys, first = row * keys;
@@ -126,6 +132,184 @@ struct SlopeRow {
   }
 };
 
+// Below so many FLOPs of its products, an attention is faster without the tensor cores than with the launches that move its
+// heads; and with so many keys and elements of a head, a team has work for all of its threads.
+constexpr double most_small_flops = 1 << 27;
+constexpr std::int64_t most_small_keys = 256, most_small_depth = 256;
+
+bool is_small(const Request& request, const Sizes& s) {
+  const double flops = 4 * static_cast<double>(s.of_scores()) * static_cast<double>(s.depth);
+  return !request.context.bare && flops <= most_small_flops && s.keys <= most_small_keys &&
+         s.depth <= most_small_depth;
+}
+
+// The operands of one head, and where its rows are.
+template <typename T>
+struct Heads {
+  Sizes s;
+  const T *q, *k, *v;
+  const float* mask;  // may be null
+
+  // Elements to the row of depth elements.
+  ASSAY_HD std::int64_t query(std::int64_t row) const {
+    const std::int64_t i = row % s.queries, head = row / s.queries % s.heads,
+                       sample = row / (s.queries * s.heads);
+    return ((sample * s.queries + i) * s.heads + head) * s.depth;
+  }
+  ASSAY_HD std::int64_t key(std::int64_t row, std::int64_t j) const {
+    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
+    return ((sample * s.keys + j) * s.groups + head / (s.heads / s.groups)) * s.depth;
+  }
+  ASSAY_HD float product(const T* a, const T* b) const {
+    float sum = 0;
+    for (std::int64_t d = 0; d < s.depth; ++d) sum += widen(a[d]) * widen(b[d]);
+    return sum;
+  }
+  // The score of key j for the query of row (sample, head, query).
+  ASSAY_HD float score(std::int64_t row, std::int64_t j) const {
+    const std::int64_t i = row % s.queries;
+    if (s.causal && j > i + s.keys - s.queries) return -INFINITY;
+    const float scaled = s.scale * product(q + query(row), k + key(row, j));
+    if (mask == nullptr) return scaled;
+    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
+    return scaled + mask[sample * s.mask_sample + head * s.mask_head + i * s.mask_query + j];
+  }
+};
+
+// What the second product of bf16 data reads.
+template <typename T>
+ASSAY_HD float rounded(float x) {
+  return widen(narrow<T>(x));
+}
+
+template <typename T>
+struct SmallAttention {
+  Heads<T> of;
+  float* weights;  // (rows, keys)
+  T* y;
+  float* logsumexp;  // may be null
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const Sizes& s = of.s;
+    float* const own = weights + row * s.keys;
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t j = team.rank(); j < s.keys; j += team.size()) {
+      own[j] = of.score(row, j);
+      largest = fmaxf(largest, own[j]);
+    }
+    largest = team.max(largest);
+    const bool hidden = largest == -INFINITY;  // every key
+    const float base = hidden ? 0.0F : largest;
+    for (std::int64_t j = team.rank(); j < s.keys; j += team.size()) sum += own[j] = expf(own[j] - base);
+    sum = team.sum(sum);
+    for (std::int64_t j = team.rank(); j < s.keys; j += team.size())
+      own[j] = rounded<T>(hidden ? 0.0F : own[j] / sum);
+    if (team.rank() == 0 && logsumexp != nullptr) logsumexp[row] = hidden ? -INFINITY : base + logf(sum);
+    team.wait();
+    for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
+      float mean = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) mean += own[j] * widen(of.v[of.key(row, j) + d]);
+      y[of.query(row) + d] = narrow<T>(mean);
+    }
+  }
+};
+
+// dq of a row, its weights again, and scale times the gradients of its scores.
+template <typename T>
+struct SmallQueryGradient {
+  Heads<T> of;
+  const T* dy;
+  const float* logsumexp;
+  float *weights, *slopes;  // (rows, keys)
+  T* dq;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const Sizes& s = of.s;
+    float *const own = weights + row * s.keys, *const slope = slopes + row * s.keys;
+    float product = 0;
+    for (std::int64_t j = team.rank(); j < s.keys; j += team.size()) {
+      own[j] = weight_of(of.score(row, j), logsumexp[row]);
+      slope[j] = of.product(dy + of.query(row), of.v + of.key(row, j));
+      product += own[j] * slope[j];
+    }
+    product = team.sum(product);
+    for (std::int64_t j = team.rank(); j < s.keys; j += team.size()) {
+      slope[j] = rounded<T>(s.scale * own[j] * (slope[j] - product));
+      own[j] = rounded<T>(own[j]);
+    }
+    team.wait();
+    for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
+      float sum = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) sum += slope[j] * widen(of.k[of.key(row, j) + d]);
+      dq[of.query(row) + d] = narrow<T>(sum);
+    }
+  }
+};
+
+// An element of dk and dv, (samples, keys, groups, depth): sums over the queries of the group's heads, in their order.
+template <typename T>
+struct SmallKeyGradient {
+  Heads<T> of;
+  const T* dy;
+  const float *weights, *slopes;
+  T *dk, *dv;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const Sizes& s = of.s;
+    const std::int64_t d = i % s.depth, group = i / s.depth % s.groups, j = i / (s.depth * s.groups) % s.keys,
+                       sample = i / (s.depth * s.groups * s.keys), shared = s.heads / s.groups;
+    float of_key = 0, of_value = 0;
+    for (std::int64_t head = group * shared; head < (group + 1) * shared; ++head) {
+      for (std::int64_t query = 0; query < s.queries; ++query) {
+        const std::int64_t row = (sample * s.heads + head) * s.queries + query;
+        of_key += slopes[row * s.keys + j] * widen(of.q[of.query(row) + d]);
+        of_value += weights[row * s.keys + j] * widen(dy[of.query(row) + d]);
+      }
+    }
+    dk[i] = narrow<T>(of_key);
+    dv[i] = narrow<T>(of_value);
+  }
+};
+
+constexpr const char* small_name = "own:attention";
+
+Lowered lower_small_attention(const Request& request, const Sizes& s) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  lowered.scratch_bytes = s.of_scores() * static_cast<std::int64_t>(sizeof(float));
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=](const Operands& at) {
+          for_each_row(stream, s.stacks() * s.queries, s.keys,
+                       SmallAttention<T>{{s, at.in<T>(0), at.in<T>(1), at.in<T>(2), at.in<float>(3)},
+                                         at.scratch_at<float>(0),
+                                         at.out<T>(0),
+                                         at.out<float>(1)});
+        },
+        small_name);
+  });
+  return lowered;
+}
+
+Lowered lower_small_attention_gradient(const Request& request, const Sizes& s) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  const std::int64_t bytes = s.of_scores() * static_cast<std::int64_t>(sizeof(float));
+  Scratch scratch;
+  const std::int64_t weights = scratch.add(bytes), slopes = scratch.add(bytes);
+  lowered.scratch_bytes = scratch.bytes();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=](const Operands& at) {
+          const Heads<T> heads{s, at.in<T>(0), at.in<T>(1), at.in<T>(2), at.in<float>(3)};
+          auto *const p = at.scratch_at<float>(weights), *const ds = at.scratch_at<float>(slopes);
+          for_each_row(stream, s.stacks() * s.queries, s.keys,
+                       SmallQueryGradient<T>{heads, at.in<T>(6), at.in<float>(5), p, ds, at.out<T>(0)});
+          for_each(stream, s.samples * s.keys * s.groups * s.depth,
+                   SmallKeyGradient<T>{heads, at.in<T>(6), p, ds, at.out<T>(1), at.out<T>(2)});
+        },
+        small_name);
+  });
+  return lowered;
+}
+
 // For each sample and head: (m, n) in f32.
 std::shared_ptr<Matmul> stacked(const Request& request, const Sizes& s, std::int64_t m, std::int64_t n,
                                 std::int64_t k, bool ta, bool tb) {
@@ -139,9 +323,10 @@ constexpr std::int64_t score_bytes = sizeof(float);
 
 // Operands q, k, v, mask; results y, logsumexp.
 Lowered lower_attention(const Request& request) {
+  const Sizes s(request);
+  if (is_small(request, s)) return lower_small_attention(request, s);
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
-  const Sizes s(request);
   const std::int64_t size = size_of(request.inputs[0].dtype);
   const auto by_keys = stacked(request, s, s.queries, s.keys, s.depth, false, true);
   const auto by_values = stacked(request, s, s.queries, s.depth, s.keys, false, false);
@@ -183,9 +368,10 @@ Lowered lower_attention(const Request& request) {
 
 // Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
 Lowered lower_attention_gradient(const Request& request) {
+  const Sizes s(request);
+  if (is_small(request, s)) return lower_small_attention_gradient(request, s);
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
-  const Sizes s(request);
   const std::int64_t size = size_of(request.inputs[0].dtype);
   const auto to_scores = stacked(request, s, s.queries, s.keys, s.depth, false, true);
   const auto over_keys = stacked(request, s, s.queries, s.depth, s.keys, false, false);
