@@ -1,5 +1,5 @@
-// Layer norm and RMS norm over the last dimension, and their gradients: one team of threads per row, and the
-// gradients of scale and shift as sums over the rows in two rounds with a fixed order.
+// Layer norm and RMS norm over the last dimension, and their gradients: one team of threads per row, or for a few rows, and
+// the gradients of scale and shift as sums over the rows in two rounds with a fixed order.
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/kernels/long_sum.hpp"
 #include "backends/cuda/lowering.hpp"
@@ -70,46 +70,57 @@ struct NormRows {
   }
 };
 
+// The gradients of some rows, and their sums of dy * normal and of dy in each column. A thread has the same columns of every
+// row.
 template <typename T>
-struct RowInputGradient {
+struct RowGradients {
   NormRows<T> rows;
-  T* dx;
-  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
-    const std::int64_t first = row * rows.columns;
-    const auto count = static_cast<float>(rows.columns);
-    float plain = 0, product = 0;
-    for (std::int64_t c = team.rank(); c < rows.columns; c += team.size()) {
-      const float g = widen(rows.dy[first + c]) * rows.scale[c];
-      plain += g;
-      product += g * rows.normal(row, c);
-    }
-    const float level = rows.mean == nullptr ? 0.0F : team.sum(plain) / count;
-    const float along = team.sum(product) / count;
-    for (std::int64_t c = team.rank(); c < rows.columns; c += team.size()) {
-      const float g = widen(rows.dy[first + c]) * rows.scale[c];
-      dx[first + c] = narrow<T>(rows.inverse[row] * (g - level - rows.normal(row, c) * along));
+  const T* addend;                 // may be null
+  T* dx;                           // may be x, dy or addend
+  float *scale_sums, *shift_sums;  // (parts, columns)
+  std::int64_t count, rows_each;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
+    const std::int64_t columns = rows.columns, begin = part * rows_each;
+    const auto width = static_cast<float>(columns);
+    for (std::int64_t row = begin; row < smaller(begin + rows_each, count); ++row) {
+      const std::int64_t first = row * columns;
+      float plain = 0, product = 0;
+      for (std::int64_t c = team.rank(); c < columns; c += team.size()) {
+        const float dy = widen(rows.dy[first + c]), normal = rows.normal(row, c), g = dy * rows.scale[c];
+        plain += g;
+        product += g * normal;
+        float *const scale_sum = scale_sums + part * columns + c, *const shift_sum =
+                                                                      shift_sums + part * columns + c;
+        *scale_sum = (row == begin ? 0.0F : *scale_sum) + dy * normal;
+        *shift_sum = (row == begin ? 0.0F : *shift_sum) + dy;
+      }
+      const float level = rows.mean == nullptr ? 0.0F : team.sum(plain) / width;
+      const float along = team.sum(product) / width;
+      for (std::int64_t c = team.rank(); c < columns; c += team.size()) {
+        const float g = widen(rows.dy[first + c]) * rows.scale[c];
+        const float own = rows.inverse[row] * (g - level - rows.normal(row, c) * along);
+        dx[first + c] = narrow<T>(own + (addend == nullptr ? 0.0F : widen(addend[first + c])));
+      }
     }
   }
 };
 
-// Sums of some rows, in one column: of dy * normal and of dy.
-template <typename T>
-struct PartialSums {
-  NormRows<T> rows;
-  float *scale_sums, *shift_sums;  // (parts, columns)
-  std::int64_t count, rows_each;
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const std::int64_t part = i / rows.columns, c = i % rows.columns;
-    float weighted = 0, plain = 0;
-    for (std::int64_t row = part * rows_each; row < smaller((part + 1) * rows_each, count); ++row) {
-      const float dy = widen(rows.dy[row * rows.columns + c]);
-      weighted += dy * rows.normal(row, c);
-      plain += dy;
-    }
-    scale_sums[i] = weighted;
-    shift_sums[i] = plain;
+// The totals of both sums, or of the first if `shift` is null.
+struct RowTotals {
+  const float *scale_sums, *shift_sums;
+  float *scale, *shift;
+  std::int64_t parts, columns;
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t i) const {
+    const bool of_scale = i < columns;
+    const std::int64_t column = of_scale ? i : i - columns;
+    const float sum = total_of_column(team, of_scale ? scale_sums : shift_sums, parts, columns, column);
+    if (team.rank() == 0) (of_scale ? scale : shift)[column] = sum;
   }
 };
+
+// So many teams share the rows of a gradient, if there are as many.
+constexpr std::int64_t most_row_parts = 1024;
 
 template <bool centered>
 Lowered lower_row_norm(const Request& request) {
@@ -136,17 +147,19 @@ Lowered lower_row_norm(const Request& request) {
   return lowered;
 }
 
-// Operands x, scale, dy, [mean], inverse; results dx, scale_gradient, [shift_gradient].
+// Operands x, scale, dy, [mean], inverse, addend; results dx, scale_gradient, [shift_gradient].
 template <bool centered>
 Lowered lower_row_norm_gradient(const Request& request) {
+  constexpr std::size_t of_inverse = centered ? 4 : 3;
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
   const RowsOfTensor shape(request.in(0));
-  const Matrix matrix = matrix_of_rows(shape.rows, shape.columns);
+  const std::int64_t rows_each = ceil_div(shape.rows, most_row_parts);
+  const std::int64_t parts = ceil_div(shape.rows, rows_each);
+  const auto bytes = parts * shape.columns * static_cast<std::int64_t>(sizeof(float));
   Scratch scratch;
-  const std::int64_t of_scale = scratch.add(column_sum_scratch(matrix));
-  const std::int64_t of_shift = scratch.add(column_sum_scratch(matrix));
+  const std::int64_t of_scale = scratch.add(bytes), of_shift = scratch.add(bytes);
   lowered.scratch_bytes = scratch.bytes();
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
@@ -155,19 +168,15 @@ Lowered lower_row_norm_gradient(const Request& request) {
                                  at.in<T>(2),
                                  at.in<float>(1),
                                  centered ? at.in<float>(3) : nullptr,
-                                 at.in<float>(centered ? 4 : 3),
+                                 at.in<float>(of_inverse),
                                  shape.columns};
           auto *const scale = at.scratch_at<float>(of_scale), *const shift = at.scratch_at<float>(of_shift);
-          const std::int64_t parts = parts_of(matrix);
-          // Before dx, which may overwrite x or dy.
-          for_each(stream, parts * shape.columns,
-                   PartialSums<T>{rows, scale, shift, shape.rows, rows_of_part(matrix)});
-          for_each_total(stream, shape.columns, parts,
-                         TotalColumnSum{scale, at.out<float>(1), parts, shape.columns});
-          if (centered)
-            for_each_total(stream, shape.columns, parts,
-                           TotalColumnSum{shift, at.out<float>(2), parts, shape.columns});
-          for_each_row(stream, shape.rows, shape.columns, RowInputGradient<T>{rows, at.out<T>(0)});
+          for_each_row(stream, parts, shape.columns,
+                       RowGradients<T>{rows, at.in<T>(of_inverse + 1), at.out<T>(0), scale, shift, shape.rows,
+                                       rows_each});
+          for_each_total(stream, centered ? 2 * shape.columns : shape.columns, parts,
+                         RowTotals{scale, shift, at.out<float>(1), centered ? at.out<float>(2) : nullptr,
+                                   parts, shape.columns});
         },
         "own:rows");
   });
