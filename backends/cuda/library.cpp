@@ -54,9 +54,6 @@ class WithAndWithoutExchange final : public Recording {
   std::unique_ptr<Recording> with_, without_;
 };
 
-// Ops without the operand that fusion adds.
-const std::set<std::string_view> adds_by_itself{"linear", "layer_norm_gradient", "rms_norm_gradient"};
-
 }  // namespace
 
 Graph fused(const Graph& graph) {
@@ -64,6 +61,7 @@ Graph fused(const Graph& graph) {
   rules.activation = {"convolution", "linear", "batch_norm", "add"};
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
+  rules.linear_residual = rules.linear_addend = rules.row_norm_gradient = true;
   rules.norm_residual = rules.norm_gradient = true;
   rules.grouped_optimizer = true;
   rules.cast_after_embedding = true;
@@ -82,14 +80,6 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
       activation != "relu") {
     return fmt::format("[{}] {}: got the fused activation {}, and this backend fuses relu", node.op->name(),
                        node.name, activation);
-  }
-  if (adds_by_itself.contains(node.op->name())) {
-    const std::vector<Operand> operands = node.op->operands();
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == none || !operands[i].fused) continue;
-      return fmt::format("[{}] {}: got a fused {}, and this backend adds it by itself", node.op->name(),
-                         node.name, operands[i].name);
-    }
   }
   for (const auto values : {std::span<const ValueId>(node.inputs), std::span<const ValueId>(node.outputs)}) {
     for (const ValueId v : values) {

@@ -11,7 +11,7 @@
 
 namespace assay::cuda {
 
-// c = a b (+ c) (+ bias), then max(c, 0), for each of `batch` products. All row-major: a (m, k) or with ta
+// c = a b (+ c or added) (+ bias), then max(c, 0), for each of `batch` products. All row-major: a (m, k) or with ta
 // (k, m), b (k, n) or with tb (n, k), c (m, n). Rows are `lda`, `ldb`, `ldc` elements apart, products
 // `stride_a`, ... elements: an operand may begin at any multiple of that in a buffer. Sums are f32. bias:
 // f32 (n).
@@ -22,7 +22,8 @@ struct MatmulSpec {
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   DType operands = DType::f32;  // of a and b: f32 or bf16
   DType result = DType::f32;    // of c: f32, or that of the operands
-  bool accumulate = false;
+  bool accumulate = false;      // c is added
+  bool added = false;           // another matrix of c's shape and strides is added
   bool bias = false, relu = false;
   bool tf32 = false;
   bool bare = false;  // by the library only
@@ -53,6 +54,9 @@ class Matmul {
   virtual std::string name() const = 0;
   // Enqueues the product. bias: null if the spec has none.
   virtual void run(const void* a, const void* b, const float* bias, void* c, void* workspace) = 0;
+  // Of a spec with `added`, which is not c.
+  virtual void run_onto(const void* added, const void* a, const void* b, const float* bias, void* c,
+                        void* workspace) = 0;
 };
 
 // How the window of a convolution moves along one dimension. before, after: the padding at both ends.

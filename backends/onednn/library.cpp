@@ -50,6 +50,12 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
     return fmt::format("[{}] {}: got f64, for which oneDNN has no kernels on CPUs", node.op->name(),
                        node.name);
   }
+  constexpr std::size_t addend = 3;
+  if (node.op->name() == "linear_input_gradient" && node.inputs.size() > addend &&
+      node.inputs[addend] != none) {
+    return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
+                       node.name);
+  }
   if (bf16 && !has_bf16()) {
     return fmt::format("[{}] {}: got bf16, for which this CPU has no instructions (AVX-512 BF16 or AMX)",
                        node.op->name(), node.name);

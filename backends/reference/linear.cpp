@@ -61,11 +61,13 @@ template <typename T>
 Body<T> linear_input_gradient(const Context& context) {
   const std::int64_t outer = context.in(1)[0], inner = context.in(1)[1];
   const std::int64_t batch = element_count(context.in(0)) / outer;
-  const bool mask = context.has_input(2);
+  const bool mask = context.has_input(2), addend = context.has_input(3);
   ThreadPool& pool = context.pool;
   const auto run = [=, &pool](const Call<T>& call) {
-    product<T>(pool, batch, inner, outer, {call.in(0), outer, 1}, {call.in(1), inner, 1}, call.out(0), false,
+    T* const dx = call.out(0);
+    product<T>(pool, batch, inner, outer, {call.in(0), outer, 1}, {call.in(1), inner, 1}, dx, false,
                call.scratch);
+    if (addend) std::transform(dx, dx + batch * inner, call.in(3), dx, std::plus<>());
     if (mask) apply_mask(call.in(2), call.out(0), batch * inner);
   };
   return {run, packed_elements(inner, outer)};

@@ -92,6 +92,7 @@ FusionRules some_rules(std::mt19937& random, bool all) {
   rules.norm_gradient = all || random() % 2 == 0;
   rules.row_norm_gradient = all || random() % 2 == 0;
   rules.linear_residual = all || random() % 2 == 0;
+  rules.linear_addend = all || random() % 2 == 0;
   rules.cast_after_embedding = all || random() % 2 == 0;
   take(rules.gelu, {"linear"});
   return rules;

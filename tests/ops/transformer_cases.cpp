@@ -175,6 +175,9 @@ void more_dimensions(std::vector<OpCase>& rows) {
     rows.push_back({"linear", std::string(gelu) + "_wide", {{R, {9, 64}}, {S, {96, 64}}, absent}, fused, 32});
   }
   rows.push_back({"linear_input_gradient", "sequence", {{I, {2, 5, 10}}, {I, {10, 19}}, absent}, {}});
+  const OpCase::Operand dy{I, {2, 5, 10}}, weight{I, {10, 19}}, dx{I, {2, 5, 19}};
+  rows.push_back({"linear_input_gradient", "addend", {dy, weight, absent, dx}, {}});
+  rows.push_back({"linear_input_gradient", "masked_addend", {dy, weight, dx, dx}, {}});
   rows.push_back({"linear_weight_gradient", "sequence", {{I, {2, 5, 19}}, {I, {2, 5, 10}}}, {}});
   const Attributes ignored{{"ignored", std::int64_t{-100}}};
   rows.push_back(

@@ -50,6 +50,8 @@ struct Algorithm {
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 constexpr std::uint64_t wrong_algorithm = 24;
+// The first, which adds to its result only.
+constexpr std::uint64_t algorithm_in_place = 21;
 
 // What a handle of cuBLASLt points to; its own type is for structs of a fixed size.
 template <typename T>
@@ -132,11 +134,13 @@ std::vector<float> rows_of(const Layout& layout, const void* base, std::int32_t 
   return values;
 }
 
-void multiply(const Product& p, const void* a, const void* b, void* d, double alpha, double beta) {
+void multiply(const Product& p, const void* a, const void* b, const void* c, void* d, double alpha,
+              double beta) {
   constexpr const char* user = "cublasLtMatmul";
   if (!check_range(a, p.a.bytes(), user) || !check_range(b, p.b.bytes(), user) ||
       !check_range(d, p.d.bytes(), user))
     return;
+  if (beta != 0 && !check_range(c, p.d.bytes(), user)) return;
   const Operation& o = p.operation;
   if (o.has_bias() && !check_range(o.bias, p.m * size_of(Number::f32), user)) return;
   const bool tf32 = o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && p.a.type == CUDA_R_32F;
@@ -154,7 +158,7 @@ void multiply(const Product& p, const void* a, const void* b, void* d, double al
       for (std::int64_t j = 0; j < p.n; ++j) {
         const std::int64_t at = batch * p.d.stride + j * p.d.leading + i;
         double sum = alpha * sums[static_cast<std::size_t>(j)];
-        if (beta != 0) sum += beta * load(d, p.d.number(), at);
+        if (beta != 0) sum += beta * load(c, p.d.number(), at);
         if (o.has_bias()) sum += load(o.bias, Number::f32, i);
         store(d, p.d.number(), at, o.has_relu() && sum < 0 ? 0 : sum);
       }
@@ -280,7 +284,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (!product) return CUBLAS_STATUS_INVALID_VALUE;
   const auto& preferred = described<Preference>(preference);
   constexpr std::pair<std::uint64_t, std::uint64_t> known[] = {
-      {21, 330}, {22, 5000}, {23, 70001}, {wrong_algorithm, 0}};  // id, workspace
+      {algorithm_in_place, 330}, {22, 5000}, {23, 70001}, {wrong_algorithm, 0}};  // id, workspace
   for (const auto& [id, workspace] : known) {
     if (*returned == requested || workspace > preferred.max_workspace) continue;
     if (id == wrong_algorithm && !machine().conditions.has_wrong_engines) continue;
@@ -292,6 +296,17 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     result.state = CUBLAS_STATUS_SUCCESS;
   }
   return *returned > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                 cublasLtMatmulAlgoCapAttributes_t attribute, void* value,
+                                                 std::size_t size, std::size_t* written) {
+  if (attribute != CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT || size != sizeof(std::int32_t))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const std::int32_t has = algorithm->data[0] == algorithm_in_place ? 0 : 1;
+  std::memcpy(value, &has, sizeof has);
+  *written = sizeof has;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
@@ -311,7 +326,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* chosen, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
-  if (handle == nullptr || chosen == nullptr || c != d) return CUBLAS_STATUS_INVALID_VALUE;
+  if (handle == nullptr || chosen == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  if (c != d && chosen->data[0] == algorithm_in_place) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto product =
       product_of(described<Operation>(operation), described<Layout>(a_layout), described<Layout>(b_layout),
                  described<Layout>(c_layout), described<Layout>(d_layout));
@@ -331,7 +347,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     const bool is_wrong = algorithm.id == wrong_algorithm;
     machine().microseconds += is_wrong ? 0.5 : algorithm.id == 22 ? 1 : 10;
     spoil_workspace(workspace, static_cast<std::int64_t>(algorithm.workspace), "cublasLtMatmul");
-    multiply(p, a, b, d, is_wrong ? 1.02 * alpha_value : alpha_value, beta_value);
+    multiply(p, a, b, c, d, is_wrong ? 1.02 * alpha_value : alpha_value, beta_value);
   });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -91,12 +91,17 @@ class LtMatmul final : public Matmul {
     const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c);
-    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+    constexpr int more = 8;  // some of which may not have the addend
+    const int asked = spec_.added ? most + more : most;
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(asked));
     int found = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
-                                       preference.get(), most, results.data(), &found);
+                                       preference.get(), asked, results.data(), &found);
     results.resize(has_algorithm(status, found) ? static_cast<std::size_t>(found) : 0);
+    if (spec_.added)
+      std::erase_if(results, [](const auto& result) { return !has_other_addend(result.algo); });
+    if (results.size() > static_cast<std::size_t>(most)) results.resize(static_cast<std::size_t>(most));
     return results;
   }
 
@@ -117,10 +122,14 @@ class LtMatmul final : public Matmul {
   std::string name() const override { return name_; }
 
   void run(const void* a, const void* b, const float* bias, void* c, void* workspace) override {
+    run_onto(c, a, b, bias, c, workspace);
+  }
+  void run_onto(const void* added, const void* a, const void* b, const float* bias, void* c,
+                void* workspace) override {
     check_workspace("cublasLt", workspace, workspace_bytes());
     if (fused_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
-    const float scale = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
-    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &scale, b, b_.get(), a, a_.get(), &keep, c,
+    const float scale = 1, keep = spec_.accumulate || spec_.added ? 1.0F : 0.0F;
+    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &scale, b, b_.get(), a, a_.get(), &keep, added,
                                 c_.get(), c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize,
                                 stream_));
     if (spec_.bias && !fused_bias_)
@@ -128,6 +137,15 @@ class LtMatmul final : public Matmul {
   }
 
  private:
+  // Whether what is added may be another matrix than the result, which the heuristic is not asked.
+  static bool has_other_addend(const cublasLtMatmulAlgo_t& algorithm) {
+    std::int32_t has = 0;
+    std::size_t written = 0;
+    const auto status = cublasLtMatmulAlgoCapGetAttribute(
+        &algorithm, CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT, &has, sizeof has, &written);
+    return status == CUBLAS_STATUS_SUCCESS && has != 0;
+  }
+
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t what, const T& value) {
     ASSAY_CUBLAS(cublasLtMatmulDescSetAttribute(operation_.get(), what, &value, sizeof value));
@@ -170,12 +188,12 @@ class LtAlgorithms final : public Engines {
         a_(noise(trial, (s.ta ? s.k : s.m) * s.lda + (s.batch - 1) * s.stride_a, s.operands, 0)),
         b_(noise(trial, (s.tb ? s.n : s.k) * s.ldb + (s.batch - 1) * s.stride_b, s.operands, 1)),
         c_(noise(trial, s.m * s.ldc + (s.batch - 1) * s.stride_c, s.result, 2)),
+        added_(noise(trial, s.added ? elements_of(s) : 0, s.result, 4)),
         checked_(checked_part(s)),
         expected_(trial, elements_of(checked_) * size_of(s.result), purpose),
         bias_(noise(trial, s.n, DType::f32, 3)) {
     expected_.clear();
-    make_own_matmul(checked_, Stream{target.stream})
-        ->run(a_.data(), b_.data(), bias(), expected_.data(), nullptr);
+    run(*make_own_matmul(checked_, Stream{target.stream}), expected_, nullptr);
   }
 
   std::int64_t count() const override { return static_cast<std::int64_t>(results_.size()); }
@@ -188,7 +206,7 @@ class LtAlgorithms final : public Engines {
     constexpr int calls = 10;
     try {
       product_.take(at(engine));
-      return captured_seconds(target_, [&] { run(workspace); }, calls);
+      return captured_seconds(target_, [&] { run(product_, c_, workspace); }, calls);
     } catch (const std::runtime_error&) {
       return std::nullopt;
     }
@@ -197,13 +215,18 @@ class LtAlgorithms final : public Engines {
   double error(std::int64_t engine, void* workspace) override {
     product_.take(at(engine));
     c_.clear();
-    run(workspace);
+    run(product_, c_, workspace);
     return relative_distance(Stream{target_.stream}, trial_, result_, c_.data(), expected_.data(),
                              elements_of(checked_));
   }
 
  private:
-  void run(void* workspace) { product_.run(a_.data(), b_.data(), bias(), c_.data(), workspace); }
+  void run(Matmul& product, const Storage& c, void* workspace) {
+    if (checked_.added)
+      product.run_onto(added_.data(), a_.data(), b_.data(), bias(), c.data(), workspace);
+    else
+      product.run(a_.data(), b_.data(), bias(), c.data(), workspace);
+  }
   const float* bias() const { return has_bias_ ? static_cast<const float*>(bias_.data()) : nullptr; }
   const cublasLtMatmulHeuristicResult_t& at(std::int64_t engine) const {
     return results_[static_cast<std::size_t>(engine)];
@@ -232,7 +255,7 @@ class LtAlgorithms final : public Engines {
   Results results_;
   const Target& target_;
   Memory& trial_;
-  Storage a_, b_, c_;
+  Storage a_, b_, c_, added_;
   MatmulSpec checked_;
   Storage expected_, bias_;
 };

@@ -37,20 +37,36 @@ class AlignedMemory final : public HostBackedMemory {
 // Our own product with a workspace, which a vendor's library may ask for: refuses one that is not aligned, and
 // overwrites all of it.
 template <typename Product>
-class WithWorkspace final : public Product {
+class WithWorkspace : public Product {
  public:
   explicit WithWorkspace(std::unique_ptr<Product> product) : product_(std::move(product)) {}
   std::int64_t workspace_bytes() const override { return bytes_; }
   std::string name() const override { return product_->name(); }
   void run(const void* a, const void* b, const float* bias, void* result, void* workspace) override {
-    check_workspace("host", workspace, bytes_);
-    std::memset(workspace, 0xa5, static_cast<std::size_t>(bytes_));
+    overwrite(workspace);
     product_->run(a, b, bias, result, nullptr);
   }
+
+ protected:
+  static void overwrite(void* workspace) {
+    check_workspace("host", workspace, bytes_);
+    std::memset(workspace, 0xa5, static_cast<std::size_t>(bytes_));
+  }
+  Product& product() { return *product_; }
 
  private:
   static constexpr std::int64_t bytes_ = 330;  // no multiple of an alignment
   std::unique_ptr<Product> product_;
+};
+
+class HostMatmul final : public WithWorkspace<Matmul> {
+ public:
+  using WithWorkspace::WithWorkspace;
+  void run_onto(const void* added, const void* a, const void* b, const float* bias, void* c,
+                void* workspace) override {
+    overwrite(workspace);
+    product().run_onto(added, a, b, bias, c, nullptr);
+  }
 };
 
 // Overwrites the reserve once the gradient has read it, as cuDNN does.
@@ -83,7 +99,7 @@ class HostDevice final : public Device {
   }
   Stream stream() override { return {}; }
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
-    return std::make_unique<WithWorkspace<Matmul>>(make_own_matmul(spec, stream(), product_name));
+    return std::make_unique<HostMatmul>(make_own_matmul(spec, stream(), product_name));
   }
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
     if (spec.bare) reject_doubtful(spec);

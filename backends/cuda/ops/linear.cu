@@ -6,18 +6,25 @@
 namespace assay::cuda {
 namespace {
 
+// Runs a product onto operand 3, if fusion gave the node one.
+void run(Matmul& product, bool added, const Operands& at, const float* bias) {
+  if (added)
+    product.run_onto(at.inputs[3], at.inputs[0], at.inputs[1], bias, at.outputs[0], at.scratch);
+  else
+    product.run(at.inputs[0], at.inputs[1], bias, at.outputs[0], at.scratch);
+}
+
 Lowered lower_linear(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const RowsOfTensor x(request.in(0));
   MatmulSpec spec = dense_product(request, x.rows, request.in(1)[0], x.columns, false, true);
   spec.bias = request.has_input(2);
   spec.relu = request.relu();
+  spec.added = request.has_input(3);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();
   lowered.kernel = make_kernel(
-      [product](const Operands& at) {
-        product->run(at.inputs[0], at.inputs[1], at.in<float>(2), at.outputs[0], at.scratch);
-      },
+      [product, added = spec.added](const Operands& at) { run(*product, added, at, at.in<float>(2)); },
       product->name());
   return lowered;
 }
@@ -25,13 +32,15 @@ Lowered lower_linear(const Request& request) {
 Lowered lower_linear_input_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const RowsOfTensor dy(request.in(0));
-  const MatmulSpec spec = dense_product(request, dy.rows, request.in(1)[1], dy.columns, false, false);
+  MatmulSpec spec = dense_product(request, dy.rows, request.in(1)[1], dy.columns, false, false);
+  spec.added = request.has_input(3);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();
   const Stream stream = request.context.device.stream();
   lowered.kernel = make_kernel(
-      [product, stream, mask = request.has_input(2), type = request.outputs[0]](const Operands& at) {
-        product->run(at.inputs[0], at.inputs[1], nullptr, at.outputs[0], at.scratch);
+      [product, stream, added = spec.added, mask = request.has_input(2),
+       type = request.outputs[0]](const Operands& at) {
+        run(*product, added, at, nullptr);
         if (mask) apply_mask(stream, type.dtype, at.inputs[2], at.outputs[0], type.elements());
       },
       product->name());

@@ -17,6 +17,7 @@ struct OwnProduct {
   MatmulSpec s;
   const In *a, *b;
   const float* bias;
+  const Out* added;  // may be null
   Out* c;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int64_t column = i % s.n, row = i / s.n % s.m, which = i / (s.n * s.m);
@@ -25,10 +26,10 @@ struct OwnProduct {
     const std::int64_t left_step = s.ta ? s.lda : 1, right_step = s.tb ? 1 : s.ldb;
     float sum = 0;
     for (std::int64_t k = 0; k < s.k; ++k) sum += widen(left[k * left_step]) * widen(right[k * right_step]);
-    Out& y = c[which * s.stride_c + row * s.ldc + column];
-    if (s.accumulate) sum += widen(y);
+    const std::int64_t place = which * s.stride_c + row * s.ldc + column;
+    if (added != nullptr) sum += widen(added[place]);
     if (bias != nullptr) sum += bias[column];
-    y = narrow<Out>(s.relu ? relu(sum) : sum);
+    c[place] = narrow<Out>(s.relu ? relu(sum) : sum);
   }
 };
 
@@ -37,12 +38,15 @@ class OwnMatmul final : public Matmul {
   OwnMatmul(const MatmulSpec& spec, Stream stream, std::string name)
       : spec_(spec), stream_(stream), name_(std::move(name)) {}
   std::string name() const override { return name_; }
-  void run(const void* a, const void* b, const float* bias, void* c, void*) override {
+  void run(const void* a, const void* b, const float* bias, void* c, void* workspace) override {
+    run_onto(spec_.accumulate ? c : nullptr, a, b, bias, c, workspace);
+  }
+  void run_onto(const void* added, const void* a, const void* b, const float* bias, void* c, void*) override {
     with_type(spec_.operands, [&]<typename In>(In) {
       with_type(spec_.result, [&]<typename Out>(Out) {
         for_each(stream_, spec_.batch * spec_.m * spec_.n,
                  OwnProduct<In, Out>{spec_, static_cast<const In*>(a), static_cast<const In*>(b), bias,
-                                     static_cast<Out*>(c)});
+                                     static_cast<const Out*>(added), static_cast<Out*>(c)});
       });
     });
   }

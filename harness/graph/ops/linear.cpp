@@ -83,10 +83,13 @@ class LinearInputGradient final : public Op {
   std::string_view name() const override { return "linear_input_gradient"; }
   std::string_view contract() const override {
     return "dx = dy weight. dy (..., O), weight (O, I); dx (..., I). All have one type; sums are f32 for "
-           "bf16 data. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
-           "of the ReLU before it: dx is 0 where mask <= 0.";
+           "bf16 data. The optional operand addend (written by fusion, of the shape and type of dx) is added to "
+           "dx. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
+           "of the ReLU before it: dx is 0 where mask <= 0, with an addend, too.";
   }
-  std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
+  std::vector<Operand> operands() const override {
+    return {{"dy"}, {"weight"}, {"mask", true}, {"addend", true, Kind::storage, true}};
+  }
   std::vector<Result> results() const override { return {{"dx"}}; }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
@@ -98,6 +101,10 @@ class LinearInputGradient final : public Op {
     in.require(in.shape(0).back() == in.shape(1)[0], "inner dimensions differ");
     const Shape dx = with_last(in.shape(0), in.shape(1)[1]);
     in.mask(2, dx);
+    if (in.has(3)) {
+      in.same_dtype(3, 0);
+      in.shaped(3, dx);
+    }
     return {{in.dtype(0), dx}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,

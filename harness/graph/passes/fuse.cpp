@@ -160,7 +160,8 @@ Graph fuse_sums(const Graph& graph, const OperandOf& operand_of) {
       Node& node = rewrite.node(producer);
       const std::optional<std::size_t> operand = operand_of(node, add);
       if (!operand || node.outputs[0] != y) continue;
-      if (graph.value(other).producer >= producer || graph.value(other).type != graph.value(y).type) continue;
+      const bool exists = graph.value(rewrite.current(other)).producer < producer;
+      if (!exists || graph.value(other).type != graph.value(y).type) continue;
       if (node.inputs.size() <= *operand) node.inputs.resize(*operand + 1, none);
       if (node.inputs[*operand] != none) continue;
       node.inputs[*operand] = other;
@@ -182,6 +183,12 @@ Index residual_of_linear(const Node& node, const Node& add) {
   constexpr std::size_t residual = 3;
   const bool fits = node.op == &linear_op() && !node.attributes.has("activation");
   return fits && !add.attributes.has("activation") ? Index(residual) : Index();
+}
+
+Index addend_of_linear(const Node& node, const Node& add) {
+  constexpr std::size_t mask = 2, addend = 3;
+  const bool fits = node.op == &linear_input_gradient_op() && node.inputs[mask] == none;
+  return fits && !add.attributes.has("activation") ? Index(addend) : Index();
 }
 
 // Of the gradient of a norm over the last dimension.
@@ -268,6 +275,7 @@ Graph fuse(const Graph& graph, const FusionRules& rules) {
   if (rules.linear_residual) fused = fuse_sums(fused, residual_of_linear);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
   if (rules.row_norm_gradient) fused = fuse_sums(fused, addend_of_row_norm);
+  if (rules.linear_addend) fused = fuse_sums(fused, addend_of_linear);
   fused = fuse_masks(fused, rules.mask);
   if (rules.pool_operands) fused = give_pool_operands(fused);
   return rules.grouped_optimizer ? group_optimizers(fused) : fused;

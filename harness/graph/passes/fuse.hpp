@@ -19,6 +19,9 @@ struct FusionRules {
   // If an add is the only reader of a linear's y, its other value becomes the operand residual, if that value
   // exists before.
   bool linear_residual = false;
+  // If an add is the only reader of the dx of a linear_input_gradient, its other value becomes the operand addend, if that
+  // value exists before: the gradient that another reader of x passes back.
+  bool linear_addend = false;
   // If only one embedding reads the cast of a table, it reads the table itself, and its rows are cast: the
   // same bits, from the rows that are looked up instead of all.
   bool cast_after_embedding = false;

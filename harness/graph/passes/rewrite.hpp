@@ -32,15 +32,14 @@ class Rewrite {
   bool dropped(NodeId id) const { return dropped_[static_cast<std::size_t>(id)]; }
   // Drops the node and replaces `value`, its only result, by `by`.
   void replace(NodeId id, ValueId value, ValueId by);
+  // The value that replaces this one; itself if it was not replaced.
+  ValueId current(ValueId id) const;
   // Replaces these nodes by one node with their groups, after all others.
   void merge(const std::vector<NodeId>& nodes);
 
   Graph result() const;
 
  private:
-  // The value that replaces this one; itself if it was not replaced.
-  ValueId current(ValueId id) const;
-
   const Graph& graph_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Node> nodes_;

@@ -29,8 +29,9 @@ std::vector<std::string> ops(const Graph& graph) {
     names.emplace_back(node.op->name());
     if (node.attributes.has("activation")) names.back() += "+relu";
     const std::vector<Operand> operands = node.op->operands();
-    if (operands.size() > 1 && operands.back().name == "mask" && node.inputs.back() != none)
-      names.back() += "+mask";
+    const auto mask = std::ranges::find(operands, "mask", &Operand::name);
+    if (mask == operands.end()) continue;
+    if (node.inputs[static_cast<std::size_t>(mask - operands.begin())] != none) names.back() += "+mask";
   }
   return names;
 }
@@ -83,6 +84,32 @@ TEST(Fuse, ASumThatAloneReadsALinearBecomesItsResidual) {
     ASSERT_EQ(linear.inputs.size(), 4U);
     EXPECT_EQ(fused.value(linear.inputs[3]).name, residual);
     EXPECT_TRUE(is_fused(linear));
+  }
+}
+
+// Queries, keys and values are products of one x, whose gradient is the sum of three.
+TEST(Fuse, SumsOfInputGradientsBecomeAddends) {
+  Graph graph("g");
+  GraphBuilder b(graph, true);
+  const ValueId x = b.input("inputs", {2, 3, 8}), dy = b.input("dy", {2, 3, 8});
+  const ValueId y = b.add(b.add(b.linear("q", x, 8), b.linear("k", x, 8)), b.linear("v", x, 8));
+  graph.add_output("dx", differentiate(graph, {{y, dy}}, {x})[0]);
+  FusionRules rules;
+  rules.linear_addend = true;
+  const auto adds = [](const Graph& of) {
+    return std::ranges::count_if(of.nodes(), [](const Node& node) { return node.op->name() == "add"; });
+  };
+  EXPECT_EQ(adds(fuse(graph, {})), 4);
+  const Graph fused = fuse(graph, rules);
+  EXPECT_EQ(adds(fused), 2) << "those of y";
+  ValueId dx = fused.output("dx");
+  for (int addends = 2; addends >= 0; --addends) {
+    const Node& gradient = fused.node(fused.value(dx).producer);
+    EXPECT_EQ(gradient.op->name(), "linear_input_gradient");
+    EXPECT_EQ(is_fused(gradient), addends > 0);
+    if (addends == 0) break;
+    ASSERT_EQ(gradient.inputs.size(), 4U);
+    dx = gradient.inputs[3];
   }
 }
 
