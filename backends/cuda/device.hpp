@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/products.hpp"
@@ -40,6 +42,13 @@ struct DeviceOptions {
   std::shared_ptr<Nccl> ranks = {};       // with which gradients are added up; null for one rank
 };
 
+// A piece of what is captured: what `enqueue` enqueues waits for the parts `needs`, which are before this one, and need not
+// wait for others.
+struct GraphPart {
+  std::function<void()> enqueue;
+  std::vector<std::size_t> needs = {};
+};
+
 // Used from one thread.
 class Device {
  public:
@@ -56,10 +65,9 @@ class Device {
   virtual Calls& calls() = 0;
   // Null for one rank.
   virtual RankSums* ranks() { return nullptr; }
-  // Captures the work that `enqueue` enqueues. Null if the device cannot capture, or if there are fewer than
-  // `min_nodes` kernels and copies.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue,
-                                            std::size_t min_nodes = 0) = 0;
+  // Captures the work of the parts, which are enqueued in order. Null if the device cannot capture, or if there are fewer
+  // than `min_nodes` kernels and copies.
+  virtual std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) = 0;
   virtual void synchronize() = 0;
 };
 

@@ -1,13 +1,12 @@
 #include "backends/cuda/library.hpp"
 
-#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "backends/cuda/casts.hpp"
 #include "backends/cuda/choices.hpp"
+#include "backends/cuda/joined.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/graph/passes/fuse.hpp"
 #include "harness/graph/passes/walk.hpp"
@@ -15,10 +14,12 @@
 
 namespace assay::cuda {
 
-CudaLibrary::CudaLibrary(std::unique_ptr<Device> device, bool tf32)
+CudaLibrary::CudaLibrary(std::unique_ptr<Device> device, bool tf32, bool in_order)
     : device_(std::move(device)),
       exchange_(device_->ranks() != nullptr ? std::make_unique<BucketExchange>(*device_) : nullptr),
-      context_{*device_, tf32, false, exchange_.get()} {}
+      context_{*device_, tf32, false, exchange_.get()},
+      // The sums of the ranks' gradients run beside the kernels that follow in the list.
+      in_order_(in_order || exchange_ != nullptr) {}
 
 namespace {
 
@@ -117,20 +118,23 @@ std::unique_ptr<Kernel> CudaLibrary::reorder(const TensorType& type, const Forma
   return make_reorder(context_, type, layout_of(from), layout_of(to));
 }
 
-void CudaLibrary::compact(std::vector<Scheduled>& kernels) {
-  join_narrowings(device_->stream(), kernels, joined_);
-}
+void CudaLibrary::compact(std::vector<Scheduled>& kernels) { join_neighbours(kernels, joined_); }
 
-std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels) {
+std::int64_t CudaLibrary::reuse_distance() const { return in_order_ ? 0 : 4; }
+
+std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels, const Needs& needs) {
   // The launch of a graph takes the host about as long as a few launches of kernels.
   constexpr std::size_t min_nodes = 5;
-  const auto captured = [&] {
-    return device_->record(
-        [kernels] {
-          for (Kernel* kernel : kernels) kernel->run();
-        },
-        min_nodes);
-  };
+  std::vector<GraphPart> parts;
+  if (in_order_ || needs.empty()) {
+    parts.push_back({[kernels] {
+      for (Kernel* kernel : kernels) kernel->run();
+    }});
+  } else {
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      parts.push_back({[kernel = kernels[k]] { kernel->run(); }, needs[k]});
+  }
+  const auto captured = [&] { return device_->record(parts, min_nodes); };
   if (exchange_ == nullptr) return captured();
   const bool enabled = exchange_->enabled();
   exchange_->set_enabled(false);
@@ -151,7 +155,7 @@ const OpEntry* CudaLibrary::entry(std::string_view op) const { return find_entry
 bool is_bare(std::string_view mode) { return mode == primitives_mode || mode == captured_primitives_mode; }
 
 PrimitivesLibrary::PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32, bool captured)
-    : CudaLibrary(std::move(device), tf32), captured_(captured) {
+    : CudaLibrary(std::move(device), tf32, true), captured_(captured) {
   context().bare = true;
 }
 
@@ -166,8 +170,8 @@ std::unique_ptr<Kernel> PrimitivesLibrary::reorder(const TensorType& type, const
   return primitives::make_reorder(context(), type, layout_of(from), layout_of(to));
 }
 
-std::unique_ptr<Recording> PrimitivesLibrary::record(std::span<Kernel* const> kernels) {
-  return captured_ ? CudaLibrary::record(kernels) : nullptr;
+std::unique_ptr<Recording> PrimitivesLibrary::record(std::span<Kernel* const> kernels, const Needs& needs) {
+  return captured_ ? CudaLibrary::record(kernels, needs) : nullptr;
 }
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
@@ -191,7 +195,8 @@ std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options
   if (is_bare(options.mode))
     return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32,
                                                options.mode == captured_primitives_mode);
-  return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32);
+  return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32,
+                                       options.mode == in_order_mode);
 }
 
 }  // namespace assay::cuda

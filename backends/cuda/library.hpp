@@ -12,14 +12,16 @@ namespace assay::cuda {
 
 inline constexpr const char* primitives_mode = "primitives";
 inline constexpr const char* captured_primitives_mode = "primitives-captured";
+inline constexpr const char* in_order_mode = "in-order";
 // Whether the mode runs the libraries alone.
 bool is_bare(std::string_view mode);
 
-// Modes eager and graph: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for
-// the rest.
+// Modes eager, graph and in-order: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for
+// the rest. A step of the last two is one graph of CUDA, in which a kernel waits for those whose bytes it uses, or, with
+// `in_order` or several ranks, for the one before.
 class CudaLibrary : public KernelLibrary {
  public:
-  CudaLibrary(std::unique_ptr<Device> device, bool tf32);
+  CudaLibrary(std::unique_ptr<Device> device, bool tf32, bool in_order = false);
 
   Graph fuse(Graph graph) const override;
   Memory& memory() const override { return device_->memory(); }
@@ -29,7 +31,8 @@ class CudaLibrary : public KernelLibrary {
   Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
-  std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
+  std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs) override;
+  std::int64_t reuse_distance() const override;
   void synchronize() override { device_->synchronize(); }
   bool keeps_constants() const override { return true; }
   std::int64_t agree(std::int64_t value) override;
@@ -44,6 +47,7 @@ class CudaLibrary : public KernelLibrary {
   std::unique_ptr<Device> device_;
   std::unique_ptr<BucketExchange> exchange_;  // null for one rank
   Context context_;
+  bool in_order_;
   std::vector<std::unique_ptr<Kernel>> joined_;  // made by compact()
 };
 
@@ -57,7 +61,7 @@ class PrimitivesLibrary final : public CudaLibrary {
   std::string unsupported(const Graph& graph, const Node& node) const override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>&) override {}
-  std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
+  std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs) override;
   bool keeps_constants() const override { return false; }
   Sharing sharing() const override { return Sharing::naive; }
 
@@ -68,7 +72,7 @@ class PrimitivesLibrary final : public CudaLibrary {
   bool captured_;
 };
 
-// The rewriting of a graph, and the reason if a node cannot be lowered, in modes eager and graph: decided
+// The rewriting of a graph, and the reason if a node cannot be lowered, in modes eager, graph and in-order: decided
 // without a device.
 Graph fused(const Graph& graph);
 std::string reason_against(const Graph& graph, const Node& node);

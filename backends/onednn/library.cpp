@@ -91,6 +91,7 @@ void OnednnLibrary::compact(std::vector<Scheduled>& kernels) {
     auto* reader = dynamic_cast<FirstLayerGradient*>(kernels[i].kernel);
     if (pool == nullptr || reader == nullptr || !reader->read_rows_of(*pool, kernels[i - 1].node)) continue;
     kernels[i].op += " + " + kernels[i - 1].op;
+    kernels[i].touched.add(kernels[i - 1].touched);
     kernels.erase(kernels.begin() + static_cast<std::ptrdiff_t>(i - 1));
   }
 }

@@ -205,7 +205,8 @@ Arena plan_arena(const LoweredGraph& lowered, const KernelLibrary& library,
   for (const LoweredStep& step : lowered.steps) {
     steps.push_back({step.inputs, step.outputs, step.in_place, step.scratch_bytes});
   }
-  Placement placement = place(buffers, steps, library.sharing(), library.memory().alignment());
+  Placement placement =
+      place(buffers, steps, library.sharing(), library.memory().alignment(), library.reuse_distance());
   return {placement.bytes, std::move(placement.offset), std::move(placement.scratch_offset)};
 }
 
@@ -244,7 +245,7 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
     if (constants.steps[s]) {
       prologue_.push_back(step.kernel.get());
     } else {
-      scheduled_.push_back({step.kernel.get(), step.node, step.op});
+      scheduled_.push_back({step.kernel.get(), step.node, step.op, touched_by(step, scratch_[s])});
     }
   }
   library_.compact(scheduled_);
@@ -254,6 +255,22 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
   for (const Scheduled& entry : scheduled_) {
     times_.push_back({entry.node, entry.op, 0, 0, std::string(entry.kernel->implementation())});
   }
+}
+
+Touched GraphExecutor::touched_by(const LoweredStep& step, const void* scratch) const {
+  Touched touched;
+  const auto add = [this](int b, std::vector<Bytes>& to) {
+    if (b == none) return;
+    const Buffer& buffer = lowered_.buffers[static_cast<std::size_t>(b)];
+    if (buffer.kind != Buffer::Kind::feed)
+      to.push_back({pointers_[static_cast<std::size_t>(b)], buffer.bytes});
+  };
+  for (const int b : step.inputs) add(b, touched.read);
+  for (const int b : step.outputs) add(b, touched.written);
+  for (const std::size_t i : step.overwritten) add(step.inputs[i], touched.written);
+  if (scratch != nullptr) touched.written.push_back({scratch, step.scratch_bytes});
+  if (step.alone != nullptr) touched.written.push_back({step.alone, 1});
+  return touched;
 }
 
 void GraphExecutor::run(std::int64_t slot) {
@@ -286,17 +303,22 @@ void GraphExecutor::run_whole(std::int64_t slot) {
 
 // Every staged slot, so that none is recorded later, while steps are timed. The kernels stay bound to `slot`.
 void GraphExecutor::record_staged(std::int64_t slot) {
+  if (needs_.empty()) {
+    std::vector<Touched> touched;
+    for (const Scheduled& entry : scheduled_) touched.push_back(entry.touched);
+    needs_ = needs_of(touched);
+  }
   for (std::int64_t other = spare_slot; other < end_of_slots(); ++other) {
     if (other == slot || !is_staged(other) || recordings_.contains(other)) continue;
     bind_readers(other);
-    auto recording = library_.record(kernels_);
+    auto recording = library_.record(kernels_, needs_);
     records_ = recording != nullptr;
     if (!records_) break;
     recordings_[other] = std::move(recording);
   }
   bind_readers(slot);
   if (!records_) return;
-  auto recording = library_.record(kernels_);
+  auto recording = library_.record(kernels_, needs_);
   records_ = recording != nullptr;
   if (records_) recordings_[slot] = std::move(recording);
 }

@@ -103,6 +103,7 @@ class GraphExecutor final : public Executor {
   void run_whole(std::int64_t slot);
   void record_staged(std::int64_t slot);
   void bind_readers(std::int64_t slot);
+  Touched touched_by(const LoweredStep& step, const void* scratch) const;
 
   Storage arena_;
   std::vector<Storage> constants_;      // what the steps of prologue_ make
@@ -113,8 +114,9 @@ class GraphExecutor final : public Executor {
   std::vector<std::size_t> readers_;    // steps that read the batch
   std::vector<Scheduled> scheduled_;
   std::vector<Kernel*> kernels_;
-  bool has_run_ = false;                                           // the library has done its first-use work
-  bool records_ = true;                                            // until the library does not
+  Needs needs_;           // of kernels_; found when they are recorded
+  bool has_run_ = false;  // the library has done its first-use work
+  bool records_ = true;   // until the library does not
   std::map<std::int64_t, std::unique_ptr<Recording>> recordings_;  // by slot
 };
 

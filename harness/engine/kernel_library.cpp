@@ -18,6 +18,6 @@ void KernelLibrary::run(std::span<Kernel* const> kernels) {
   for (Kernel* kernel : kernels) kernel->run();
 }
 
-std::unique_ptr<Recording> KernelLibrary::record(std::span<Kernel* const>) { return nullptr; }
+std::unique_ptr<Recording> KernelLibrary::record(std::span<Kernel* const>, const Needs&) { return nullptr; }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/engine/needs.hpp"
 #include "harness/graph/graph.hpp"
 #include "harness/graph/memory_plan/placement.hpp"
 #include "harness/graph/op.hpp"
@@ -71,6 +72,9 @@ struct Lowered {
   bool view = false;
   // Opaque operands that the kernel overwrites while it reads them: nothing may read them after it.
   std::vector<std::size_t> overwritten = {};
+  // Kernels with the same address here never run side by side, for instance because each of them waits inside for all of
+  // its threads to be on the device. Null: the kernel may run beside every other one.
+  const void* alone = nullptr;
 };
 
 // A kernel of the flat list of graph mode, and its node (for a reorder: the node that needs it).
@@ -78,6 +82,7 @@ struct Scheduled {
   Kernel* kernel = nullptr;
   std::string node;
   std::string op;
+  Touched touched = {};  // but for what is staged, which no kernel writes
 };
 
 // A list that was run once, recorded with the pointers that its kernels had then.
@@ -117,21 +122,25 @@ class KernelLibrary {
   // Graph mode: which buffers of a step may have the same bytes.
   virtual Sharing sharing() const { return Sharing::co_share; }
 
+  // Graph mode: for how many more kernels of the list the bytes of a buffer stay unused once its last reader is enqueued, so
+  // that those kernels need not wait for that reader.
+  virtual std::int64_t reuse_distance() const { return 0; }
+
   // Graph mode of inference: whether a kernel that depends only on parameters (a bf16 copy, the slice of a
   // table) runs once for each state instead of in each step.
   virtual bool keeps_constants() const { return false; }
 
   // Graph mode, called once, after all kernels are bound: `kernels` is the final list. The library may
   // replace neighbours by one kernel of its own (which it owns), for instance all optimizer updates behind
-  // one barrier. It must not change the order.
+  // one barrier; it touches what they touched. It must not change the order.
   virtual void compact(std::vector<Scheduled>& kernels);
 
   // Runs a bound list in order. A library that opens one parallel region, or captures, does so here.
   virtual void run(std::span<Kernel* const> kernels);
-  // Graph mode: records the work that run() would enqueue with the current pointers. The recording can be
-  // repeated as a whole even after the kernels are bound to other pointers. The list has been run before.
-  // Null: recording is not supported, use run().
-  virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
+  // Graph mode: records the work that run() would enqueue with the current pointers; a kernel need not wait for others than
+  // those of `needs`. The recording can be repeated as a whole even after the kernels are bound to other pointers. The list
+  // has been run before. Null: recording is not supported, use run().
+  virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
   // Executable::agree() and gradient_exchange().

@@ -170,9 +170,15 @@ class Assembly {
 
   void emit(NodeId id, Lowered lowered) {
     const Node& node = graph_.node(id);
-    LoweredStep step{
-        node.name, std::string(node.op->name()), std::move(lowered.kernel),   {},
-        {},        lowered.scratch_bytes,        std::move(lowered.in_place), std::move(lowered.overwritten)};
+    LoweredStep step{node.name,
+                     std::string(node.op->name()),
+                     std::move(lowered.kernel),
+                     {},
+                     {},
+                     lowered.scratch_bytes,
+                     std::move(lowered.in_place),
+                     std::move(lowered.overwritten),
+                     lowered.alone};
     remove_unequal(step.in_place, graph_, node);
     for ([[maybe_unused]] const std::size_t i : step.overwritten) {
       assert(graph_.value(node.inputs[i]).opaque && last_reader_[index(node.inputs[i])] == id);

@@ -43,6 +43,7 @@ struct LoweredStep {
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;
   std::vector<std::size_t> overwritten;  // as in Lowered
+  const void* alone = nullptr;           // as in Lowered
 };
 
 struct LoweredGraph {

@@ -74,7 +74,7 @@ void measure(benchmark::State& state, Step& step, std::size_t index) {
   const std::vector<Kernel*> kernels(16, step.lowered.steps[index].kernel.get());
   step.library->run(kernels);
   step.library->synchronize();
-  const std::unique_ptr<Recording> recording = step.library->record(kernels);
+  const std::unique_ptr<Recording> recording = step.library->record(kernels, {});
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(kernels.size()))) {
     if (recording != nullptr)
       recording->run();

@@ -53,6 +53,25 @@ def test_takes_a_batch() -> None:
     assert twice == pytest.approx(2 * once, rel=0.05)
 
 
+def test_a_chain_is_shorter_than_all_kernels_in_order() -> None:
+    launches, in_order, chain = (float(number) for number in row("resnet56:bf16", *WITHOUT_PYTORCH)[9:])
+    assert chain < 0.95 * in_order
+    assert chain > 0.5 * launches
+
+
+def test_takes_measured_kernels(tmp_path: Path) -> None:
+    # It is the last kernel but the optimizer, and on the longest chain.
+    name = "convolution_weight_gradient/lenet5/200/conv1.weight_gradient"
+    file = tmp_path / "kernels.csv"
+    file.write_text(f'a note\nname,iterations,real_time\n"{name}/real_time",16,5000.0\n')
+    before, after = (
+        [float(number) for number in row("lenet5:fp32", *given, *WITHOUT_PYTORCH)[10:]]
+        for given in ((), ("--kernels", str(file)))
+    )
+    for without, measured in zip(before, after, strict=True):
+        assert measured == pytest.approx(without + 5000, abs=20)
+
+
 def test_leaves_out_the_operations_of_pytorch_where_it_is_missing() -> None:
     assert row("lenet5:fp32", *WITHOUT_PYTORCH)[5] == "-"
 

@@ -27,13 +27,25 @@ struct Moment {
   double microseconds = 0;  // when
 };
 
-// What was captured from one stream: the first track is of the stream whose capture was begun, every other one is of a
-// stream that joined it by waiting for one of its events.
+}  // namespace assay::stand_in
+
+// Work that was captured.
+struct CUgraphNode_st {
+  assay::stand_in::Work work;
+  std::vector<cudaGraphNode_t> needs;   // waits for these
+  const CUstream_st* stream = nullptr;  // from which it was captured
+};
+
+namespace assay::stand_in {
+
+using Nodes = std::vector<std::unique_ptr<CUgraphNode_st>>;  // each after those that it needs
+
+// A part of a graph that runs one after the other, as on a stream of its own; the first one on that of the launch.
 struct Track {
-  std::vector<Work> works;
-  // What the work at a place waits for: the work of another track before that place there.
+  std::vector<const CUgraphNode_st*> nodes;
+  // What the node at a place waits for: the nodes of another track before that place there.
   struct Place {
-    std::size_t track = 0, works = 0;
+    std::size_t track = 0, nodes = 0;
     auto operator<=>(const Place&) const = default;
   };
   std::multimap<std::size_t, Place> waits;
@@ -48,8 +60,9 @@ struct CUstream_st : assay::cuda::HostStream {
   std::uint64_t gone = 0;  // work that was in the queue before
   // What the work at a place waits for; places count from the first work of the stream.
   std::multimap<std::uint64_t, std::shared_ptr<assay::stand_in::Moment>> waits;
-  CUgraph_st* captured = nullptr;  // while it is captured
-  std::size_t track = 0;           // of that graph
+  CUgraph_st* captured = nullptr;            // while it is captured
+  std::vector<assay::stand_in::Work> fresh;  // captured, and not a node yet
+  std::vector<cudaGraphNode_t> ends;         // what the next node waits for, once the fresh work is nodes
   bool capture_is_invalid = false;
 };
 
@@ -57,7 +70,7 @@ struct CUevent_st {
   bool timed = true;
   std::shared_ptr<assay::stand_in::Moment> moment;  // null: never recorded, or in a capture
   CUgraph_st* captured = nullptr;                   // the graph in which it was recorded last
-  assay::stand_in::Track::Place place = {};         // there
+  std::vector<cudaGraphNode_t> ends = {};           // of its stream then
 };
 
 struct CUuserObject_st {
@@ -85,12 +98,12 @@ void release(cudaUserObject_t object, unsigned count);
 }  // namespace assay::stand_in
 
 struct CUgraph_st {
-  using Tracks = std::vector<std::unique_ptr<assay::stand_in::Track>>;
-  std::shared_ptr<Tracks> tracks = std::make_shared<Tracks>();
+  std::shared_ptr<assay::stand_in::Nodes> nodes = std::make_shared<assay::stand_in::Nodes>();
   assay::stand_in::UserObjects objects;
 };
 struct CUgraphExec_st {
-  std::shared_ptr<const CUgraph_st::Tracks> tracks;
+  std::shared_ptr<const assay::stand_in::Nodes> nodes;
+  std::vector<assay::stand_in::Track> tracks;  // of the nodes
   assay::stand_in::UserObjects objects;
   std::vector<std::unique_ptr<CUstream_st>> streams;  // of all tracks but the first
 };
@@ -124,11 +137,15 @@ void close(CUstream_st* stream, bool counted = true);  // after its work
 void wait_in(CUstream_st* stream, std::shared_ptr<Moment> moment);
 // Appends work to a stream, or to the graph that is captured from it.
 void enqueue(CUstream_st* stream, Work work);
-// The stream's capture begins, or joins that of another one: its work goes to a new track.
+// The stream's capture begins, or joins that of another one.
 void capture(CUstream_st* stream, CUgraph_st* graph);
-// Ends the capture that was begun on this stream, and that of the streams that joined. Whether the first track waits for
-// the ends of all others, as it must.
+// What the next work of a captured stream would wait for.
+std::vector<cudaGraphNode_t>& ends_of(CUstream_st& stream);
+// Ends the capture that was begun on this stream, and that of the streams that joined. Whether it waits for the ends of all
+// others, as it must.
 bool end_capture(CUstream_st* stream);
+// Any order that the nodes' needs allow is one of the tracks.
+std::vector<Track> tracks_of(const Nodes& nodes);
 void launch(CUgraphExec_st& graph, CUstream_st* stream);
 // Whether something is captured, which forbids `call`: then the capture is lost and a fault is noted.
 bool breaks_capture(const char* call);

@@ -38,10 +38,10 @@ class LooseMemory final : public Memory {
   Memory& inner_;
 };
 
-class LooseDevice final : public Device {
+// A device that a test changes by overriding.
+class ForwardingDevice : public Device {
  public:
-  LooseDevice() : inner_(open_device({.deterministic = true})), memory_(inner_->memory()) {}
-  Memory& memory() override { return memory_; }
+  Memory& memory() override { return inner_->memory(); }
   Stream stream() override { return inner_->stream(); }
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override { return inner_->matmul(spec); }
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
@@ -49,14 +49,48 @@ class LooseDevice final : public Device {
   }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override { return inner_->lstm(spec); }
   Calls& calls() override { return inner_->calls(); }
-  std::unique_ptr<Recording> record(const std::function<void()>& enqueue, std::size_t min_nodes) override {
-    return inner_->record(enqueue, min_nodes);
+  std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) override {
+    return inner_->record(parts, min_nodes);
   }
   void synchronize() override { inner_->synchronize(); }
 
  private:
-  std::unique_ptr<Device> inner_;
-  LooseMemory memory_;
+  std::unique_ptr<Device> inner_ = open_device({.deterministic = true});
+};
+
+class LooseDevice final : public ForwardingDevice {
+ public:
+  Memory& memory() override { return memory_; }
+
+ private:
+  LooseMemory memory_{ForwardingDevice::memory()};
+};
+
+// Which needs of the recorded step there are, and which one is left out.
+struct Forgotten {
+  std::size_t place = 0;
+  std::size_t needs = 0;
+};
+
+class ForgetfulDevice final : public ForwardingDevice {
+ public:
+  explicit ForgetfulDevice(Forgotten& forgotten) : forgotten_(forgotten) {}
+  std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) override {
+    std::vector<GraphPart> changed(parts.begin(), parts.end());
+    forgotten_.needs = 0;
+    for (GraphPart& part : changed) {
+      // Without any, it would wait for the first part.
+      if (part.needs == std::vector<std::size_t>{0}) continue;
+      for (std::size_t i = 0; i < part.needs.size(); ++i) {
+        if (forgotten_.needs++ == forgotten_.place)
+          part.needs.erase(part.needs.begin() + static_cast<std::ptrdiff_t>(i--));
+      }
+    }
+    return ForwardingDevice::record(changed, min_nodes);
+  }
+
+ private:
+  Forgotten& forgotten_;
 };
 
 // That the libraries refuse such a workspace themselves is in libraries_test.cpp.
@@ -209,6 +243,38 @@ std::int64_t copies_that_wait_for_the_step_before(std::size_t landings) {
 TEST(Planted, TwoLandingsMakeTheCopyOfLabelsWaitForTheStepBefore) {
   EXPECT_EQ(copies_that_wait_for_the_step_before(4), 0);
   EXPECT_GT(copies_that_wait_for_the_step_before(2), 0);
+}
+
+// The state after three steps, of which the first is not recorded.
+std::vector<std::byte> trained_without(Forgotten& forgotten, const stand_in::Conditions& conditions) {
+  const Scope scope(conditions);
+  const Program program = small_program("residual");
+  KernelExecutable executable(
+      program, options_of({"residual", "graph", PrecisionKind::fp32}),
+      std::make_unique<CudaLibrary>(std::make_unique<ForgetfulDevice>(forgotten), false));
+  executable.set_state(small_parameters(program));
+  const testing::Batch batch = batch_of(program, 1);
+  executable.stage(0, batch.host());
+  for (int step = 1; step <= 3; ++step) executable.step(0, 1e-2, step);
+  std::vector<std::byte> bytes;
+  for (const HostTensor& tensor : executable.state())
+    bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+  return bytes;
+}
+
+TEST(Planted, AStepThatForgetsToWaitForOneKernelHasOtherBitsInSomeOrder) {
+  Forgotten nothing{.place = SIZE_MAX};
+  const auto expected = trained_without(nothing, {.order = Order::at_once});
+  ASSERT_GT(nothing.needs, 12U);
+  for (std::size_t place = 0; place < nothing.needs; ++place) {
+    bool found = false;
+    for (std::uint64_t seed = 0; seed < 8 && !found; ++seed) {
+      Forgotten one{.place = place};
+      const Order order = seed == 0 ? Order::others_last : seed == 1 ? Order::others_first : Order::shuffled;
+      found = trained_without(one, {.order = order, .seed = seed}) != expected;
+    }
+    EXPECT_TRUE(found) << "need " << place << " of " << nothing.needs;
+  }
 }
 
 }  // namespace

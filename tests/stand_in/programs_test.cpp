@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(ProgramCase{"residual", "graph", PrecisionKind::fp32},
                       ProgramCase{"residual", "graph", PrecisionKind::tf32, Search::measured},
                       ProgramCase{"residual", "graph", PrecisionKind::bf16, Search::measured},
+                      ProgramCase{"residual", "in-order", PrecisionKind::bf16},
                       ProgramCase{"residual", "eager", PrecisionKind::bf16},
                       ProgramCase{"residual", "primitives", PrecisionKind::fp32},
                       ProgramCase{"residual", "primitives", PrecisionKind::bf16},

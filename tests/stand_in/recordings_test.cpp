@@ -39,9 +39,9 @@ TEST(Recording, TakesFiveLaunches) {
   launch.run();
   library.synchronize();
   const std::vector<Kernel*> four(4, &launch), five(5, &launch);
-  EXPECT_EQ(library.record(four), nullptr);
+  EXPECT_EQ(library.record(four, {}), nullptr);
   EXPECT_THAT(stand_in::held(), Not(HasSubstr("graphs")));
-  const auto recording = library.record(five);
+  const auto recording = library.record(five, {});
   ASSERT_NE(recording, nullptr);
   EXPECT_THAT(stand_in::held(), HasSubstr("executable graphs: 1"));
   recording->run();

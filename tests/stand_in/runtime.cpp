@@ -36,6 +36,14 @@ std::uint64_t digest(const void* bytes, std::size_t count) {
   return sum;
 }
 
+// What the next work of a captured stream waits for, too.
+void add_ends(CUstream_st& stream, const std::vector<cudaGraphNode_t>& more) {
+  std::vector<cudaGraphNode_t>& ends = ends_of(stream);
+  for (const cudaGraphNode_t node : more) {
+    if (std::ranges::find(ends, node) == ends.end()) ends.push_back(node);
+  }
+}
+
 bool is_captured(const CUgraph_st* graph) {
   return std::ranges::any_of(machine().streams, [graph](const auto* s) { return s->captured == graph; });
 }
@@ -141,8 +149,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     }
     if (stream->captured == nullptr) capture(stream, event->captured);
     if (stream->captured != event->captured) return answer(cudaErrorStreamCaptureMerge);
-    Track& track = *(*stream->captured->tracks)[stream->track];
-    track.waits.emplace(track.works.size(), event->place);
+    add_ends(*stream, event->ends);
     return cudaSuccess;
   }
   if (stream->captured != nullptr && breaks_capture("cudaStreamWaitEvent"))
@@ -172,7 +179,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->captured = stream->captured;
   if (stream->captured != nullptr) {
     event->moment = nullptr;
-    event->place = {stream->track, (*stream->captured->tracks)[stream->track]->works.size()};
+    event->ends = ends_of(*stream);
     return cudaSuccess;
   }
   auto moment = std::make_shared<Moment>(Moment{stream});
@@ -314,13 +321,36 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                     unsigned long long* id, cudaGraph_t* graph, const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**, std::size_t*) {
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                                     std::size_t* count) {
   *status = stream->captured == nullptr  ? cudaStreamCaptureStatusNone
             : stream->capture_is_invalid ? cudaStreamCaptureStatusInvalidated
                                          : cudaStreamCaptureStatusActive;
   if (id != nullptr) *id = 0;
   if (graph != nullptr) *graph = stream->captured;
+  if (stream->captured == nullptr || stream->capture_is_invalid) return cudaSuccess;
+  const std::vector<cudaGraphNode_t>& ends = ends_of(*stream);
+  if (nodes != nullptr) *nodes = ends.data();
+  if (edges != nullptr) *edges = nullptr;
+  if (count != nullptr) *count = ends.size();
+  return cudaSuccess;
+}
+
+// Whether CUDA takes an empty set is not documented, so this one refuses it.
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                const cudaGraphEdgeData*, std::size_t count, unsigned flags) {
+  if (stream->captured == nullptr) return answer(cudaErrorIllegalState);
+  if (stream->capture_is_invalid) return answer(cudaErrorStreamCaptureInvalidated);
+  if (count == 0 || flags > cudaStreamSetCaptureDependencies) return answer(cudaErrorInvalidValue);
+  std::vector<cudaGraphNode_t>& ends = ends_of(*stream);
+  const std::vector<cudaGraphNode_t> more(nodes, nodes + count);
+  const auto is_known = [&](cudaGraphNode_t node) {
+    return std::ranges::any_of(*stream->captured->nodes, [&](const auto& one) { return one.get() == node; });
+  };
+  if (!std::ranges::all_of(more, is_known)) return answer(cudaErrorInvalidValue);
+  if (flags == cudaStreamSetCaptureDependencies) ends.clear();
+  add_ends(*stream, more);
   return cudaSuccess;
 }
 
@@ -328,8 +358,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   if (nodes != nullptr) return answer(cudaErrorInvalidValue);
-  *count = 0;
-  for (const auto& track : *graph->tracks) *count += track->works.size();
+  *count = graph->nodes->size();
   return cudaSuccess;
 }
 
@@ -344,8 +373,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   *executable = nullptr;
   if (breaks_capture("cudaGraphInstantiate")) return answer(cudaErrorStreamCaptureUnsupported);
   if (!find_memory()) return answer(cudaErrorMemoryAllocation);
-  *executable = new CUgraphExec_st{graph->tracks, graph->objects, {}};
-  for (std::size_t track = 1; track < graph->tracks->size(); ++track) {
+  *executable = new CUgraphExec_st{graph->nodes, tracks_of(*graph->nodes), graph->objects, {}};
+  for (std::size_t track = 1; track < (*executable)->tracks.size(); ++track) {
     (*executable)->streams.push_back(std::make_unique<CUstream_st>());
     open((*executable)->streams.back().get(), false);
   }

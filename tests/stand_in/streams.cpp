@@ -1,6 +1,8 @@
 // When the work of streams runs.
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/stand_in/machine.hpp"
 
@@ -107,36 +109,69 @@ void wait_in(CUstream_st* stream, std::shared_ptr<Moment> moment) {
 void capture(CUstream_st* stream, CUgraph_st* graph) {
   stream->captured = graph;
   stream->capture_is_invalid = false;
-  stream->track = graph->tracks->size();
-  graph->tracks->push_back(std::make_unique<Track>());
-  stream->late = &graph->tracks->back()->works;
+  stream->ends.clear();
+  stream->late = &stream->fresh;
+}
+
+std::vector<cudaGraphNode_t>& ends_of(CUstream_st& stream) {
+  for (Work& work : stream.fresh) {
+    stream.captured->nodes->push_back(
+        std::make_unique<CUgraphNode_st>(std::move(work), std::exchange(stream.ends, {}), &stream));
+    stream.ends = {stream.captured->nodes->back().get()};
+  }
+  stream.fresh.clear();
+  return stream.ends;
 }
 
 bool end_capture(CUstream_st* stream) {
-  const CUgraph_st* const graph = stream->captured;
+  std::set<cudaGraphNode_t> open;
   for (CUstream_st* other : machine().streams) {
-    if (other->captured != graph) continue;
+    if (other->captured != stream->captured || other == stream) continue;
+    const auto& ends = ends_of(*other);
+    open.insert(ends.begin(), ends.end());
     other->captured = nullptr;
     other->late = &other->queue;
   }
-  // The tracks that the first one waits for, directly or through another.
-  std::vector<bool> joined(graph->tracks->size(), false);
-  std::vector<std::size_t> open{0};
-  while (!open.empty()) {
-    const Track& track = *(*graph->tracks)[open.back()];
-    joined[open.back()] = true;
-    open.pop_back();
-    for (const auto& [place, wanted] : track.waits) {
-      if (!joined[wanted.track] && wanted.works == (*graph->tracks)[wanted.track]->works.size())
-        open.push_back(wanted.track);
-    }
+  // What the stream waits for, directly or not.
+  std::set<cudaGraphNode_t> awaited;
+  std::vector<cudaGraphNode_t> next = ends_of(*stream);
+  while (!next.empty()) {
+    const cudaGraphNode_t node = next.back();
+    next.pop_back();
+    if (awaited.insert(node).second) next.insert(next.end(), node->needs.begin(), node->needs.end());
   }
-  return std::ranges::find(joined, false) == joined.end();
+  stream->captured = nullptr;
+  stream->late = &stream->queue;
+  return std::ranges::includes(awaited, open);
+}
+
+// A node goes behind one that it needs, if that is the last of its track; else it begins a new one.
+std::vector<Track> tracks_of(const Nodes& nodes) {
+  std::vector<Track> tracks(1);
+  std::map<const CUgraphNode_st*, Track::Place> places;  // behind the node
+  for (const auto& node : nodes) {
+    std::size_t t = places.empty() ? 0 : tracks.size();
+    for (const cudaGraphNode_t needed : node->needs) {
+      const Track::Place& place = places.at(needed);
+      if (needed->stream == node->stream && place.nodes == tracks[place.track].nodes.size()) t = place.track;
+    }
+    if (t == tracks.size()) tracks.emplace_back();
+    Track& track = tracks[t];
+    for (const cudaGraphNode_t needed : node->needs) {
+      if (const Track::Place& place = places.at(needed); place.track != t)
+        track.waits.emplace(track.nodes.size(), place);
+    }
+    track.nodes.push_back(node.get());
+    places[node.get()] = {t, track.nodes.size()};
+  }
+  for (std::size_t t = 1; t < tracks.size(); ++t)
+    tracks.front().waits.emplace(tracks.front().nodes.size(), Track::Place{t, tracks[t].nodes.size()});
+  return tracks;
 }
 
 // Each node by itself: other streams run between them.
 void launch(CUgraphExec_st& graph, CUstream_st* stream) {
-  const CUgraph_st::Tracks& tracks = *graph.tracks;
+  const std::vector<Track>& tracks = graph.tracks;
   const auto stream_of = [&](std::size_t track) {
     return track == 0 ? stream : graph.streams[track - 1].get();
   };
@@ -144,8 +179,8 @@ void launch(CUgraphExec_st& graph, CUstream_st* stream) {
     enqueue(on, [moment] { moment->reached = true; });
   };
   std::map<Track::Place, std::shared_ptr<Moment>> moments;
-  for (const auto& track : tracks) {
-    for (const auto& [place, wanted] : track->waits)
+  for (const Track& track : tracks) {
+    for (const auto& [place, wanted] : track.waits)
       moments.emplace(wanted, std::make_shared<Moment>(Moment{stream_of(wanted.track)}));
   }
   const auto begun = std::make_shared<Moment>(Moment{stream});
@@ -153,11 +188,12 @@ void launch(CUgraphExec_st& graph, CUstream_st* stream) {
   for (std::size_t t = 0; t < tracks.size(); ++t) {
     CUstream_st* const on = stream_of(t);
     if (t > 0) wait_in(on, begun);
-    for (std::size_t i = 0; i <= tracks[t]->works.size(); ++i) {
+    for (std::size_t i = 0; i <= tracks[t].nodes.size(); ++i) {
       if (const auto moment = moments.find({t, i}); moment != moments.end()) reach(on, moment->second);
-      const auto [first, last] = tracks[t]->waits.equal_range(i);
+      const auto [first, last] = tracks[t].waits.equal_range(i);
       for (auto wait = first; wait != last; ++wait) wait_in(on, moments.at(wait->second));
-      if (i < tracks[t]->works.size()) enqueue(on, [kept = graph.tracks, t, i] { (*kept)[t]->works[i](); });
+      if (i < tracks[t].nodes.size())
+        enqueue(on, [kept = graph.nodes, node = tracks[t].nodes[i]] { node->work(); });
     }
   }
   if (tracks.size() > 1) enqueue(stream, [] {});  // to wait for the ends of the others

@@ -140,6 +140,50 @@ TEST(Capture, OfTwoStreamsRunsThemSideBySide) {
   EXPECT_EQ(captured_fork(Order::others_first), "axbcaxbc");
 }
 
+// One stream: b waits for a and not for x, and c for both.
+std::string captured_branches(Order order) {
+  const Scope scope({.order = order});
+  std::string text;
+  const OwnedStream stream;
+  const auto ends = [&] {
+    cudaStreamCaptureStatus status{};
+    const cudaGraphNode_t* nodes = nullptr;
+    std::size_t count = 0;
+    cudaStreamGetCaptureInfo(stream.get(), &status, nullptr, nullptr, &nodes, nullptr, &count);
+    EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+    EXPECT_EQ(count, 1U);
+    return *nodes;
+  };
+  const auto wait_for = [&](std::vector<cudaGraphNode_t> nodes, unsigned flags) {
+    return cudaStreamUpdateCaptureDependencies(stream.get(), nodes.data(), nullptr, nodes.size(), flags);
+  };
+  cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
+  write(stream.get(), text, 'a');
+  const cudaGraphNode_t a = ends();
+  write(stream.get(), text, 'x');
+  const cudaGraphNode_t x = ends();
+  EXPECT_EQ(wait_for({a}, cudaStreamSetCaptureDependencies), cudaSuccess);
+  write(stream.get(), text, 'b');
+  EXPECT_EQ(wait_for({x}, cudaStreamAddCaptureDependencies), cudaSuccess);
+  write(stream.get(), text, 'c');
+  EXPECT_EQ(wait_for({}, cudaStreamSetCaptureDependencies), cudaErrorInvalidValue);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  EXPECT_EQ(wait_for({a}, cudaStreamSetCaptureDependencies), cudaErrorIllegalState);
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  cudaGraphDestroy(graph);
+  for (int launch = 0; launch < 2; ++launch) cudaGraphLaunch(executable, stream.get());
+  cudaStreamSynchronize(stream.get());
+  cudaGraphExecDestroy(executable);
+  return text;
+}
+
+TEST(Capture, RunsBranchesOfOneStreamInAnyOrder) {
+  EXPECT_EQ(captured_branches(Order::others_last), "axbcaxbc");
+  EXPECT_EQ(captured_branches(Order::others_first), "abxcabxc");
+}
+
 TEST(Capture, MustWaitForTheStreamsThatJoin) {
   begin({});
   {

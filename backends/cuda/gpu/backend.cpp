@@ -80,9 +80,9 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
   if (options.device != DeviceKind::cuda)
     return fmt::format("device '{}': this backend runs on cuda", to_string(options.device));
   const bool bare = is_bare(options.mode);
-  if (options.mode != "eager" && options.mode != "graph" && !bare)
-    return fmt::format("mode '{}': this backend has eager, graph, {} and {}", options.mode, primitives_mode,
-                       captured_primitives_mode);
+  if (options.mode != "eager" && options.mode != "graph" && options.mode != in_order_mode && !bare)
+    return fmt::format("mode '{}': this backend has eager, graph, {}, {} and {}", options.mode, in_order_mode,
+                       primitives_mode, captured_primitives_mode);
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
   if (precision == PrecisionKind::fp64)
     return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", to_string(precision));

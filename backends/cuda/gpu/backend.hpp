@@ -1,7 +1,7 @@
 // The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made), graph
-// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph) and
-// primitives (only NVIDIA's libraries, as their documentation shows them), primitives-captured (the same calls as one
-// graph of CUDA: the base of the tax).
+// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph, whose branches run side by
+// side), in-order (the same, one kernel after the other), primitives (only NVIDIA's libraries, as their documentation shows
+// them) and primitives-captured (the same calls as one graph of CUDA: the base of the tax).
 #pragma once
 
 #include "backends/cuda/device.hpp"

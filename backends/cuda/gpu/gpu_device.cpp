@@ -11,6 +11,7 @@
 #include "backends/cuda/choices.hpp"
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gpu/calls.hpp"
+#include "backends/cuda/gpu/capture.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/cudnn.hpp"
@@ -24,28 +25,6 @@
 
 namespace assay::cuda {
 namespace {
-
-// Instantiated once; each run is one launch of all its nodes.
-class CapturedGraph final : public Recording {
- public:
-  CapturedGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
-    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    check("cudaGraphInstantiate(&executable_, graph, 0)", status);
-    ASSAY_CUDA(cudaGraphUpload(executable_, stream_));
-  }
-  ~CapturedGraph() override {
-    cudaStreamSynchronize(stream_);
-    cudaGraphExecDestroy(executable_);
-  }
-  CapturedGraph(const CapturedGraph&) = delete;
-  CapturedGraph& operator=(const CapturedGraph&) = delete;
-  void run() override { ASSAY_CUDA(cudaGraphLaunch(executable_, stream_)); }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-  cudaStream_t stream_;
-};
 
 // Streams and handles, in an order that destroys each after its users.
 struct Handles {
@@ -160,25 +139,8 @@ class GpuDevice final : public Device {
   Calls& calls() override { return *calls_; }
   RankSums* ranks() override { return ranks_.get(); }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& enqueue, std::size_t min_nodes) override {
-    ASSAY_CUDA(cudaStreamBeginCapture(handles_.stream, cudaStreamCaptureModeThreadLocal));
-    cudaGraph_t graph = nullptr;
-    try {
-      enqueue();
-    } catch (...) {
-      cudaStreamEndCapture(handles_.stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    ASSAY_CUDA(cudaStreamEndCapture(handles_.stream, &graph));
-    std::size_t nodes = 0;
-    const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes);
-    if (counted != cudaSuccess || nodes < min_nodes) {
-      cudaGraphDestroy(graph);
-      check("cudaGraphGetNodes(graph, nullptr, &nodes)", counted);
-      return nullptr;
-    }
-    return std::make_unique<CapturedGraph>(graph, handles_.stream);
+  std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) override {
+    return capture(handles_.stream, parts, min_nodes);
   }
 
   void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(handles_.stream)); }
@@ -193,10 +155,7 @@ class GpuDevice final : public Device {
     return made;
   }
 
-  Target target() {
-    return {handles_.dnn, handles_.stream, [this](const auto& work) { return record(work, 0); },
-            options_.choices.get()};
-  }
+  Target target() { return {handles_.dnn, handles_.stream, options_.choices.get()}; }
 
   DeviceOptions options_;
   Handles handles_;

@@ -7,8 +7,6 @@
 #include <functional>
 #include <memory>
 
-#include "harness/engine/kernel_library.hpp"
-
 namespace cudnn_frontend {
 class DeviceProperties;
 }
@@ -22,7 +20,6 @@ class Choices;
 struct Target {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
-  std::function<std::unique_ptr<Recording>(const std::function<void()>&)> record = {};  // as Device::record()
   Choices* choices = nullptr;  // what earlier searches took, and engines that are wrong
   std::shared_ptr<const cudnn_frontend::DeviceProperties> properties = {};
   int architecture = 0;  // 90 for compute capability 9.0

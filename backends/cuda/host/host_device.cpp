@@ -111,7 +111,7 @@ class HostDevice final : public Device {
     return known;
   }
   Calls& calls() override { return *calls_; }
-  std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override { return nullptr; }
+  std::unique_ptr<Recording> record(std::span<const GraphPart>, std::size_t) override { return nullptr; }
   void synchronize() override {}
 
  private:

@@ -1,7 +1,8 @@
 #include "backends/cuda/casts.hpp"
 
-#include <algorithm>
-#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/kernels/tensor_table.hpp"
 #include "backends/cuda/kernels/vector.hpp"
@@ -64,25 +65,18 @@ void narrow_all(Stream stream, std::span<const Narrowing* const> all) {
   flush();
 }
 
-struct Range {
-  const std::byte *begin, *end;
-  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
-};
-Range read_by(const Narrowing& one) {
-  const auto* begin = reinterpret_cast<const std::byte*>(one.from());
-  return {begin, begin + one.elements() * static_cast<std::int64_t>(sizeof(float))};
-}
-Range written_by(const Narrowing& one) {
-  const auto* begin = reinterpret_cast<const std::byte*>(one.to());
-  return {begin, begin + one.elements() * static_cast<std::int64_t>(sizeof(Bf16))};
-}
+// Many of them in one launch. Borrows them.
+class Narrowings final : public Kernel {
+ public:
+  Narrowings(Stream stream, std::vector<const Narrowing*> all) : stream_(stream), all_(std::move(all)) {}
+  void bind(std::span<void* const>, std::span<void* const>, void*) override {}  // its parts are bound
+  std::string_view implementation() const override { return "own:multi_tensor"; }
+  void run() override { narrow_all(stream_, all_); }
 
-bool may_join(const std::vector<const Narrowing*>& group, const Narrowing& next) {
-  return std::ranges::none_of(group, [&](const Narrowing* one) {
-    return written_by(*one).overlaps(read_by(next)) || written_by(*one).overlaps(written_by(next)) ||
-           read_by(*one).overlaps(written_by(next));
-  });
-}
+ private:
+  Stream stream_;
+  std::vector<const Narrowing*> all_;
+};
 
 }  // namespace
 
@@ -91,30 +85,15 @@ void Narrowing::run() {
   narrow_all(stream_, {&self, 1});
 }
 
-void Narrowings::run() { narrow_all(stream_, all_); }
+bool Narrowing::joins(const Joinable& other) const {
+  const auto* const next = dynamic_cast<const Narrowing*>(&other);
+  return next != nullptr && is_bound() && next->is_bound();
+}
 
-void join_narrowings(Stream stream, std::vector<Scheduled>& kernels,
-                     std::vector<std::unique_ptr<Kernel>>& owned) {
-  std::vector<Scheduled> joined;
-  for (std::size_t i = 0; i < kernels.size();) {
-    std::vector<const Narrowing*> group;
-    std::size_t end = i;
-    for (; end < kernels.size(); ++end) {
-      const auto* next = dynamic_cast<const Narrowing*>(kernels[end].kernel);
-      // Those of a batch are bound later, and again for each slot.
-      if (next == nullptr || next->from() == nullptr || next->to() == nullptr || !may_join(group, *next))
-        break;
-      group.push_back(next);
-    }
-    if (group.size() < 2) {
-      joined.push_back(kernels[i++]);
-      continue;
-    }
-    owned.push_back(std::make_unique<Narrowings>(stream, std::move(group)));
-    joined.push_back({owned.back().get(), kernels[i].node, kernels[i].op});
-    i = end;
-  }
-  kernels = std::move(joined);
+std::unique_ptr<Kernel> Narrowing::join(const std::vector<const Joinable*>& all) const {
+  std::vector<const Narrowing*> each;
+  for (const Joinable* one : all) each.push_back(dynamic_cast<const Narrowing*>(one));
+  return std::make_unique<Narrowings>(stream_, std::move(each));
 }
 
 }  // namespace assay::cuda

@@ -1,7 +1,13 @@
-// The norm of all gradients together, and their clipping by it. No sum uses atomics: each tensor is summed in
-// parts, and then one team adds the parts of all tensors.
+// The norm of all gradients together, and their clipping by it, of all in one launch. No sum uses atomics: each tensor is
+// summed in parts, and then one team adds the parts of all tensors.
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/joined.hpp"
 #include "backends/cuda/kernels/long_sum.hpp"
 #include "backends/cuda/kernels/tensor_table.hpp"
+#include "backends/cuda/kernels/vector.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -64,27 +70,111 @@ Lowered lower_norm(const Request& request) {
   return lowered;
 }
 
-struct Clip {
-  const float *gradient, *norm;
-  float* clipped;
+// What each gradient is multiplied by.
+struct Share {
+  const float* norm;
   float limit;
-  ASSAY_HD void operator()(std::int64_t i) const {
+  ASSAY_HD float get() const {
     // A NaN is not below 1, but it must reach the result.
     const float share = limit / (*norm + 1e-6F);
-    clipped[i] = gradient[i] * (share >= 1.0F ? 1.0F : share);
+    return share >= 1.0F ? 1.0F : share;
   }
 };
 
+// A thread's share of a tensor: one vector.
+constexpr std::int64_t clip_share = Vector<float>::size;
+
+struct ClippedGradient {
+  const float* from;
+  float* to;
+  std::int64_t elements, first;  // first: its first share, in the order of all tensors
+  bool aligned;
+};
+
+struct ClipAll {
+  Share by;
+  int count = 0;
+  std::int64_t shares = 0;
+  ClippedGradient of[max_tensors] = {};
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const ClippedGradient& t = tensor_of(of, count, i);
+    const std::int64_t begin = (i - t.first) * clip_share, end = smaller(begin + clip_share, t.elements);
+    const float share = by.get();
+    if (!t.aligned || end - begin < clip_share) {
+      for (std::int64_t e = begin; e < end; ++e) t.to[e] = t.from[e] * share;
+      return;
+    }
+    Vector<float> gradient = load(t.from + begin);
+    for (int v = 0; v < Vector<float>::size; ++v) gradient.of[v] *= share;
+    store(t.to + begin, gradient);
+  }
+};
+
+class Clipping final : public Joinable {
+ public:
+  Clipping(Stream stream, std::int64_t elements, float limit)
+      : stream_(stream), elements_(elements), limit_(limit) {}
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    from_ = static_cast<const float*>(inputs[0]);
+    norm_ = static_cast<const float*>(inputs[1]);
+    to_ = static_cast<float*>(outputs[0]);
+  }
+  std::string_view implementation() const override { return "own:pointwise"; }
+  void run() override {
+    const Clipping* const self = this;
+    clip({&self, 1});
+  }
+  bool joins(const Joinable& other) const override {
+    const auto* const next = dynamic_cast<const Clipping*>(&other);
+    return next != nullptr && from_ != nullptr && next->from_ != nullptr && next->norm_ == norm_ &&
+           next->limit_ == limit_;
+  }
+  std::unique_ptr<Kernel> join(const std::vector<const Joinable*>& all) const override;
+
+  // In one launch, if there are no more than a launch can name. Each joins this one.
+  void clip(std::span<const Clipping* const> all) const {
+    ClipAll launch{{norm_, limit_}};
+    for (const Clipping* one : all) {
+      launch.of[launch.count++] = {one->from_, one->to_, one->elements_, launch.shares,
+                                   are_aligned(one->from_, one->to_)};
+      launch.shares += ceil_div(one->elements_, clip_share);
+      if (launch.count < max_tensors && one != all.back()) continue;
+      for_each(stream_, launch.shares, launch);
+      launch.count = 0;
+      launch.shares = 0;
+    }
+  }
+
+ private:
+  Stream stream_;
+  std::int64_t elements_;
+  float limit_;
+  const float *from_ = nullptr, *norm_ = nullptr;
+  float* to_ = nullptr;
+};
+
+class Clippings final : public Kernel {
+ public:
+  explicit Clippings(std::vector<const Clipping*> all) : all_(std::move(all)) {}
+  void bind(std::span<void* const>, std::span<void* const>, void*) override {}  // its parts are bound
+  std::string_view implementation() const override { return "own:multi_tensor"; }
+  void run() override { all_.front()->clip(all_); }
+
+ private:
+  std::vector<const Clipping*> all_;
+};
+
+std::unique_ptr<Kernel> Clipping::join(const std::vector<const Joinable*>& all) const {
+  std::vector<const Clipping*> each;
+  for (const Joinable* one : all) each.push_back(dynamic_cast<const Clipping*>(one));
+  return std::make_unique<Clippings>(std::move(each));
+}
+
 Lowered lower_clip(const Request& request) {
-  const Layout layout = request.follow({0});
-  Lowered lowered = draft(request, layout);
+  Lowered lowered = draft(request, request.follow({0}));
   lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = make_kernel(
-      [=, n = request.inputs[0].elements(), limit = request.number("limit")](const Operands& at) {
-        for_each(stream, n, Clip{at.in<float>(0), at.in<float>(1), at.out<float>(0), limit});
-      },
-      "own:pointwise");
+  lowered.kernel = std::make_unique<Clipping>(request.context.device.stream(), request.inputs[0].elements(),
+                                              request.number("limit"));
   return lowered;
 }
 

@@ -1,4 +1,5 @@
-// LSTM over whole sequences, by the vendor's library or by our own kernels.
+// LSTM over whole sequences, by the vendor's library or by our own kernels. The vendor's persistent kernels wait inside for
+// all of their threads, for ever if those of another one have the device: so only one of them runs at a time.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -31,6 +32,7 @@ Lowered lower_lstm(const Request& request) {
   const std::int64_t workspace = scratch.add(lstm->forward_workspace_bytes());
   const std::int64_t own_reserve = scratch.add(keep ? 0 : lstm->reserve_bytes());
   lowered.scratch_bytes = scratch.bytes();
+  lowered.alone = &request.context.device;
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
         void* const reserve = keep ? at.outputs[1] : at.scratch_at<std::byte>(own_reserve);
@@ -46,6 +48,7 @@ Lowered lower_lstm_gradient(const Request& request) {
   lowered.inputs[3] = request.offer.inputs[3];
   std::shared_ptr<Lstm> lstm = request.context.device.lstm(spec_of(request, true));
   lowered.overwritten = {3};
+  lowered.alone = &request.context.device;
   lowered.scratch_bytes = lstm->gradient_workspace_bytes();
   lowered.kernel = make_kernel(
       [lstm, dx = request.has_output(3)](const Operands& at) {

@@ -193,7 +193,7 @@ std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::spa
 }
 
 Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing,
-                std::int64_t alignment) {
+                std::int64_t alignment, std::int64_t reuse_distance) {
   const bool in_place = sharing == Sharing::in_place || sharing == Sharing::co_share;
   const bool co_share = sharing == Sharing::co_share_only || sharing == Sharing::co_share;
   Storages storages(buffers, steps, in_place, alignment);
@@ -208,6 +208,8 @@ Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedS
     scratch[s] = {aligned(steps[s].scratch, alignment), {now, now}, 0};
     blocks.push_back(&scratch[s]);
   }
+
+  for (Block* block : blocks) block->life.last += reuse_distance;
 
   Placement placement;
   placement.lower_bound = peak(blocks);

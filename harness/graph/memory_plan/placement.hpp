@@ -74,9 +74,10 @@ struct Placement {
 std::int64_t aligned(std::int64_t bytes, std::int64_t alignment = arena_alignment);
 
 // Deterministic. Never needs more bytes than naive. A buffer lives from the first step that names it to the
-// last. alignment: a power of two.
+// last. alignment: a power of two. reuse_distance: for how many more steps the bytes of a buffer or of a scratch stay
+// unused; a result that overwrites an operand does so at once.
 Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing,
-                std::int64_t alignment = arena_alignment);
+                std::int64_t alignment = arena_alignment, std::int64_t reuse_distance = 0);
 
 // The lifetime of each buffer; {0, -1} if no step names it.
 std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps);

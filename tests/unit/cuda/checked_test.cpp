@@ -66,7 +66,7 @@ std::vector<CheckedCase> checked_cases() {
   if (!stand_in || nightly()) programs.emplace_back("lenet5");  // the stand-in searches for engines: a minute
   if (nightly()) programs.insert(programs.end(), {"lstm", "resnet56"});
   for (const std::string& program : programs) {
-    for (const char* mode : {"graph", "eager", primitives_mode, captured_primitives_mode}) {
+    for (const char* mode : {"graph", in_order_mode, "eager", primitives_mode, captured_primitives_mode}) {
       for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
         all.push_back({program, mode, precision});
     }

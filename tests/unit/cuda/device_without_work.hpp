@@ -89,7 +89,7 @@ class DeviceWithoutWork final : public Device {
     return std::make_shared<NoLstm>(work_);
   }
   Calls& calls() override { throw std::logic_error("this device has no calls"); }
-  std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override { return nullptr; }
+  std::unique_ptr<Recording> record(std::span<const GraphPart>, std::size_t) override { return nullptr; }
   void synchronize() override {}
 
  private:

@@ -1,15 +1,17 @@
-// What a training step of backend cuda asks of a GPU, without one: launches, library calls, FLOPs and bytes, as a
-// JSON line per network. For scripts/lab/gpu-estimate:
+// What a training step of backend cuda asks of a GPU, without one: FLOPs and bytes, and of each kernel in mode graph its
+// launches and library calls and the kernels that it waits for, as a JSON line. For scripts/lab/gpu-estimate:
 //
 //   assay-estimate-cuda NETWORK PRECISION BATCH FLOPS BYTES
 //
-// FLOPS and BYTES: what the GPU does in a second, for the time that no step can be below: each node takes at
+// FLOPS and BYTES: what the GPU does in a second, for the time that no kernel can be below: each node takes at
 // least as long as its FLOPs, and as its bytes. BATCH 0: the network's own.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "harness/core/domain.hpp"
@@ -29,18 +31,31 @@ void estimate(const std::string& network, PrecisionKind precision, std::int64_t 
   const auto lowering = library_without_work(unused, precision);
   const LoweredGraph lowered =
       lower(training_step(program, {precision_of(precision), false, false}), *lowering, {});
-  double flops = 0, bytes = 0, seconds = 0;
+  double flops = 0, bytes = 0;
+  std::map<std::string, double> seconds;  // by node
   for (const Node& node : lowered.graph.nodes()) {
+    if (node.op->view()) continue;
     const Cost once = cost(lowered.graph, node);
     flops += once.flops;
     bytes += once.bytes;
-    seconds += std::max(once.flops / flops_each_second, once.bytes / bytes_each_second);
+    seconds[node.name] = std::max(once.flops / flops_each_second, once.bytes / bytes_each_second);
   }
-  const Work work = work_of_a_step(workload, precision);
-  fmt::print(R"({{"network":"{}","precision":"{}","batch":{},"launches":{},"calls":{},"flops":{},"bytes":{},)"
-             R"("seconds":{}}})"
-             "\n",
-             network, to_string(precision), samples, work.launches(), work.calls, flops, bytes, seconds);
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelOfStep& kernel : kernels_of_a_step(program, precision)) {
+    double least = 0;
+    if (kernel.op != "reorder")
+      for (const std::string& node : kernel.nodes) least += seconds[node];
+    kernels.push_back({{"node", kernel.nodes.front()},
+                       {"op", kernel.op},
+                       {"launches", kernel.launches},
+                       {"calls", kernel.calls},
+                       {"seconds", least},
+                       {"needs", kernel.needs}});
+  }
+  const nlohmann::ordered_json found{{"network", network}, {"precision", to_string(precision)},
+                                     {"batch", samples},   {"flops", flops},
+                                     {"bytes", bytes},     {"kernels", kernels}};
+  fmt::print("{}\n", found.dump());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The lowering of a step: fused ops, layouts, reorders, one optimizer.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,10 @@
 #include "backends/cuda/library.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/lowered_graph.hpp"
+#include "harness/engine/memory.hpp"
+#include "harness/graph/builder.hpp"
 #include "harness/graph/passes/training_step.hpp"
+#include "tests/unit/engine/programs.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cuda {
@@ -76,11 +80,11 @@ struct Conversions {
       void* const in[] = {from};
       void* const out[] = {to};
       kernel->bind(in, out, nullptr);
-      list.push_back({kernel.get(), "cast", "cast"});
+      list.push_back({kernel.get(), "cast", "cast", {{{from, 4 * elements}}, {{to, 2 * elements}}}});
       owned.push_back(std::move(kernel));
     }
   }
-  void join() { join_narrowings({}, list, joined); }
+  void join() { join_neighbours(list, joined); }
 
   std::vector<Scheduled> list;
   std::vector<std::unique_ptr<Kernel>> owned, joined;
@@ -123,6 +127,51 @@ TEST(Casts, StayApartWhereOneWritesWhatAnotherReads) {
   Conversions unbound({{memory, narrow_memory + 64}, {nullptr, narrow_memory + 96}}, 16);
   unbound.join();
   EXPECT_EQ(unbound.list.size(), 2U);
+}
+
+// A graph that clips tensors of these sizes by one norm, or by a norm of their own.
+int clips_of(const std::vector<std::int64_t>& sizes, bool one_norm) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId norm = b.parameter("norm", {}, "ones"), other = b.parameter("other", {}, "ones");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string name = fmt::format("x{}", i);
+    const ValueId x = b.parameter(name, {sizes[i]}, "ones");
+    graph.add_output("y" + name, b.apply("clip", {x, one_norm || i % 2 == 0 ? norm : other}, {{"limit", 1.0}},
+                                         "clip" + name)[0]);
+  }
+  const auto library = make_kernel_library(assay::testing::options("graph"));
+  LoweredGraph graph_of = lower(graph, *library, {});
+  std::vector<Scheduled> list;
+  std::vector<Storage> memory;
+  for (const Buffer& buffer : graph_of.buffers) memory.emplace_back(buffer.bytes, "a test");
+  const auto at = [&](const std::vector<int>& buffers) {
+    std::vector<void*> pointers;
+    for (const int i : buffers) pointers.push_back(memory[static_cast<std::size_t>(i)].data());
+    return pointers;
+  };
+  for (std::size_t m = 0; m < memory.size(); ++m)
+    std::fill_n(static_cast<float*>(memory[m].data()), memory[m].bytes() / 4, 4.0F);
+  for (LoweredStep& step : graph_of.steps) {
+    step.kernel->bind(at(step.inputs), at(step.outputs), nullptr);
+    Touched touched;
+    for (void* pointer : at(step.inputs)) touched.read.push_back({pointer, 1});
+    for (void* pointer : at(step.outputs)) touched.written.push_back({pointer, 1});
+    list.push_back({step.kernel.get(), step.node, step.op, touched});
+  }
+  library->compact(list);
+  for (const Scheduled& entry : list) entry.kernel->run();
+  for (const auto& [name, place] : graph_of.outputs) {
+    const auto* const y = static_cast<const float*>(memory[static_cast<std::size_t>(place.buffer)].data());
+    for (std::int64_t i = 0; i < place.type.elements(); ++i) EXPECT_NEAR(y[i], 1, 1e-5) << name << ' ' << i;
+  }
+  return static_cast<int>(list.size());
+}
+
+TEST(Clips, AreOneKernelForOneNorm) {
+  EXPECT_EQ(clips_of({4, 1, 37, 4100}, true), 1);
+  EXPECT_EQ(clips_of(std::vector<std::int64_t>(300, 5), true), 1);
+  EXPECT_EQ(clips_of({4, 8, 12}, false), 3);
 }
 
 TEST(Lowering, moves_nothing_in_strict_fp32_and_in_eager_mode) {

@@ -37,6 +37,7 @@ CompileOptions options(const std::string& mode, PrecisionKind precision = Precis
 struct Asked {
   std::vector<bool> bare;  // of each product, convolution and LSTM
   int recorded = 0;
+  std::size_t parts = 0;  // of what was recorded last
 };
 
 // The host's device; each thing that is asked of it is written down. It can capture, which the host's cannot.
@@ -59,8 +60,9 @@ class WatchedDevice final : public Device {
     return device_->lstm(spec);
   }
   Calls& calls() override { return device_->calls(); }
-  std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override {
+  std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t) override {
     ++asked_.recorded;
+    asked_.parts = parts.size();
     return nullptr;
   }
   void synchronize() override { device_->synchronize(); }
@@ -182,6 +184,30 @@ TEST(PrimitivesMode, CapturesAGraphOnlyInTheModeThatIsCalledSo) {
   EXPECT_EQ(captures(primitives_mode), 0);
   EXPECT_GT(captures(captured_primitives_mode), 0);
   EXPECT_GT(captures("graph"), 0);
+}
+
+TEST(Branches, AreThePartsOfAStepInModeGraphOnly) {
+  const Program program = small("mlp");
+  const auto parts = [&](std::unique_ptr<KernelLibrary> library, const Asked& asked) {
+    KernelExecutable executable(program, options("graph"), std::move(library));
+    executable.set_state(testing::parameters(program, 1));
+    const testing::Batch batch = testing::batch(program, 1);
+    executable.stage(0, batch.host());
+    for (int step = 1; step <= 2; ++step) executable.step(0, 1e-3, step);
+    return asked.parts;
+  };
+  for (const bool in_order : {false, true}) {
+    Asked asked;
+    const std::size_t found =
+        parts(std::make_unique<CudaLibrary>(std::make_unique<WatchedDevice>(asked), false, in_order), asked);
+    if (in_order) {
+      EXPECT_EQ(found, 1U);
+    } else {
+      EXPECT_GT(found, 5U);
+    }
+  }
+  Asked asked;
+  EXPECT_EQ(parts(watched_library(asked, false, true), asked), 1U);
 }
 
 TEST(PrimitivesMode, RefusesAFusedOp) {

@@ -31,7 +31,7 @@ class RecordingLibrary final : public ForwardingLibrary {
     ++counts_.run;
     ForwardingLibrary::run(kernels);
   }
-  std::unique_ptr<Recording> record(std::span<Kernel* const>) override {
+  std::unique_ptr<Recording> record(std::span<Kernel* const>, const Needs&) override {
     ++counts_.asked;
     if (!records_) return nullptr;
     ++counts_.recorded;

@@ -45,6 +45,27 @@ TEST(Placement, scratch_lives_for_one_step) {
   EXPECT_EQ(place(buffers, steps, Sharing::naive).bytes, 2 * 1024 + 3 * 64);
 }
 
+TEST(Placement, bytes_stay_unused_for_the_reuse_distance) {
+  const std::vector<PlannedBuffer> buffers{{64}, {64}, {64}, {64}};
+  const std::vector<PlannedStep> steps{{.outputs = {0}, .scratch = 64},
+                                       {.inputs = {0}, .outputs = {1}},
+                                       {.inputs = {1}, .outputs = {2}, .scratch = 64},
+                                       {.inputs = {2}, .outputs = {3}}};
+  const auto bytes = [&](std::int64_t distance) {
+    return place(buffers, steps, Sharing::co_share, arena_alignment, distance).bytes;
+  };
+  EXPECT_EQ(bytes(0), 3 * 64);
+  EXPECT_GT(bytes(1), bytes(0));
+  EXPECT_EQ(bytes(9), 6 * 64) << "nothing is used twice";
+}
+
+TEST(Placement, a_result_overwrites_its_operand_whatever_the_reuse_distance) {
+  const std::vector<PlannedBuffer> buffers{{64}, {64}};
+  const std::vector<PlannedStep> steps{{.outputs = {0}},
+                                       {.inputs = {0}, .outputs = {1}, .in_place = {{0, 0}}}};
+  EXPECT_EQ(place(buffers, steps, Sharing::co_share, arena_alignment, 9).bytes, 64);
+}
+
 TEST(Placement, aligns_buffers_and_scratch_as_asked) {
   const std::vector<PlannedBuffer> buffers{{64}, {300}, {64, true, true}};
   const std::vector<PlannedStep> steps{{.outputs = {0}, .scratch = 10},
