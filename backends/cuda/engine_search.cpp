@@ -44,13 +44,13 @@ SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits&
   return result;
 }
 
-double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms) {
+double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms, int roundings) {
   constexpr double less_than_tf32 = 0x1p-13;  // a quarter of what its rounding makes
   const auto count = static_cast<double>(terms);
   double allowed = std::min(less_than_tf32, 0x1p-21 * (16 + std::sqrt(count)));
   if (tf32 || operands == DType::bf16) allowed += 0x1p-28 * count;
   if (tf32) allowed += 0x1p-9;
-  if (result == DType::bf16) allowed += 0x1p-8;
+  if (result == DType::bf16) allowed += 0x1p-8 * roundings;
   return allowed;
 }
 

@@ -60,8 +60,9 @@ SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits&
 // products of noise. The error of sums in f32 grows with the root of the terms (Higham 2002, section 4.2): about a
 // thirtieth of what is allowed, so that the transforms of fast convolutions have room, and never so much that
 // operands rounded to TF32 pass. Tensor cores cut sums off, so that with `operands` of bf16 or TF32 it grows with the
-// terms. A result in bf16 and operands in TF32 are rounded themselves.
-double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms);
+// terms. A result in bf16 and operands in TF32 are rounded themselves. roundings: of a result in bf16, which is rounded
+// twice if a bias is added to a product in memory.
+double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms, int roundings = 1);
 
 // |result - expected| / |expected| in the 2-norm, of `elements` f32 or bf16; not finite if one of them is not. 0 if
 // both are zero. Synchronises.

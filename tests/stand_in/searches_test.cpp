@@ -40,6 +40,17 @@ MatmulSpec small_product(bool bare = false) {
   return spec;
 }
 
+// The bias of a product in bf16 is added to what is rounded already, and the sum is rounded again.
+TEST(LtMatmul, IsNotWrongBecauseItsResultIsRoundedTwice) {
+  const Scope scope;
+  const auto choices = std::make_shared<Choices>();
+  MatmulSpec spec = row_major_product(3, 10, 64, false, true);
+  spec.operands = spec.result = DType::bf16;
+  spec.bias = true;
+  EXPECT_THAT(open_device({.choices = choices})->matmul(spec)->name(), EndsWith(":measured"));
+  EXPECT_EQ(choices->refused(), "none");
+}
+
 TEST(LtMatmul, IsCalledMeasuredOnlyAfterARunOfEachAlgorithm) {
   std::int64_t opened = 0, all = 0;
   {

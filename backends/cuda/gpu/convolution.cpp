@@ -117,8 +117,8 @@ class CudnnConvolution final : public Convolution, private Engines {
     own->run(a.data(), b.data(), added, expected.data(), own_workspace.data());
     trial_ = {a.data(), b.data(), added, result.data(), expected.data(), &trial};
     SearchLimits limits;
-    limits.error =
-        allowed_error(spec_.operands, variant_.narrow ? spec_.operands : spec_.result, spec_.tf32, terms());
+    limits.error = allowed_error(spec_.operands, variant_.narrow ? spec_.operands : spec_.result, spec_.tf32,
+                                 terms(), spec_.bias && !variant_.fused ? 2 : 1);
     const SearchResult found = fastest_engine(*this, trial, limits);
     for (const auto& [engine, error] : found.wrong)
       target_.choices->refuse(name_of(engine), text_of(spec_), error, limits.error);

@@ -118,6 +118,9 @@ class LtMatmul final : public Matmul {
                         how);
   }
 
+  // Of the result.
+  int roundings() const { return spec_.bias && !fused_bias_ ? 2 : 1; }
+
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(chosen_.workspaceSize); }
   std::string name() const override { return name_; }
 
@@ -290,7 +293,7 @@ std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t 
       try {
         LtAlgorithms engines(*product, spec, results, target, *trial);
         SearchLimits limits;
-        limits.error = allowed_error(spec.operands, spec.result, spec.tf32, spec.k);
+        limits.error = allowed_error(spec.operands, spec.result, spec.tf32, spec.k, product->roundings());
         const SearchResult found = fastest_engine(engines, *trial, limits);
         for (const auto& [engine, error] : found.wrong) {
           product->take(results[static_cast<std::size_t>(engine)]);
