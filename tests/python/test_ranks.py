@@ -9,6 +9,7 @@ import shlex
 import shutil
 import statistics
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,17 @@ def wrong_tensors(cell: dict[str, Any]) -> list[str]:
 
 
 def living(folder: Path) -> list[str]:
-    """The processes that have this folder in their environment: a cell's workers and what they started."""
+    """The processes that have this folder in their environment: a cell's workers and what they started.
+
+    Assay's own guard, which ends what assay leaves, ends a moment after assay.
+    """
+    end = time.monotonic() + 5
+    while (found := processes_of(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def processes_of(folder: Path) -> list[str]:
     mark = f"ASSAY_PROCESSES={folder}".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
