@@ -10,7 +10,7 @@
 namespace assay::cuda {
 
 // f32 -> bf16 of one tensor.
-class Narrowing final : public Joinable {
+class Narrowing final : public JoinableAs<Narrowing> {
  public:
   Narrowing(Stream stream, std::int64_t elements) : stream_(stream), elements_(elements) {}
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
@@ -18,13 +18,9 @@ class Narrowing final : public Joinable {
     to_ = static_cast<Bf16*>(outputs[0]);
   }
   std::string_view implementation() const override { return "own:pointwise"; }
-  void run() override;
-  bool joins(const Joinable& other) const override;
-  std::unique_ptr<Kernel> join(const std::vector<const Joinable*>& all) const override;
-
-  const float* from() const { return from_; }
-  Bf16* to() const { return to_; }
-  std::int64_t elements() const { return elements_; }
+  bool joins_one(const Narrowing& other) const { return is_bound() && other.is_bound(); }
+  // In one launch, if a launch can name all.
+  void run_all(std::span<const Narrowing* const> all) const;
 
  private:
   bool is_bound() const { return from_ != nullptr && to_ != nullptr; }

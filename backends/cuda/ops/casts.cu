@@ -1,9 +1,5 @@
 #include "backends/cuda/casts.hpp"
 
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "backends/cuda/kernels/tensor_table.hpp"
 #include "backends/cuda/kernels/vector.hpp"
 
@@ -45,55 +41,26 @@ struct NarrowOne {
   ASSAY_HD void operator()(std::int64_t i) const { to[i] = narrow<Bf16>(from[i]); }
 };
 
-void narrow_all(Stream stream, std::span<const Narrowing* const> all) {
+}  // namespace
+
+void Narrowing::run_all(std::span<const Narrowing* const> all) const {
   NarrowAll launch{};
   std::int64_t shares = 0;
   const auto flush = [&] {
-    for_each(stream, shares, launch);
+    for_each(stream_, shares, launch);
     launch.count = 0;
     shares = 0;
   };
   for (const Narrowing* one : all) {
-    if (!are_aligned(one->from(), one->to())) {
-      for_each(stream, one->elements(), NarrowOne{one->from(), one->to()});
+    if (!are_aligned(one->from_, one->to_)) {
+      for_each(stream_, one->elements_, NarrowOne{one->from_, one->to_});
       continue;
     }
-    launch.of[launch.count++] = {one->from(), one->to(), one->elements(), shares};
-    shares += ceil_div(one->elements(), cast_share);
+    launch.of[launch.count++] = {one->from_, one->to_, one->elements_, shares};
+    shares += ceil_div(one->elements_, cast_share);
     if (launch.count == max_tensors) flush();
   }
   flush();
-}
-
-// Many of them in one launch. Borrows them.
-class Narrowings final : public Kernel {
- public:
-  Narrowings(Stream stream, std::vector<const Narrowing*> all) : stream_(stream), all_(std::move(all)) {}
-  void bind(std::span<void* const>, std::span<void* const>, void*) override {}  // its parts are bound
-  std::string_view implementation() const override { return "own:multi_tensor"; }
-  void run() override { narrow_all(stream_, all_); }
-
- private:
-  Stream stream_;
-  std::vector<const Narrowing*> all_;
-};
-
-}  // namespace
-
-void Narrowing::run() {
-  const Narrowing* const self = this;
-  narrow_all(stream_, {&self, 1});
-}
-
-bool Narrowing::joins(const Joinable& other) const {
-  const auto* const next = dynamic_cast<const Narrowing*>(&other);
-  return next != nullptr && is_bound() && next->is_bound();
-}
-
-std::unique_ptr<Kernel> Narrowing::join(const std::vector<const Joinable*>& all) const {
-  std::vector<const Narrowing*> each;
-  for (const Joinable* one : all) each.push_back(dynamic_cast<const Narrowing*>(one));
-  return std::make_unique<Narrowings>(stream_, std::move(each));
 }
 
 }  // namespace assay::cuda

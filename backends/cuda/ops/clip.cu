@@ -1,8 +1,6 @@
-// The norm of all gradients together, and their clipping by it, of all in one launch. No sum uses atomics: each tensor is
+// The norm of all gradients together, and the clipping of all of them by it in one launch. No sum uses atomics: each tensor is
 // summed in parts, and then one team adds the parts of all tensors.
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "backends/cuda/joined.hpp"
 #include "backends/cuda/kernels/long_sum.hpp"
@@ -110,7 +108,7 @@ struct ClipAll {
   }
 };
 
-class Clipping final : public Joinable {
+class Clipping final : public JoinableAs<Clipping> {
  public:
   Clipping(Stream stream, std::int64_t elements, float limit)
       : stream_(stream), elements_(elements), limit_(limit) {}
@@ -120,19 +118,11 @@ class Clipping final : public Joinable {
     to_ = static_cast<float*>(outputs[0]);
   }
   std::string_view implementation() const override { return "own:pointwise"; }
-  void run() override {
-    const Clipping* const self = this;
-    clip({&self, 1});
+  bool joins_one(const Clipping& other) const {
+    return from_ != nullptr && other.from_ != nullptr && other.norm_ == norm_ && other.limit_ == limit_;
   }
-  bool joins(const Joinable& other) const override {
-    const auto* const next = dynamic_cast<const Clipping*>(&other);
-    return next != nullptr && from_ != nullptr && next->from_ != nullptr && next->norm_ == norm_ &&
-           next->limit_ == limit_;
-  }
-  std::unique_ptr<Kernel> join(const std::vector<const Joinable*>& all) const override;
-
-  // In one launch, if there are no more than a launch can name. Each joins this one.
-  void clip(std::span<const Clipping* const> all) const {
+  // In one launch, if a launch can name all.
+  void run_all(std::span<const Clipping* const> all) const {
     ClipAll launch{{norm_, limit_}};
     for (const Clipping* one : all) {
       launch.of[launch.count++] = {one->from_, one->to_, one->elements_, launch.shares,
@@ -152,23 +142,6 @@ class Clipping final : public Joinable {
   const float *from_ = nullptr, *norm_ = nullptr;
   float* to_ = nullptr;
 };
-
-class Clippings final : public Kernel {
- public:
-  explicit Clippings(std::vector<const Clipping*> all) : all_(std::move(all)) {}
-  void bind(std::span<void* const>, std::span<void* const>, void*) override {}  // its parts are bound
-  std::string_view implementation() const override { return "own:multi_tensor"; }
-  void run() override { all_.front()->clip(all_); }
-
- private:
-  std::vector<const Clipping*> all_;
-};
-
-std::unique_ptr<Kernel> Clipping::join(const std::vector<const Joinable*>& all) const {
-  std::vector<const Clipping*> each;
-  for (const Joinable* one : all) each.push_back(dynamic_cast<const Clipping*>(one));
-  return std::make_unique<Clippings>(std::move(each));
-}
 
 Lowered lower_clip(const Request& request) {
   Lowered lowered = draft(request, request.follow({0}));
