@@ -31,6 +31,18 @@ struct Sizes {
     if (mask[1] > 1) mask_head = keys * mask[2];
     if (mask[0] > 1) mask_sample = keys * mask[2] * mask[1];
   }
+  // Of row (sample, head, query).
+  ASSAY_HD std::int64_t query(std::int64_t row) const { return row % queries; }
+  ASSAY_HD std::int64_t head(std::int64_t row) const { return row / queries % heads; }
+  ASSAY_HD std::int64_t sample(std::int64_t row) const { return row / (queries * heads); }
+  // The score of a key, from product(), that of the query and the key. mask may be null.
+  template <typename Product>
+  ASSAY_HD float score(std::int64_t row, std::int64_t key, const float* mask, const Product& product) const {
+    if (causal && key > query(row) + keys - queries) return -INFINITY;
+    const float scaled = scale * product();
+    if (mask == nullptr) return scaled;
+    return scaled + mask[sample(row) * mask_sample + head(row) * mask_head + query(row) * mask_query + key];
+  }
   std::int64_t stacks() const { return samples * heads; }
   std::int64_t of_queries() const { return stacks() * queries * depth; }
   std::int64_t of_keys() const { return stacks() * keys * depth; }
@@ -74,12 +86,7 @@ struct Scores {
   Sizes s;
   const float *products, *mask;  // mask may be null
   ASSAY_HD float at(std::int64_t row, std::int64_t key) const {
-    const std::int64_t query = row % s.queries;
-    if (s.causal && key > query + s.keys - s.queries) return -INFINITY;
-    const float score = s.scale * products[row * s.keys + key];
-    if (mask == nullptr) return score;
-    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
-    return score + mask[sample * s.mask_sample + head * s.mask_head + query * s.mask_query + key];
+    return s.score(row, key, mask, [&] { return products[row * s.keys + key]; });
   }
 };
 
@@ -132,15 +139,15 @@ struct SlopeRow {
   }
 };
 
-// Below so many FLOPs of its products, an attention is faster without the tensor cores than with the launches that move its
-// heads; and with so many keys and elements of a head, a team has work for all of its threads.
-constexpr double most_small_flops = 1 << 27;
-constexpr std::int64_t most_small_keys = 256, most_small_depth = 256;
+// An attention with fewer FLOPs in its products is expected to be faster without the tensor cores than with the launches that
+// move its heads. A thread of a team then has a few keys and elements of a head.
+constexpr double max_small_flops = 1 << 27;
+constexpr std::int64_t max_small_keys = 256, max_small_depth = 256;
 
 bool is_small(const Request& request, const Sizes& s) {
   const double flops = 4 * static_cast<double>(s.of_scores()) * static_cast<double>(s.depth);
-  return !request.context.bare && flops <= most_small_flops && s.keys <= most_small_keys &&
-         s.depth <= most_small_depth;
+  return !request.context.bare && flops <= max_small_flops && s.keys <= max_small_keys &&
+         s.depth <= max_small_depth;
 }
 
 // The operands of one head, and where its rows are.
@@ -152,13 +159,10 @@ struct Heads {
 
   // Elements to the row of depth elements.
   ASSAY_HD std::int64_t query(std::int64_t row) const {
-    const std::int64_t i = row % s.queries, head = row / s.queries % s.heads,
-                       sample = row / (s.queries * s.heads);
-    return ((sample * s.queries + i) * s.heads + head) * s.depth;
+    return ((s.sample(row) * s.queries + s.query(row)) * s.heads + s.head(row)) * s.depth;
   }
   ASSAY_HD std::int64_t key(std::int64_t row, std::int64_t j) const {
-    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
-    return ((sample * s.keys + j) * s.groups + head / (s.heads / s.groups)) * s.depth;
+    return ((s.sample(row) * s.keys + j) * s.groups + s.head(row) / (s.heads / s.groups)) * s.depth;
   }
   ASSAY_HD float product(const T* a, const T* b) const {
     float sum = 0;
@@ -167,12 +171,17 @@ struct Heads {
   }
   // The score of key j for the query of row (sample, head, query).
   ASSAY_HD float score(std::int64_t row, std::int64_t j) const {
-    const std::int64_t i = row % s.queries;
-    if (s.causal && j > i + s.keys - s.queries) return -INFINITY;
-    const float scaled = s.scale * product(q + query(row), k + key(row, j));
-    if (mask == nullptr) return scaled;
-    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
-    return scaled + mask[sample * s.mask_sample + head * s.mask_head + i * s.mask_query + j];
+    return s.score(row, j, mask, [&] { return product(q + query(row), k + key(row, j)); });
+  }
+  // The row of `to`: the sum of the rows of its keys, weighted by what the team has written.
+  ASSAY_TEAM void add_keys(const Team& team, std::int64_t row, const float* weights, const T* of_keys,
+                           T* to) const {
+    team.wait();
+    for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
+      float sum = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) sum += weights[j] * widen(of_keys[key(row, j) + d]);
+      to[query(row) + d] = narrow<T>(sum);
+    }
   }
 };
 
@@ -204,12 +213,7 @@ struct SmallAttention {
     for (std::int64_t j = team.rank(); j < s.keys; j += team.size())
       own[j] = rounded<T>(hidden ? 0.0F : own[j] / sum);
     if (team.rank() == 0 && logsumexp != nullptr) logsumexp[row] = hidden ? -INFINITY : base + logf(sum);
-    team.wait();
-    for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
-      float mean = 0;
-      for (std::int64_t j = 0; j < s.keys; ++j) mean += own[j] * widen(of.v[of.key(row, j) + d]);
-      y[of.query(row) + d] = narrow<T>(mean);
-    }
+    of.add_keys(team, row, own, of.v, y);
   }
 };
 
@@ -235,12 +239,7 @@ struct SmallQueryGradient {
       slope[j] = rounded<T>(s.scale * own[j] * (slope[j] - product));
       own[j] = rounded<T>(own[j]);
     }
-    team.wait();
-    for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
-      float sum = 0;
-      for (std::int64_t j = 0; j < s.keys; ++j) sum += slope[j] * widen(of.k[of.key(row, j) + d]);
-      dq[of.query(row) + d] = narrow<T>(sum);
-    }
+    of.add_keys(team, row, slope, of.k, dq);
   }
 };
 
@@ -268,12 +267,13 @@ struct SmallKeyGradient {
   }
 };
 
+constexpr std::int64_t score_bytes = sizeof(float);
 constexpr const char* small_name = "own:attention";
 
 Lowered lower_small_attention(const Request& request, const Sizes& s) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
-  lowered.scratch_bytes = s.of_scores() * static_cast<std::int64_t>(sizeof(float));
+  lowered.scratch_bytes = s.of_scores() * score_bytes;
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=](const Operands& at) {
@@ -291,9 +291,9 @@ Lowered lower_small_attention(const Request& request, const Sizes& s) {
 Lowered lower_small_attention_gradient(const Request& request, const Sizes& s) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
-  const std::int64_t bytes = s.of_scores() * static_cast<std::int64_t>(sizeof(float));
   Scratch scratch;
-  const std::int64_t weights = scratch.add(bytes), slopes = scratch.add(bytes);
+  const std::int64_t weights = scratch.add(s.of_scores() * score_bytes),
+                     slopes = scratch.add(s.of_scores() * score_bytes);
   lowered.scratch_bytes = scratch.bytes();
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
@@ -318,8 +318,6 @@ std::shared_ptr<Matmul> stacked(const Request& request, const Sizes& s, std::int
   spec.batch = s.stacks();
   return request.context.device.matmul(spec);
 }
-
-constexpr std::int64_t score_bytes = sizeof(float);
 
 // Operands q, k, v, mask; results y, logsumexp.
 Lowered lower_attention(const Request& request) {
