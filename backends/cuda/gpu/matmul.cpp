@@ -91,7 +91,7 @@ class LtMatmul final : public Matmul {
     const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c);
-    constexpr int more = 8;  // some of which may not have the addend
+    constexpr int more = 8;  // in the place of those that lack the addend
     const int asked = spec_.added ? most + more : most;
     std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(asked));
     int found = 0;
@@ -118,7 +118,7 @@ class LtMatmul final : public Matmul {
                         how);
   }
 
-  // Of the result.
+  // How often a result is rounded.
   int roundings() const { return spec_.bias && !fused_bias_ ? 2 : 1; }
 
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(chosen_.workspaceSize); }

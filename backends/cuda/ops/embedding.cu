@@ -149,9 +149,8 @@ struct SumMatching {
   }
 };
 
-// With as many positions, a thread reads all indices in the time of two launches; and fewer rows than that are fewer threads
-// than a GPU has.
-constexpr std::int64_t most_small_positions = 2048, most_small_rows = 1024;
+// A thread reads the indices of these positions in about the time of two launches.
+constexpr std::int64_t max_small_positions = 2048, max_small_rows = 1024;
 
 Lowered lower_small_embedding_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
@@ -170,7 +169,7 @@ Lowered lower_small_embedding_gradient(const Request& request) {
 }
 
 Lowered lower_embedding_gradient(const Request& request) {
-  if (request.inputs[0].elements() <= most_small_positions && request.out(0)[0] <= most_small_rows)
+  if (request.inputs[0].elements() <= max_small_positions && request.out(0)[0] <= max_small_rows)
     return lower_small_embedding_gradient(request);
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();

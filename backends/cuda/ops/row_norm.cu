@@ -119,8 +119,8 @@ struct RowTotals {
   }
 };
 
-// So many teams share the rows of a gradient, if there are as many.
-constexpr std::int64_t most_row_parts = 1024;
+// Of the teams that share the rows of a gradient.
+constexpr std::int64_t max_row_parts = 1024;
 
 template <bool centered>
 Lowered lower_row_norm(const Request& request) {
@@ -155,7 +155,7 @@ Lowered lower_row_norm_gradient(const Request& request) {
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
   const RowsOfTensor shape(request.in(0));
-  const std::int64_t rows_each = ceil_div(shape.rows, most_row_parts);
+  const std::int64_t rows_each = ceil_div(shape.rows, max_row_parts);
   const std::int64_t parts = ceil_div(shape.rows, rows_each);
   const auto bytes = parts * shape.columns * static_cast<std::int64_t>(sizeof(float));
   Scratch scratch;
