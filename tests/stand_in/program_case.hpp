@@ -32,8 +32,7 @@ inline void PrintTo(const ProgramCase& c, std::ostream* stream) {
 inline Program small_program(const std::string& workload) {
   if (workload == "residual") return testing::residual_program(3);
   if (workload == "lstm") return find_workload(workload).build(2, {6}, 2);
-  const Workload& found = find_workload(workload);
-  return found.small.batch > 0 ? found.build_small() : found.build(3);
+  return testing::small_form(workload, 3);
 }
 
 inline CompileOptions options_of(const ProgramCase& c) {

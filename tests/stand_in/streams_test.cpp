@@ -109,6 +109,15 @@ TEST(Capture, RunsNothingAndIsRepeated) {
   cudaGraphExecDestroy(executable);
 }
 
+void run_twice(cudaGraph_t graph, cudaStream_t stream) {
+  cudaGraphExec_t executable = nullptr;
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  cudaGraphDestroy(graph);
+  for (int launch = 0; launch < 2; ++launch) cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  cudaGraphExecDestroy(executable);
+}
+
 // Another stream joins by waiting for an event, and runs next to the first until that one waits for it.
 std::string captured_fork(Order order) {
   const Scope scope({.order = order});
@@ -116,7 +125,6 @@ std::string captured_fork(Order order) {
   const OwnedStream stream, other;
   const Event begun(cudaEventDisableTiming), done(cudaEventDisableTiming);
   cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
   cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
   write(stream.get(), text, 'a');
   cudaEventRecord(begun.get(), stream.get());
@@ -127,11 +135,7 @@ std::string captured_fork(Order order) {
   cudaStreamWaitEvent(stream.get(), done.get(), 0);
   write(stream.get(), text, 'c');
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
-  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-  cudaGraphDestroy(graph);
-  for (int launch = 0; launch < 2; ++launch) cudaGraphLaunch(executable, stream.get());
-  cudaStreamSynchronize(stream.get());
-  cudaGraphExecDestroy(executable);
+  run_twice(graph, stream.get());
   return text;
 }
 
@@ -168,14 +172,9 @@ std::string captured_branches(Order order) {
   write(stream.get(), text, 'c');
   EXPECT_EQ(wait_for({}, cudaStreamSetCaptureDependencies), cudaErrorInvalidValue);
   cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
   EXPECT_EQ(wait_for({a}, cudaStreamSetCaptureDependencies), cudaErrorIllegalState);
-  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-  cudaGraphDestroy(graph);
-  for (int launch = 0; launch < 2; ++launch) cudaGraphLaunch(executable, stream.get());
-  cudaStreamSynchronize(stream.get());
-  cudaGraphExecDestroy(executable);
+  run_twice(graph, stream.get());
   return text;
 }
 

@@ -15,7 +15,6 @@
 #include <string>
 
 #include "harness/core/domain.hpp"
-#include "harness/engine/lowered_graph.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "tests/unit/cuda/step_without_work.hpp"
 
@@ -27,15 +26,12 @@ void estimate(const std::string& network, PrecisionKind precision, std::int64_t 
   const Workload& workload = find_workload(network);
   const std::int64_t samples = batch > 0 ? batch : workload.batch;
   const Program program = workload.build(samples);
-  Work unused;
-  const auto lowering = library_without_work(unused, precision);
-  const LoweredGraph lowered =
-      lower(training_step(program, {precision_of(precision), false, false}), *lowering, {});
+  const Graph step = fused(training_step(program, {precision_of(precision), false, false}));
   double flops = 0, bytes = 0;
   std::map<std::string, double> seconds;  // by node
-  for (const Node& node : lowered.graph.nodes()) {
+  for (const Node& node : step.nodes()) {
     if (node.op->view()) continue;
-    const Cost once = cost(lowered.graph, node);
+    const Cost once = cost(step, node);
     flops += once.flops;
     bytes += once.bytes;
     seconds[node.name] = std::max(once.flops / flops_each_second, once.bytes / bytes_each_second);

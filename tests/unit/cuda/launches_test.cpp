@@ -9,11 +9,8 @@
 namespace assay::cuda {
 namespace {
 
-// A small form of the network, in which attention and embeddings are small, as in the network of that name on its own batch.
-Program small_form(const std::string& network) {
-  const Workload& workload = find_workload(network);
-  return workload.small.batch > 0 ? workload.build_small() : workload.build(2);
-}
+// In small forms, attentions and embeddings are small, as those of a network of that name on its own batch.
+using testing::small_form;
 
 struct Bound {
   const char* workload;

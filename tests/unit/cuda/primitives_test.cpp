@@ -20,11 +20,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Program small(const std::string& name) {
-  const Workload& workload = find_workload(name);
-  return workload.small.batch > 0 ? workload.build_small() : workload.build(2);
-}
-
 CompileOptions options(const std::string& mode, PrecisionKind precision = PrecisionKind::fp32) {
   CompileOptions options;
   options.mode = mode;
@@ -92,7 +87,7 @@ class Primitives : public ::testing::TestWithParam<Subject> {};
 
 TEST_P(Primitives, RunOurKernelsOnlyForTheNodesThatAreNamed) {
   const auto [workload, precision] = GetParam();
-  const Graph step = training_step(small(workload), {precision_of(precision), false, false});
+  const Graph step = training_step(testing::small_form(workload), {precision_of(precision), false, false});
   std::set<std::string> outside, with_masks;
   for (const Node& node : step.nodes()) {
     if (primitives::is_outside_of_library(node)) outside.insert(node.name);
@@ -139,13 +134,14 @@ TEST(PrimitivesMode, NamesTheOpsOutsideOfTheLibrary) {
     asked.task = task;
     return ops_of_step(program, asked, primitives::is_outside_of_library);
   };
-  EXPECT_EQ(named(small("mlp"), Task::train), "adam, softmax_cross_entropy, softmax_cross_entropy_gradient");
-  EXPECT_EQ(named(small("lstm"), Task::infer), "embedding");
+  EXPECT_EQ(named(testing::small_form("mlp"), Task::train),
+            "adam, softmax_cross_entropy, softmax_cross_entropy_gradient");
+  EXPECT_EQ(named(testing::small_form("lstm"), Task::infer), "embedding");
   EXPECT_EQ(named(find_op_workload("op/relu").program("16"), Task::infer), "none");
 }
 
 TEST(PrimitivesMode, FusesNothingAndUpdatesEachTensorByItself) {
-  const Program program = small("lenet5");
+  const Program program = testing::small_form("lenet5");
   const Graph step = training_step(program, {});
   const auto bare = make_kernel_library(options(primitives_mode));
   const Graph lowered = bare->fuse(step);
@@ -156,7 +152,7 @@ TEST(PrimitivesMode, FusesNothingAndUpdatesEachTensorByItself) {
 }
 
 TEST(PrimitivesMode, GivesEachTensorItsOwnMemory) {
-  const Program program = small("resnet56");  // deep: the planner saves most there
+  const Program program = testing::small_form("resnet56");  // deep: the planner saves most there
   const auto arena = [&](const char* mode) {
     const CompileOptions asked = options(mode);
     return KernelExecutable(program, asked, make_kernel_library(asked)).memory().at("planned_arena");
@@ -165,7 +161,7 @@ TEST(PrimitivesMode, GivesEachTensorItsOwnMemory) {
 }
 
 TEST(PrimitivesMode, CapturesAGraphOnlyInTheModeThatIsCalledSo) {
-  const Program program = small("mlp");
+  const Program program = testing::small_form("mlp");
   const auto captures = [&](const char* mode) {
     Asked asked;
     std::unique_ptr<KernelLibrary> library;
@@ -187,7 +183,7 @@ TEST(PrimitivesMode, CapturesAGraphOnlyInTheModeThatIsCalledSo) {
 }
 
 TEST(Branches, AreThePartsOfAStepInModeGraphOnly) {
-  const Program program = small("mlp");
+  const Program program = testing::small_form("mlp");
   const auto parts = [&](std::unique_ptr<KernelLibrary> library, const Asked& asked) {
     KernelExecutable executable(program, options("graph"), std::move(library));
     executable.set_state(testing::parameters(program, 1));
@@ -211,7 +207,7 @@ TEST(Branches, AreThePartsOfAStepInModeGraphOnly) {
 }
 
 TEST(PrimitivesMode, RefusesAFusedOp) {
-  const Graph step = training_step(small("lenet5"), {});
+  const Graph step = training_step(testing::small_form("lenet5"), {});
   const auto bare = make_kernel_library(options(primitives_mode));
   const Graph with_fusions = fused(step);
   int refused = 0;
@@ -228,8 +224,8 @@ TEST(PrimitivesMode, RefusesAFusedOp) {
 TEST(PrimitivesMode, AddsABiasByACallOfItsOwnWhereNoEngineDoes) {
   const auto convolution_in = [](PrecisionKind precision) {
     const auto library = make_kernel_library(options(primitives_mode, precision));
-    const LoweredGraph lowered =
-        lower(training_step(small("lenet5"), {precision_of(precision), false, false}), *library, {});
+    const LoweredGraph lowered = lower(
+        training_step(testing::small_form("lenet5"), {precision_of(precision), false, false}), *library, {});
     const auto found = std::ranges::find(lowered.steps, "convolution", &LoweredStep::op);
     return found == lowered.steps.end() ? std::string() : std::string(found->kernel->implementation());
   };

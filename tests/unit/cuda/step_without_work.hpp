@@ -63,10 +63,6 @@ class LibraryWithoutWork final : public CudaLibrary {
   std::vector<KernelOfStep> step_;
 };
 
-inline std::unique_ptr<CudaLibrary> library_without_work(Work& work, PrecisionKind precision) {
-  return std::make_unique<LibraryWithoutWork>(work, precision);
-}
-
 // The kernels of a step in graph mode.
 inline std::vector<KernelOfStep> kernels_of_a_step(const Program& program, PrecisionKind precision,
                                                    Task task = Task::train) {

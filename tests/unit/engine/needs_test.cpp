@@ -117,9 +117,7 @@ class InAnyOrder : public ::testing::TestWithParam<const char*> {
  protected:
   static Program program_of(const std::string& name) {
     if (name == "residual") return residual_program(2);
-    const Workload& workload = find_workload(name);
-    if (name == "lstm") return workload.build(2, {6}, 2);
-    return workload.small.batch > 0 ? workload.build_small() : workload.build(2);
+    return name == "lstm" ? find_workload(name).build(2, {6}, 2) : small_form(name);
   }
 
   const Program program_ = program_of(GetParam());

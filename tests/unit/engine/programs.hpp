@@ -75,6 +75,12 @@ inline Program residual_program(std::int64_t samples, OptimizerSpec optimizer = 
   return workload.build(samples);
 }
 
+// The small form of a network, or the network with a batch of its own size.
+inline Program small_form(const std::string& network, std::int64_t batch = 2) {
+  const Workload& workload = find_workload(network);
+  return workload.small.batch > 0 ? workload.build_small() : workload.build(batch);
+}
+
 inline CompileOptions options(const std::string& mode, PrecisionKind precision = PrecisionKind::fp32,
                               int threads = 2) {
   CompileOptions options;
