@@ -1,10 +1,9 @@
 // Convolutions by cuDNN's graph API.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
+#include "backends/cuda/gpu/planned_engine.hpp"
 #include "backends/cuda/gpu/target.hpp"
 #include "backends/cuda/products.hpp"
 #include "harness/engine/memory.hpp"
@@ -20,14 +19,6 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
                                                     Memory& trial);
 
 // What make_cudnn_convolution() takes where nothing is measured.
-struct PlannedConvolution {
-  std::string engine;        // empty if cuDNN has none
-  std::string missing;       // then the reason
-  std::int64_t engines = 0;  // how many the heuristic names
-  std::int64_t workspace_bytes = 0;
-  bool is_generated = false;  // its code is compiled when it is built
-  double seconds = 0;         // to ask the heuristic and to build it
-};
-PlannedConvolution plan_convolution(const ConvolutionSpec& spec, const Target& target);
+PlannedEngine plan_convolution(const ConvolutionSpec& spec, const Target& target);
 
 }  // namespace assay::cuda

@@ -110,7 +110,7 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
     double seconds = 0;
     std::int64_t largest = 0, generated = 0;
     for (const ConvolutionSpec& spec : specs) {
-      const PlannedConvolution planned = plan_convolution(spec, target);
+      const PlannedEngine planned = plan_convolution(spec, target);
       chosen +=
           fmt::format("{}: {}, workspace {}\n", describe(spec), planned.engine, planned.workspace_bytes);
       EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
@@ -136,7 +136,7 @@ TEST_P(Plans, DeterministicConvolutionsHaveAnEngineWithoutTransforms) {
   for (ConvolutionSpec spec : work_of_networks(PrecisionKind::fp32, false).convolutions) {
     const std::int64_t all = plan_convolution(spec, target).engines;
     spec.deterministic = true;
-    const PlannedConvolution planned = plan_convolution(spec, target);
+    const PlannedEngine planned = plan_convolution(spec, target);
     EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
     EXPECT_LE(planned.engines, all) << describe(spec);
   }

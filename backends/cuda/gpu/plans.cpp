@@ -1,0 +1,141 @@
+#include "backends/cuda/gpu/plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+
+#include "backends/cuda/choices.hpp"
+#include "backends/cuda/gpu/check.hpp"
+#include "backends/cuda/gpu/frontend.hpp"
+
+namespace assay::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+
+// A larger workspace is refused: it would be part of the planned memory of the whole step.
+constexpr std::int64_t max_workspace = std::int64_t{1} << 30;
+
+}  // namespace
+
+fe::DataType_t type_of(DType dtype) {
+  return dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+}
+
+std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last) {
+  const Strides s = strides_of(shape, channels_last ? Layout::channels_last : Layout::plain);
+  return {s.n, s.c, s.h, s.w};
+}
+
+std::string CudnnPlans::take_first() {
+  if (std::string missing = ask(); !missing.empty()) return missing;
+  std::string reason = "no engine can be built";
+  std::exception_ptr failure;
+  for (engine_ = 0; engine_ < count(); ++engine_) {
+    try {
+      const auto built = graph_->build_plan_at_index(engine_);
+      if (built.is_good()) return {};
+      reason = reason_of("build an engine", built);
+    } catch (const std::runtime_error&) {
+      failure = std::current_exception();  // another engine may do
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  return reason;
+}
+
+bool CudnnPlans::take_given(const std::string& name) {
+  if (!ask().empty()) return false;
+  for (engine_ = 0; engine_ < count(); ++engine_) {
+    if (!name.starts_with(prefix_of(engine_)) || !build(engine_)) continue;
+    measured_ = true;
+    if (taken() == name) return true;
+  }
+  measured_ = false;
+  return false;
+}
+
+std::optional<double> CudnnPlans::take_fastest(Memory& trial, const SearchLimits& limits,
+                                               const std::string& spec) {
+  const SearchResult found = fastest_engine(*this, trial, limits);
+  // A comparison that found no memory left its run enqueued.
+  ASSAY_CUDA(cudaStreamSynchronize(target_.stream));
+  for (const auto& [engine, error] : found.wrong)
+    target_.choices->refuse(name_of(engine), spec, error, limits.error);
+  is_wrong_ = !found.fastest && !found.wrong.empty();
+  if (!found.fastest) return {};
+  engine_ = found.fastest->engine;
+  measured_ = true;
+  return found.fastest->seconds;
+}
+
+PlannedEngine CudnnPlans::planned(double seconds) const {
+  return {taken(), {}, count(), bytes_of_plan(engine_), is_generated(engine_), seconds};
+}
+
+bool CudnnPlans::is_generated(std::int64_t engine) const {
+  std::vector<fe::BehaviorNote_t> notes;
+  return graph_->get_behavior_notes_for_plan_at_index(engine, notes).is_good() &&
+         std::ranges::find(notes, fe::BehaviorNote_t::RUNTIME_COMPILATION) != notes.end();
+}
+
+bool CudnnPlans::build(std::int64_t engine) {
+  try {
+    return reason_of("build an engine", graph_->build_plan_at_index(engine)).empty();
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "[{}] an engine is left out: {}\n", what_, error.what());
+    return false;
+  }
+}
+
+std::optional<double> CudnnPlans::measure(std::int64_t engine, void* workspace) {
+  constexpr int calls = 10;
+  try {
+    return captured_seconds(target_, [&] { try_run(engine, workspace); }, calls);
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "[{}] an engine is left out: {}\n", what_, error.what());
+    return {};
+  }
+}
+
+std::int64_t CudnnPlans::bytes_of_plan(std::int64_t engine) const {
+  std::int64_t bytes = 0;
+  check_frontend("ask for a workspace", graph_->get_workspace_size_plan_at_index(engine, bytes));
+  return bytes;
+}
+
+void CudnnPlans::execute(std::int64_t engine, std::unordered_map<std::int64_t, void*>& pointers,
+                         void* workspace) {
+  check_frontend("execute a plan",
+                 graph_->execute_plan_at_index(target_.handle, pointers, workspace, engine));
+}
+
+std::string CudnnPlans::ask() {
+  graph_ = std::make_unique<fe::graph::Graph>();
+  graph_->set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
+  if (target_.properties != nullptr)
+    graph_->set_device_properties(target_.properties).set_sm_version(target_.architecture);
+  describe(*graph_);
+  if (auto reason = reason_of("validate a graph", graph_->validate()); !reason.empty()) return reason;
+  auto answer = target_.properties != nullptr ? graph_->build_operation_graph()
+                                              : graph_->build_operation_graph(target_.handle);
+  if (auto reason = reason_of("build an operation graph", answer); !reason.empty()) return reason;
+  answer = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+  if (auto reason = reason_of("ask for engines", answer); !reason.empty()) return reason;
+  graph_->deselect_numeric_notes(refused_notes());
+  graph_->deselect_workspace_greater_than(max_workspace);
+  return reason_of("check engines", graph_->check_support());
+}
+
+std::string CudnnPlans::prefix_of(std::int64_t engine) const {
+  std::string plan;
+  if (graph_->get_plan_name_at_index(engine, plan).is_bad()) plan = "?";
+  return fmt::format("cudnn:{}{}:workspace", plan, suffix());
+}
+std::string CudnnPlans::name_of(std::int64_t engine) const {
+  return fmt::format("{}{}", prefix_of(engine), bytes_of_plan(engine));
+}
+
+}  // namespace assay::cuda

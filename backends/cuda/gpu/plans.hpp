@@ -1,0 +1,76 @@
+// cuDNN's plans for a graph of its operations, of which one is chosen.
+#pragma once
+
+#include <cudnn_frontend.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cuda/engine_search.hpp"
+#include "backends/cuda/gpu/planned_engine.hpp"
+#include "backends/cuda/gpu/target.hpp"
+#include "backends/cuda/layout.hpp"
+
+namespace assay::cuda {
+
+cudnn_frontend::DataType_t type_of(DType dtype);
+// In the order of a shape's dimensions (N, C, H, W).
+std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last);
+
+class CudnnPlans : public Engines {
+ public:
+  // what: for messages, "convolution". Borrows what the target borrows.
+  CudnnPlans(const Target& target, const char* what) : target_(target), what_(what) {}
+
+  // Takes the heuristic's choice: the first that can be built. Returns an empty string, or the reason why there is none.
+  std::string take_first();
+  // Takes the plan of this name, which an earlier search chose, and no other. Returns false if cuDNN does not offer it.
+  bool take_given(const std::string& name);
+  // Takes the fastest that is right, after the heuristic's choice was taken. Returns the seconds of a run, or nothing if there
+  // was none: then the choice stays, and is_wrong() says whether all that ran are wrong. Throws OutOfMemory, and the choice
+  // stays, too.
+  std::optional<double> take_fastest(Memory& trial, const SearchLimits& limits, const std::string& spec);
+  bool is_wrong() const { return is_wrong_; }
+
+  // After take_first(), which took that many seconds.
+  PlannedEngine planned(double seconds) const;
+
+  std::int64_t count() const override { return graph_->get_execution_plan_count(); }
+  bool is_generated(std::int64_t engine) const override;
+  bool build(std::int64_t engine) override;
+  std::optional<double> measure(std::int64_t engine, void* workspace) override;
+
+ protected:
+  // Adds the operations.
+  virtual void describe(cudnn_frontend::graph::Graph& graph) const = 0;
+  virtual std::vector<cudnn_frontend::NumericalNote_t> refused_notes() const = 0;
+  // What follows the name of cuDNN's plan: "+epilogue".
+  virtual std::string suffix() const { return {}; }
+  // Enqueues a run on the operands of the search.
+  virtual void try_run(std::int64_t engine, void* workspace) = 0;
+
+  const Target& target() const { return target_; }
+  std::int64_t engine() const { return engine_; }
+  std::string taken() const { return name_of(engine_) + (measured_ ? ":measured" : ""); }
+  std::int64_t bytes_of_plan(std::int64_t engine) const;
+  void execute(std::int64_t engine, std::unordered_map<std::int64_t, void*>& pointers, void* workspace);
+
+ private:
+  // Asks cuDNN for its plans. Returns an empty string, or the reason why it has none.
+  std::string ask();
+  // What a name begins with; the bytes of the workspace follow, which are known when the plan is built.
+  std::string prefix_of(std::int64_t engine) const;
+  std::string name_of(std::int64_t engine) const;
+
+  Target target_;
+  const char* what_;
+  std::unique_ptr<cudnn_frontend::graph::Graph> graph_;
+  std::int64_t engine_ = 0;  // the taken plan
+  bool measured_ = false, is_wrong_ = false;
+};
+
+}  // namespace assay::cuda
