@@ -63,8 +63,8 @@ Graph fused(const Graph& graph) {
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
   rules.linear_residual = rules.linear_addend = rules.row_norm_gradient = true;
-  rules.norm_residual = rules.norm_gradient = true;
-  rules.grouped_optimizer = true;
+  rules.norm_residual = rules.norm_gradient = rules.norm_mask = rules.norm_statistics = true;
+  rules.grouped_updates = true;
   rules.cast_after_embedding = true;
   return with_casts_first(assay::fuse(graph, rules));
 }

@@ -18,8 +18,8 @@ struct GroupOperands {
 
   template <typename Rule>
   ASSAY_HD void update(const Rule& now, std::int64_t i) const {
-    Element element{parameter[i], gradient[i], moments[0] == nullptr ? 0 : moments[0][i],
-                    moments[1] == nullptr ? 0 : moments[1][i]};
+    UpdatedElement element{parameter[i], gradient[i], moments[0] == nullptr ? 0 : moments[0][i],
+                           moments[1] == nullptr ? 0 : moments[1][i]};
     now.update(element);
     new_parameter[i] = element.parameter;
     if (new_moments[0] != nullptr) new_moments[0][i] = element.first;
@@ -40,7 +40,7 @@ struct GroupOperands {
     if (moments[0] != nullptr) first = load(moments[0] + i);
     if (moments[1] != nullptr) second = load(moments[1] + i);
     for (int v = 0; v < Floats::size; ++v) {
-      Element element{of_parameter.of[v], of_gradient.of[v], first.of[v], second.of[v]};
+      UpdatedElement element{of_parameter.of[v], of_gradient.of[v], first.of[v], second.of[v]};
       now.update(element);
       of_parameter.of[v] = element.parameter;
       first.of[v] = element.first;

@@ -49,6 +49,25 @@ std::string text_of(const ConvolutionSpec& spec) {
                             {spec.bare, "bare"}}));
 }
 
+std::string text_of(const NormSpec& spec) {
+  using Kind = NormSpec::Kind;
+  using Gate = NormSpec::Gate;
+  return fmt::format("{} ({}, {}, {}, {}) {}{}{}",
+                     spec.kind == Kind::gradient  ? "batch_norm_gradient"
+                     : spec.kind == Kind::forward ? "batch_norm"
+                                                  : "batch_norm in inference",
+                     spec.n, spec.c, spec.h, spec.w, to_string(spec.operands),
+                     spec.kind == Kind::gradient ? "" : fmt::format(", epsilon {}", spec.epsilon),
+                     flags({{spec.channels_last, "channels_last"},
+                            {spec.added, "added"},
+                            {spec.relu, "relu"},
+                            {spec.mask || spec.gate == Gate::mask, "mask"},
+                            {spec.gate == Gate::activated, "activated"},
+                            {spec.gate == Gate::recomputed, "recomputed"},
+                            {spec.total, "total"},
+                            {spec.deterministic, "deterministic"}}));
+}
+
 std::string text_of(const LstmSpec& spec) {
   return fmt::format("lstm {} x {}, {} to {}, {}{}", spec.samples, spec.steps, spec.features, spec.units,
                      to_string(spec.operands),

@@ -1,5 +1,5 @@
-// The work that NVIDIA's libraries do for this backend: matrix products, convolutions and the LSTM, described
-// without the libraries' types.
+// The work that NVIDIA's libraries do for this backend: matrix products, convolutions, batch normalisation and the LSTM,
+// described without the libraries' types.
 #pragma once
 
 #include <compare>
@@ -93,6 +93,56 @@ class Convolution {
   // Enqueues the convolution: forward (x, weight) -> y, input_gradient (dy, weight) -> dx, weight_gradient
   // (x, dy) -> dweight.
   virtual void run(const void* a, const void* b, const float* bias, void* result, void* workspace) = 0;
+};
+
+// Batch normalisation of x (N, C, H, W) over N, H and W; images are all in one layout. A mask has one bit for each element, in the
+// order of memory, the lowest bit of a byte first.
+struct NormSpec {
+  enum class Kind : std::uint8_t { inference, forward, gradient };
+  // What says where the ReLU after it gave 0: a mask, the ReLU's result, or x, from which it is computed again.
+  enum class Gate : std::uint8_t { none, mask, activated, recomputed };
+  Kind kind = Kind::forward;
+  std::int64_t n = 0, c = 0, h = 0, w = 0;
+  bool channels_last = false;
+  DType operands = DType::f32;  // of all images
+  bool added = false;           // another image is added: to y before the ReLU, or to dy
+  bool relu = false;            // forward and inference
+  bool mask = false;            // forward: a mask of y > 0 is written
+  Gate gate = Gate::none;       // gradient
+  bool total = false;           // gradient: the sum of both dy behind the gate is written, too
+  float epsilon = 0;            // forward and inference
+  bool deterministic = false;
+  auto operator<=>(const NormSpec&) const = default;
+  Shape image() const { return {n, c, h, w}; }
+  std::int64_t elements() const { return n * c * h * w; }
+  std::int64_t mask_bytes() const { return (elements() + 7) / 8; }
+};
+
+// Null where the spec has none. Vectors are f32 (C).
+struct NormOperands {
+  const void *x = nullptr, *added = nullptr;
+  const float *weight = nullptr, *bias = nullptr;  // bias: also of a gradient that computes the ReLU again
+  void* y = nullptr;
+  std::uint8_t* mask = nullptr;                                      // written by forward, read by a gradient
+  float *mean = nullptr, *inverse_std = nullptr;                     // written by forward, read by a gradient
+  const float *running_mean = nullptr, *running_variance = nullptr;  // of inference
+  const void *dy = nullptr, *activated = nullptr;
+  void *dx = nullptr, *dy_total = nullptr;
+  float *dweight = nullptr, *dbias = nullptr;
+};
+
+std::string text_of(const NormSpec& spec);
+
+class Norm {
+ public:
+  virtual ~Norm() = default;
+  virtual std::int64_t workspace_bytes() const { return 0; }
+  virtual std::string name() const = 0;
+  // Of our own kernels, whose images may share memory as the op allows. A library's kernel may wait inside for all of its
+  // threads to be on the device.
+  virtual bool is_own() const { return false; }
+  // Enqueues.
+  virtual void run(const NormOperands& operands, void* workspace) = 0;
 };
 
 // One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent

@@ -155,7 +155,7 @@ class BatchNormGradientKernel final : public Kernel {
 };
 
 Lowered lower_batch_norm_gradient(const Request& request) {
-  bool fused = request.has_output(3) || request.has_output(4);
+  bool fused = request.has_output(3);
   for (const std::size_t i : {5U, 6U, 7U}) fused = fused || request.has_input(i);
   const bool own = is_own(request, fused);
   const Desc x = own ? dense_follow(request) : follow(request, 0), channel = row_major(request.inputs[1]);
@@ -167,8 +167,8 @@ Lowered lower_batch_norm_gradient(const Request& request) {
     for (const std::size_t i : {1U, 2U, 3U, 5U}) {
       if (request.has_input(i)) lowered.inputs[i] = to_format(channel);
     }
-    for (std::size_t o = 0; o < 5; ++o) {
-      if (request.has_output(o)) lowered.outputs[o] = to_format(o == 0 || o == 4 ? x : channel);
+    for (std::size_t o = 0; o < 4; ++o) {
+      if (request.has_output(o)) lowered.outputs[o] = to_format(o == 0 || o == 3 ? x : channel);
     }
     lower_norm_gradient(request, x, lowered);
     return lowered;

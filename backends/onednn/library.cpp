@@ -28,7 +28,7 @@ Graph OnednnLibrary::fuse(Graph graph) const {
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
   rules.norm_residual = rules.norm_gradient = rules.row_norm_gradient = true;
-  rules.grouped_optimizer = true;
+  rules.grouped_updates = true;
   rules.cast_after_embedding = true;
   return assay::fuse(graph, rules);
 }
@@ -55,6 +55,11 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
       node.inputs[addend] != none) {
     return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
                        node.name);
+  }
+  constexpr std::size_t mask = 5;
+  if (node.op->name() == "batch_norm" && node.outputs.size() > mask && node.outputs[mask] != none) {
+    return fmt::format("[{}] {}: is to save a mask, and this backend's gradient reads what the ReLU gave",
+                       node.op->name(), node.name);
   }
   if (bf16 && !has_bf16()) {
     return fmt::format("[{}] {}: got bf16, for which this CPU has no instructions (AVX-512 BF16 or AMX)",

@@ -52,7 +52,7 @@ const NormLoops<T>& loops_of(const Images& images) {
 // Values that each thread keeps per channel: sums in double and rows of floats.
 class Rows {
  public:
-  static constexpr std::int64_t sums = 3, floats = 4;  // multiples of a cache line with 16 channels
+  static constexpr std::int64_t sums = 2, floats = 4;  // multiples of a cache line with 16 channels
 
   explicit Rows(std::int64_t channels) : padded_((channels + wide - 1) / wide * wide) {}
   std::int64_t bytes() const { return padded_ * (sums * 8 + floats * 4); }
@@ -82,8 +82,8 @@ class Passes {
 
   // For each block of channels from c on, calls: job.start(thread, c) on each thread that sums;
   // job.first(thread, n, c) for every image n; job.settle(thread, begin, end, c, owner) on each thread, where
-  // the threads from `begin` to `end` have summed and one is the owner; job.second(thread, n, c) for every
-  // image; and job.finish(begin, end, c) on one thread.
+  // the threads from `begin` to `end` have summed and one is the owner; and job.second(thread, n, c) for every
+  // image.
   template <typename Job>
   void run(Job& job) const {
     const std::int64_t blocks = images_.blocks(), lanes = images_.lanes, count = images_.images;
@@ -97,7 +97,6 @@ class Passes {
           for (std::int64_t n = 0; n < count; ++n) job.first(me, n, c);
           job.settle(me, me, me + 1, c, true);
           for (std::int64_t n = count; n-- > 0;) job.second(me, n, c);
-          job.finish(me, me + 1, c);
         }
       } else {
         const std::int64_t begin = count * me / team, end = count * (me + 1) / team;
@@ -109,10 +108,6 @@ class Passes {
         for (std::int64_t b = 0; b < blocks; ++b) job.settle(me, 0, team, b * lanes, me == 0);
         for (std::int64_t n = end; n-- > begin;) {
           for (std::int64_t b = blocks; b-- > 0;) job.second(me, n, b * lanes);
-        }
-        if (job.sums_in_second()) {
-#pragma omp barrier
-          for (std::int64_t b = 0; me == 0 && b < blocks; ++b) job.finish(0, team, b * lanes);
         }
       }
     }
@@ -157,7 +152,7 @@ class Forward final : public Kernel {
     running_variance_ = vector(inputs[4]);
     residual_ = static_cast<const T*>(inputs[5]);
     y_ = static_cast<T*>(outputs[0]);
-    for (std::size_t i = 1; i < outputs.size(); ++i) made_[i] = vector(outputs[i]);
+    for (std::size_t i = 1; i < 5; ++i) made_[i] = vector(outputs[i]);
     rows_.point_at(scratch);
   }
 
@@ -197,8 +192,6 @@ class Forward final : public Kernel {
     loops_.apply(images_.run(), {rows_.row(me, mean) + c, rows_.row(me, scale) + c, bias_ + c, relu_},
                  x_ + at, residual_ == nullptr ? nullptr : residual_ + at, y_ + at);
   }
-  bool sums_in_second() const { return false; }
-  void finish(int, int, std::int64_t) {}
 
  private:
   enum Row { pivot, mean, scale };
@@ -223,8 +216,7 @@ class Forward final : public Kernel {
   float* made_[5] = {};  // by result
 };
 
-// Operands x, weight, mean, inverse_std, dy, bias, activated, addend; results dx, dweight, dbias, dx_sum,
-// dy_total.
+// Operands x, weight, mean, inverse_std, dy, bias, activated, addend; results dx, dweight, dbias, dy_total.
 template <typename T>
 class Gradient final : public Kernel {
  public:
@@ -248,8 +240,8 @@ class Gradient final : public Kernel {
     activated_ = images(6);
     addend_ = images(7);
     dx_ = static_cast<T*>(outputs[0]);
-    for (std::size_t i = 1; i <= 3; ++i) made_[i] = static_cast<float*>(outputs[i]);
-    dy_total_ = static_cast<T*>(outputs[4]);
+    for (std::size_t i = 1; i <= 2; ++i) made_[i] = static_cast<float*>(outputs[i]);
+    dy_total_ = static_cast<T*>(outputs[3]);
     rows_.point_at(scratch);
   }
 
@@ -281,12 +273,10 @@ class Gradient final : public Kernel {
       if (made_[1] != nullptr) made_[1][i] = static_cast<float>(dweight);
       if (made_[2] != nullptr) made_[2][i] = static_cast<float>(dbias);
     }
-    for (std::int64_t i = c; i < c + images_.lanes; ++i) rows_.sum(me, 2)[i] = 0;
   }
   void second(int me, std::int64_t n, std::int64_t c) {
     const std::int64_t at = images_.at(n, c);
-    const NormGradientApply by{rows_.row(me, scale) + c, rows_.row(me, c1) + c, rows_.row(me, c2) + c,
-                               sums_in_second() ? rows_.sum(me, 2) + c : nullptr};
+    const NormGradientApply by{rows_.row(me, scale) + c, rows_.row(me, c1) + c, rows_.row(me, c2) + c};
     if (dy_total_ != nullptr) {
       NormGradient plain = operands(me, c);
       plain.recompute = false;
@@ -295,12 +285,6 @@ class Gradient final : public Kernel {
       loops_.gradient_apply(images_.run(), operands(me, c), by, x_ + at, dy_ + at, from(addend_, at),
                             from(activated_, at), dx_ + at);
     }
-  }
-  bool sums_in_second() const { return made_[3] != nullptr; }
-  void finish(int begin, int end, std::int64_t c) {
-    if (!sums_in_second()) return;
-    for (std::int64_t i = c; i < c + images_.lanes; ++i)
-      made_[3][i] = static_cast<float>(total(rows_, 2, begin, end, i));
   }
 
  private:
@@ -319,7 +303,7 @@ class Gradient final : public Kernel {
   const T *x_ = nullptr, *dy_ = nullptr, *activated_ = nullptr, *addend_ = nullptr;
   const float *weight_ = nullptr, *mean_ = nullptr, *inverse_ = nullptr, *bias_ = nullptr;
   T *dx_ = nullptr, *dy_total_ = nullptr;
-  float* made_[4] = {};  // by result
+  float* made_[3] = {};  // by result
 };
 
 template <template <typename> typename Made>

@@ -27,6 +27,7 @@ struct Call {
   const std::int32_t* integers(std::size_t i) const { return static_cast<const std::int32_t*>(inputs[i]); }
   const std::uint8_t* bytes(std::size_t i) const { return static_cast<const std::uint8_t*>(inputs[i]); }
   std::int32_t* indices(std::size_t i) const { return static_cast<std::int32_t*>(outputs[i]); }
+  std::uint8_t* bytes_out(std::size_t i) const { return static_cast<std::uint8_t*>(outputs[i]); }
 };
 
 template <typename T>

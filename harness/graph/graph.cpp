@@ -155,7 +155,7 @@ NodeId Graph::add_node(const Op& op, std::string name, std::span<const ValueId> 
   for (std::size_t i = 0; i < count; ++i) {
     const Result& result = result_at(results, i);
     const bool possible = i < types.size();
-    const bool want = i < wanted.size() ? wanted[i] : possible;
+    const bool want = i < wanted.size() ? wanted[i] : possible && !result.fused;
     if (want && !possible) {
       throw GraphError(fmt::format("[{}] the result '{}' does not exist with these attributes (node '{}')",
                                    op.name(), result.name, name));

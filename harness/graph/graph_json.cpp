@@ -176,8 +176,11 @@ class GraphReader {
       const Json& outputs = array(node, "outputs", path);
       std::vector<bool> wanted;
       for (const Json& output : outputs) wanted.push_back(!output.is_null());
+      // As for operands, the last ones that only fusion adds need not be listed.
       const std::size_t expected = result_count(op, inputs.size());
-      if (outputs.size() != expected) {
+      const std::vector<Result> results = op.results();
+      while (wanted.size() < expected && result_at(results, wanted.size()).fused) wanted.push_back(false);
+      if (wanted.size() != expected) {
         fail(path + "/outputs", fmt::format("[{}] makes {}, but the list has {}", op.name(),
                                             plural(expected, "result"), outputs.size()));
       }
@@ -276,10 +279,13 @@ nlohmann::json to_json(const Graph& graph) {
     while (!inputs.empty() && inputs.back() == none &&
            operand_at(*node.op, operands, inputs.size() - 1).fused)
       inputs.pop_back();
+    const std::vector<Result> results = node.op->results();
+    std::vector<ValueId> made = node.outputs;
+    while (!made.empty() && made.back() == none && result_at(results, made.size() - 1).fused) made.pop_back();
     nodes.push_back({{"name", node.name},
                      {"op", node.op->name()},
                      {"inputs", names(inputs)},
-                     {"outputs", names(node.outputs)},
+                     {"outputs", names(made)},
                      {"attributes", attributes_json(node.attributes)}});
   }
   Json outputs = Json::object();

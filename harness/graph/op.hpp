@@ -37,6 +37,7 @@ struct Result {
   bool optional = false;
   bool saved = false;   // exists only for the gradient: batch statistics, argmax, a workspace
   bool opaque = false;  // sized by the backend at lowering
+  bool fused = false;   // exists only if it is asked for, which fusion does
 };
 
 // Output `output` may overwrite input `input`: the kernel reads every element before it writes it.

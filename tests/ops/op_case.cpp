@@ -44,6 +44,21 @@ std::int64_t table_rows(const OpCase& row) {
                                     : row.operands[1].shape.front();
 }
 
+// A batch norm whose weight and bias are zero, of which only the residual is left.
+ValueId mask_of(GraphBuilder& builder, ValueId image, const Precision& precision) {
+  const std::int64_t channels = builder.graph().value(image).type.shape[1];
+  const auto constant = [&](double value, const char* name) {
+    const std::string dtype(to_string(precision.master));
+    return builder.apply("constant", {}, {{"value", value}, {"shape", Shape{channels}}, {"dtype", dtype}},
+                         name)[0];
+  };
+  const ValueId zero = constant(0, "zero"), one = constant(1, "one");
+  const Attributes attributes{
+      {"training", true}, {"epsilon", 1e-3}, {"momentum", 0.9}, {"activation", std::string("relu")}};
+  return builder.apply("batch_norm", {image, zero, zero, zero, one, image}, attributes, "forward",
+                       {true, true, true, true, true, true})[5];
+}
+
 }  // namespace
 
 Graph graph_of(const OpCase& row, const Precision& precision) {
@@ -67,16 +82,17 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       continue;
     }
     const bool argmax = given.fill == Fill::argmax, reserve = given.fill == Fill::reserve;
-    const bool kept = given.fill == Fill::kept;
-    const Kind kind = argmax ? Kind::storage : reserve ? Kind::master : operand.kind;
+    const bool kept = given.fill == Fill::kept, above = given.fill == Fill::above;
+    const Kind kind = argmax || above ? Kind::storage : reserve ? Kind::master : operand.kind;
     const DType dtype = kept ? DType::u8 : dtype_of(kind, precision);
-    const Role role = argmax || reserve ? Role::input : kept ? Role::mask : role_of(operand.name);
+    const Role role = argmax || reserve || above ? Role::input : kept ? Role::mask : role_of(operand.name);
     ValueId value = graph.add_value(fmt::format("operand{}", i), {dtype, given.shape}, role);
     if (argmax) {
       Attributes attributes = row.attributes;
       attributes.erase("size");
       value = builder.apply("max_pool", {value}, attributes, "pool")[1];
     }
+    if (above) value = mask_of(builder, value, precision);
     if (reserve)
       value = builder.apply("lstm", {inputs[0], inputs[1], inputs[2], value}, row.attributes, "forward")[1];
     inputs.push_back(value);
@@ -91,6 +107,8 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
   if (precision.master == DType::f64 && typed) attributes.set("dtype", std::string("f64"));
   std::vector<bool> wanted;
   if (row.op == "sgd" && inputs.back() == none) wanted = {true, false};
+  if (row.op == "batch_norm_gradient")
+    wanted = {true, true, true, true};  // also the one that only fusion adds
   NodeId node = graph.add_node(op, "node", inputs, attributes, wanted);
   if (row.op == "all_reduce_start") {  // its only result is opaque
     inputs.insert(inputs.begin(), graph.node(node).outputs[0]);
@@ -115,6 +133,7 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::ramp:
       case Fill::reserve:
       case Fill::argmax:
+      case Fill::above:
         // 37 is odd: 64 neighbours take 64 different values.
         values[i] = (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) / 16;
         break;

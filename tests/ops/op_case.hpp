@@ -34,6 +34,7 @@ enum class Fill : std::uint8_t {
   labels,             // class indices below the last dimension of operand 0
   softmax,            // rows that sum to 1
   argmax,             // what max_pool saves for an image of this shape
+  above,              // what batch_norm saves where an image of this shape is above 0
   indices,   // rows of a table: attribute rows, or else of operand 1; one in nine is -1, some come twice
   touched,   // every other row of a table of attribute rows, then -1
   reserve,   // what lstm saves for operands 0 to 2 and a bias of this shape

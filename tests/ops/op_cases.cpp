@@ -347,11 +347,22 @@ void norms(std::vector<OpCase>& rows) {
     all[6] = {I, image};
     all[7] = {R, image};
     rows.push_back({"batch_norm_gradient", named("activated_addend"), all, {}, 64});
+    all[6] = absent;
+    all.push_back({Fill::above, image});
+    rows.push_back({"batch_norm_gradient", named("mask_addend"), all, {}, 64});
+    all[7] = absent;
+    rows.push_back({"batch_norm_gradient", named("mask"), all, {}, 64});
+    all.pop_back();
     all[0].fill = I;
     all[5] = {I, channel};
-    all[6] = absent;
+    all[7] = {R, image};
     rows.push_back({"batch_norm_gradient", named("bias_addend"), all, {}, 64});
   }
+  std::vector<OpCase::Operand> statistics{{I, {6}}, {P, {6}}, {I, {6}}, {P, {6}}};
+  const Attributes update{{"epsilon", 1e-3}, {"momentum", 0.9}};
+  rows.push_back({"running_statistics", "one", statistics, update, 64});
+  statistics.insert(statistics.end(), {{R, {40}}, {P, {40}}, {R, {40}}, {P, {40}}});
+  rows.push_back({"running_statistics", "several", statistics, update, 64});
 }
 
 void embeddings(std::vector<OpCase>& rows) {

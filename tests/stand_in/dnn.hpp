@@ -31,6 +31,7 @@ cudnnStatus_t destroy_description(T* handle) {
 
 inline bool is_known(cudnnDataType_t type) { return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16; }
 inline Number number_of(cudnnDataType_t type) {
+  if (type == CUDNN_DATA_BOOLEAN) return Number::bit;
   return type == CUDNN_DATA_BFLOAT16 ? Number::bf16 : Number::f32;
 }
 

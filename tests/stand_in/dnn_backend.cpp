@@ -119,10 +119,8 @@ cudnnStatus_t add_convolution(const Description& d, const ConvolutionNames& name
   if (!a || !b || !result || !how) return missing("a convolution lacks a tensor or its description");
   GraphStep step;
   step.kind = names.kind;
-  step.a = tensor_of(*a);
-  step.b = tensor_of(*b);
-  step.result = tensor_of(*result);
-  step.has_b = true;
+  step.operands = {tensor_of(*a), tensor_of(*b)};
+  step.results = {tensor_of(*result)};
   step.padding = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
   step.stride = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   step.dilation = how->all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
@@ -130,7 +128,7 @@ cudnnStatus_t add_convolution(const Description& d, const ConvolutionNames& name
       how->one(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) == CUDNN_CROSS_CORRELATION &&
       how->one(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_DOUBLE) == CUDNN_DATA_FLOAT &&
       d.one(names.alpha, 0.0F) == 1 && d.one(names.beta, 1.0F) == 0;
-  if (!plain || step.padding.size() != 2 || step.dilation.size() != 2 || step.a.shaped.dims.size() != 4)
+  if (!plain || step.padding.size() != 2 || step.dilation.size() != 2 || step.a().shaped.dims.size() != 4)
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a convolution that the stand-in does not have");
   graph.steps.push_back(std::move(step));
   return CUDNN_STATUS_SUCCESS;
@@ -148,6 +146,7 @@ cudnnStatus_t add_pointwise(const Description& d, DnnGraph& graph) {
     case CUDNN_POINTWISE_ADD:
     case CUDNN_POINTWISE_MUL:
     case CUDNN_POINTWISE_DIV:
+    case CUDNN_POINTWISE_CMP_GT:
       b = d.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
       if (!b) return missing("an operation lacks its second operand");
       [[fallthrough]];
@@ -166,10 +165,46 @@ cudnnStatus_t add_pointwise(const Description& d, DnnGraph& graph) {
       return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a mode that the stand-in does not have");
   }
   if (!a || !result) return missing("an operation lacks an operand or its result");
-  step.a = tensor_of(*a);
-  step.result = tensor_of(*result);
-  step.has_b = b != nullptr;
-  if (b) step.b = tensor_of(*b);
+  step.operands = {tensor_of(*a)};
+  step.results = {tensor_of(*result)};
+  if (b) step.operands.push_back(tensor_of(*b));
+  graph.steps.push_back(std::move(step));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// Batch normalisation or its gradient.
+cudnnStatus_t add_norm(const Description& d, GraphStep::Kind kind, DnnGraph& graph) {
+  using Names = std::vector<cudnnBackendAttributeName_t>;
+  const bool forward = kind == GraphStep::Kind::norm;
+  const Names operands =
+      forward ? Names{CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC,
+                      CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC}
+              : Names{CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC,
+                      CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC,
+                      CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC};
+  const Names results =
+      forward ? Names{CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC,
+                      CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC}
+              : Names{CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC,
+                      CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC};
+  const auto mode = forward ? CUDNN_ATTR_OPERATION_NORM_FWD_MODE : CUDNN_ATTR_OPERATION_NORM_BWD_MODE;
+  if (d.one(mode, CUDNN_LAYER_NORM) != CUDNN_BATCH_NORM ||
+      d.part(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC))
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a normalisation that the stand-in does not have");
+  GraphStep step;
+  step.kind = kind;
+  const auto add = [&](const Names& names, std::vector<GraphTensor>& to) {
+    for (const auto name : names) {
+      const auto part = d.part(name);
+      if (!part) return false;
+      to.push_back(tensor_of(*part));
+    }
+    return true;
+  };
+  if (!add(operands, step.operands) || !add(results, step.results))
+    return missing("a normalisation lacks a tensor");
+  if (step.a().shaped.dims.size() != 4)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a normalisation of other than images");
   graph.steps.push_back(std::move(step));
   return CUDNN_STATUS_SUCCESS;
 }
@@ -190,6 +225,12 @@ cudnnStatus_t make_graph(Description& d) {
         break;
       case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         status = add_pointwise(*operation, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR:
+        status = add_norm(*operation, GraphStep::Kind::norm, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR:
+        status = add_norm(*operation, GraphStep::Kind::norm_gradient, *graph);
         break;
       default:
         break;
@@ -235,8 +276,9 @@ cudnnStatus_t finish_tensor(const Description& d) {
         CUDNN_ATTR_TENSOR_STRIDES, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT}) {
     if (!d.attributes.contains(name)) return missing("a tensor lacks an attribute");
   }
-  if (!is_known(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_DOUBLE)))
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the stand-in has float and bfloat16");
+  const auto type = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_DOUBLE);
+  if (!is_known(type) && type != CUDNN_DATA_BOOLEAN)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the stand-in has float, bfloat16 and bits");
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -371,18 +413,22 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (uids.size() != addresses.size())
     return refuse(CUDNN_STATUS_BAD_PARAM, "uids and addresses differ in number");
   for (std::size_t i = 0; i < uids.size(); ++i) pack.addresses[uids[i]] = addresses[i];
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   for (const GraphStep& step : plan->graph->steps) {
-    for (const GraphTensor* tensor : {&step.a, &step.b, &step.result}) {
-      if (tensor->is_virtual || (tensor == &step.b && !step.has_b)) continue;
-      const auto found = pack.addresses.find(tensor->uid);
-      if (found == pack.addresses.end()) return refuse(CUDNN_STATUS_BAD_PARAM, "a tensor has no address");
-      // By value: the caller may change the number after the call.
-      if (tensor->is_by_value)
-        pack.numbers[tensor->uid] = load(found->second, tensor->shaped.number, 0);
-      else if (!is_aligned(found->second, tensor->alignment))
-        return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a tensor is not aligned as it says");
-    }
+    step.for_each_tensor([&](const GraphTensor& tensor) {
+      if (tensor.is_virtual || status != CUDNN_STATUS_SUCCESS) return;
+      const auto found = pack.addresses.find(tensor.uid);
+      if (found == pack.addresses.end()) {
+        status = refuse(CUDNN_STATUS_BAD_PARAM, "a tensor has no address");
+      } else if (tensor.is_by_value) {
+        // The caller may change the number after the call.
+        pack.numbers[tensor.uid] = load(found->second, tensor.shaped.number, 0);
+      } else if (!is_aligned(found->second, tensor.alignment)) {
+        status = refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a tensor is not aligned as it says");
+      }
+    });
   }
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   // Code that was compiled for a plan is gone with it.
   const bool compiled = plan->engine.is_compiled_at_run_time();
   enqueue(handle->stream, [pack, kept = compiled ? nullptr : plan, owner = std::weak_ptr(plan)] {

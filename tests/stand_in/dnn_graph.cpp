@@ -40,6 +40,7 @@ class Values {
     }
     return values;
   }
+  bool are_wrong() const { return engine_.is_wrong; }
   void set(const GraphTensor& tensor, const std::vector<double>& values) {
     std::vector<float>& kept = values_[tensor.uid];
     kept.assign(values.begin(), values.end());
@@ -111,12 +112,13 @@ void with_step(std::size_t step, const Loop& loop) {
 }
 
 void convolve(const GraphStep& step, Values& values) {
-  const std::vector<float> a = values.operand_of(step.a), b = values.operand_of(step.b);
-  std::vector<double> sums(at(step.result.shaped.count()), 0.0);
+  const std::vector<float> a = values.operand_of(step.a()), b = values.operand_of(step.b());
+  std::vector<double> sums(at(step.result().shaped.count()), 0.0);
   const auto product = [](float left, float right) {
     return static_cast<double>(left) * static_cast<double>(right);
   };
-  const auto &first = step.a.shaped.dims, &second = step.b.shaped.dims, &result = step.result.shaped.dims;
+  const auto &first = step.a().shaped.dims, &second = step.b().shaped.dims,
+             &result = step.result().shaped.dims;
   switch (step.kind) {
     case Kind::forward:
       for_rows(step, first, second, result, [&](const Row& row) {
@@ -138,8 +140,7 @@ void convolve(const GraphStep& step, Values& values) {
         });
       });
       break;
-    case Kind::weight_gradient:
-    case Kind::pointwise:
+    default:
       for_rows(step, first, result, second, [&](const Row& row) {
         double sum = 0;
         const float *const x = a.data() + row.x, *const y = b.data() + row.y;
@@ -150,10 +151,10 @@ void convolve(const GraphStep& step, Values& values) {
       });
       break;
   }
-  values.set(step.result, sums);
+  values.set(step.result(), sums);
 }
 
-double applied(const GraphStep& step, double a, double b) {
+double applied(const GraphStep& step, double a, double b, bool is_wrong) {
   switch (step.mode) {
     case CUDNN_POINTWISE_ADD:
       return a + b;
@@ -161,6 +162,8 @@ double applied(const GraphStep& step, double a, double b) {
       return a * b;
     case CUDNN_POINTWISE_DIV:
       return a / b;
+    case CUDNN_POINTWISE_CMP_GT:
+      return (is_wrong ? a >= b : a > b) ? 1 : 0;
     case CUDNN_POINTWISE_ABS:
       return std::abs(a);
     case CUDNN_POINTWISE_RELU_FWD:
@@ -175,7 +178,7 @@ double applied(const GraphStep& step, double a, double b) {
 }
 
 void apply(const GraphStep& step, Values& values) {
-  const std::vector<std::int64_t>& shape = step.result.shaped.dims;
+  const std::vector<std::int64_t>& shape = step.result().shaped.dims;
   const auto read = [&](const GraphTensor& tensor, std::int64_t element) {
     if (tensor.is_by_value) return static_cast<double>(values.of(tensor).front());
     // Its values lie in row-major order.
@@ -185,22 +188,107 @@ void apply(const GraphStep& step, Values& values) {
     return static_cast<double>(values.of(tensor)[at(dense.offset_in(shape, element))]);
   };
   std::vector<double> results;
-  for (std::int64_t i = 0; i < step.result.shaped.count(); ++i)
-    results.push_back(applied(step, read(step.a, i), step.has_b ? read(step.b, i) : 0));
-  values.set(step.result, results);
+  for (std::int64_t i = 0; i < step.result().shaped.count(); ++i)
+    results.push_back(applied(step, read(step.a(), i), step.operands.size() > 1 ? read(step.b(), i) : 0,
+                              values.are_wrong()));
+  values.set(step.result(), results);
+}
+
+// The elements of each channel, in row-major order of (N, C, H, W).
+struct Images {
+  std::size_t samples, channels, pixels;
+  explicit Images(const Shaped& x)
+      : samples(at(x.dims[0])), channels(at(x.dims[1])), pixels(at(x.dims[2] * x.dims[3])) {}
+  double count() const { return static_cast<double>(samples * pixels); }
+  template <typename Body>
+  void for_each(std::size_t channel, const Body& body) const {
+    for (std::size_t n = 0; n < samples; ++n) {
+      const std::size_t first = (n * channels + channel) * pixels;
+      for (std::size_t i = first; i < first + pixels; ++i) body(i);
+    }
+  }
+};
+
+void normalise(const GraphStep& step, Values& values) {
+  const std::vector<float> x = values.operand_of(step.a()), &scale = values.of(step.b()),
+                           &bias = values.of(step.operands[2]);
+  const auto epsilon = static_cast<double>(values.of(step.operands[3]).front());
+  const Images images(step.a().shaped);
+  std::vector<double> y(x.size()), means, inverses;
+  for (std::size_t c = 0; c < images.channels; ++c) {
+    double mean = 0, variance = 0;
+    images.for_each(c, [&](std::size_t i) { mean += static_cast<double>(x[i]) / images.count(); });
+    images.for_each(c, [&](std::size_t i) {
+      variance += std::pow(static_cast<double>(x[i]) - mean, 2) / images.count();
+    });
+    const double inverse = 1 / std::sqrt(variance + epsilon);
+    images.for_each(c, [&](std::size_t i) {
+      y[i] = (static_cast<double>(x[i]) - mean) * inverse * static_cast<double>(scale[c]) +
+             static_cast<double>(bias[c]);
+    });
+    means.push_back(mean);
+    inverses.push_back(inverse);
+  }
+  values.set(step.results[0], y);
+  values.set(step.results[1], means);
+  values.set(step.results[2], inverses);
+}
+
+void differentiate_norm(const GraphStep& step, Values& values) {
+  const std::vector<float> dy = values.operand_of(step.a()), &x = values.of(step.b()),
+                           &scale = values.of(step.operands[2]), &mean = values.of(step.operands[3]),
+                           &inverse = values.of(step.operands[4]);
+  const Images images(step.b().shaped);
+  std::vector<double> dx(x.size()), dscale, dbias;
+  for (std::size_t c = 0; c < images.channels; ++c) {
+    const auto h = [&](std::size_t i) {
+      return (static_cast<double>(x[i]) - static_cast<double>(mean[c])) * static_cast<double>(inverse[c]);
+    };
+    double sum = 0, weighted = 0;
+    images.for_each(c, [&](std::size_t i) {
+      sum += static_cast<double>(dy[i]);
+      weighted += static_cast<double>(dy[i]) * h(i);
+    });
+    images.for_each(c, [&](std::size_t i) {
+      dx[i] = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]) *
+              (static_cast<double>(dy[i]) - (sum + h(i) * weighted) / images.count());
+    });
+    dscale.push_back(weighted);
+    dbias.push_back(sum);
+  }
+  values.set(step.results[0], dx);
+  values.set(step.results[1], dscale);
+  values.set(step.results[2], dbias);
 }
 
 bool is_channels_last(const Shaped& image) { return image.dims[1] == 1 || image.strides[1] == 1; }
 
+bool is_norm(const GraphStep& step) { return step.kind == Kind::norm || step.kind == Kind::norm_gradient; }
+bool has_norm(const DnnGraph& graph) { return std::ranges::any_of(graph.steps, is_norm); }
+
+// As of cuDNN: only with the channels last, and a mask is of the result of a ReLU.
+bool has_engines_for_norm(const DnnGraph& graph) {
+  for (std::size_t s = 0; s < graph.steps.size(); ++s) {
+    const GraphStep& step = graph.steps[s];
+    if (is_norm(step) && !is_channels_last(step.a().shaped)) return false;
+    const bool compares = step.kind == Kind::pointwise && step.mode == CUDNN_POINTWISE_CMP_GT;
+    if (compares && (s == 0 || graph.steps[s - 1].mode != CUDNN_POINTWISE_RELU_FWD ||
+                     graph.steps[s - 1].result().uid != step.a().uid))
+      return false;
+  }
+  return true;
+}
+
 // As of cuDNN: no engine for bf16 operands with a result of another type, none for an epilogue in f32 without tensor
 // cores, and none for an epilogue in bf16 unless the channels are last.
 bool has_engines(const DnnGraph& graph) {
+  if (has_norm(graph)) return has_engines_for_norm(graph);
   const GraphStep& first = graph.steps.front();
   if (first.kind == Kind::pointwise) return true;
-  const GraphTensor& result = graph.steps.back().result;
-  const Number operands = first.a.shaped.number;
+  const GraphTensor& result = graph.steps.back().result();
+  const Number operands = first.a().shaped.number;
   if (operands != result.shaped.number) return false;
-  return graph.steps.size() == 1 || operands == Number::f32 || is_channels_last(first.a.shaped);
+  return graph.steps.size() == 1 || operands == Number::f32 || is_channels_last(first.a().shaped);
 }
 
 }  // namespace
@@ -215,6 +303,17 @@ bool Engine::is_compiled_at_run_time() const {
 std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mode) {
   if (!has_engines(graph)) return {};
   const std::vector compiled{CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
+  if (has_norm(graph)) {
+    if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
+    std::vector<Engine> norms{
+        {.index = 80, .behavior = compiled, .can_be_built = false},
+        {.index = 81, .behavior = compiled, .workspace_bytes = 700, .microseconds = 1.5},
+        {.index = 82, .behavior = compiled, .workspace_bytes = 5212, .microseconds = 1},
+    };
+    if (machine().conditions.has_wrong_engines)
+      norms.insert(norms.begin(), {.index = 67, .microseconds = 0.5, .is_wrong = true});
+    return norms;
+  }
   if (graph.steps.front().kind == Kind::pointwise) {
     if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
     return {{.index = 70, .behavior = compiled, .workspace_bytes = 16}};
@@ -241,7 +340,7 @@ std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mod
   if (machine().conditions.has_wrong_engines)
     all.push_back({.index = 66, .microseconds = 2, .is_wrong = true});
   if (mode == CUDNN_HEUR_MODE_FALLBACK) all = {{.index = 0, .workspace_bytes = 60000, .microseconds = 100}};
-  if (graph.steps.size() > 1 && graph.steps.front().a.shaped.number == Number::f32)
+  if (graph.steps.size() > 1 && graph.steps.front().a().shaped.number == Number::f32)
     std::erase_if(all, [](const Engine& engine) { return !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); });
   return all;
 }
@@ -249,19 +348,29 @@ std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mod
 void compute(const Plan& plan, const Pack& pack) {
   machine().microseconds += plan.engine.microseconds;
   constexpr const char* user = "a plan of cuDNN";
+  bool is_there = true;
   for (const GraphStep& step : plan.graph->steps) {
-    for (const GraphTensor* tensor : {&step.a, &step.b, &step.result}) {
-      if (tensor->is_virtual || tensor->is_by_value || (tensor == &step.b && !step.has_b)) continue;
-      if (!check_range(pack.addresses.at(tensor->uid), tensor->shaped.bytes(), user)) return;
-    }
+    step.for_each_tensor([&](const GraphTensor& tensor) {
+      if (tensor.is_virtual || tensor.is_by_value || !is_there) return;
+      is_there = check_range(pack.addresses.at(tensor.uid), tensor.shaped.bytes(), user);
+    });
   }
+  if (!is_there) return;
   spoil_workspace(pack.workspace, plan.engine.workspace_bytes, user);
   Values values(pack, plan.engine);
   for (const GraphStep& step : plan.graph->steps) {
-    if (step.kind == Kind::pointwise) {
-      apply(step, values);
-    } else {
-      convolve(step, values);
+    switch (step.kind) {
+      case Kind::pointwise:
+        apply(step, values);
+        break;
+      case Kind::norm:
+        normalise(step, values);
+        break;
+      case Kind::norm_gradient:
+        differentiate_norm(step, values);
+        break;
+      default:
+        convolve(step, values);
     }
   }
 }

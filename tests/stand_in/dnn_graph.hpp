@@ -18,15 +18,24 @@ struct GraphTensor {
 };
 
 struct GraphStep {
-  enum class Kind : std::uint8_t { forward, input_gradient, weight_gradient, pointwise };
+  enum class Kind : std::uint8_t { forward, input_gradient, weight_gradient, pointwise, norm, norm_gradient };
   Kind kind = Kind::pointwise;
   // forward: x, weight, y; input_gradient: dy, weight, dx; weight_gradient: x, dy, dweight; pointwise: one or two
-  // operands, of a gradient dy and x.
-  GraphTensor a, b, result;
-  bool has_b = false;
+  // operands, of a gradient dy and x; norm: x, scale, bias and epsilon, and y, mean and inverse_std; norm_gradient: dy, x,
+  // scale, mean and inverse_std, and dx, dscale and dbias.
+  std::vector<GraphTensor> operands, results;
   std::vector<std::int64_t> padding, stride, dilation;  // of a convolution; the padding before the image
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   double upper_clip = 0, softplus_beta = 1;
+
+  const GraphTensor& a() const { return operands[0]; }
+  const GraphTensor& b() const { return operands[1]; }
+  const GraphTensor& result() const { return results[0]; }
+  template <typename Body>
+  void for_each_tensor(const Body& body) const {
+    for (const GraphTensor& tensor : operands) body(tensor);
+    for (const GraphTensor& tensor : results) body(tensor);
+  }
 };
 
 struct Engine {
@@ -36,7 +45,7 @@ struct Engine {
   std::int64_t workspace_bytes = 0;
   double microseconds = 10;
   bool can_be_built = true;
-  bool is_wrong = false;
+  bool is_wrong = false;  // it rounds f32 to bf16, and a mask of x > 0 is one of x >= 0
 
   bool has(cudnnBackendNumericalNote_t note) const;
   bool is_compiled_at_run_time() const;

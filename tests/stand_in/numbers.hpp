@@ -7,11 +7,18 @@
 
 namespace assay::stand_in {
 
-enum class Number : std::uint8_t { f32, bf16 };
+// bit: eight of them are a byte, the first one its lowest bit.
+enum class Number : std::uint8_t { f32, bf16, bit };
 
+// Of a number that is no bit.
 inline std::int64_t size_of(Number number) { return number == Number::bf16 ? 2 : 4; }
+inline std::int64_t bytes_of(Number number, std::int64_t count) {
+  return number == Number::bit ? (count + 7) / 8 : count * size_of(number);
+}
 
 inline double load(const void* base, Number number, std::int64_t at) {
+  if (number == Number::bit)
+    return static_cast<double>(static_cast<const std::uint8_t*>(base)[at / 8] >> (at % 8) & 1);
   if (number == Number::f32) return static_cast<double>(static_cast<const float*>(base)[at]);
   const auto bits = static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(base)[at]) << 16;
   return static_cast<double>(std::bit_cast<float>(bits));
@@ -19,6 +26,12 @@ inline double load(const void* base, Number number, std::int64_t at) {
 
 // Rounds to nearest, ties to even; a NaN stays one.
 inline void store(void* base, Number number, std::int64_t at, double value) {
+  if (number == Number::bit) {
+    std::uint8_t& byte = static_cast<std::uint8_t*>(base)[at / 8];
+    const auto place = static_cast<std::uint8_t>(1U << (at % 8));
+    byte = static_cast<std::uint8_t>(value != 0 ? byte | place : byte & ~place);
+    return;
+  }
   const auto rounded = static_cast<float>(value);
   if (number == Number::f32) {
     static_cast<float*>(base)[at] = rounded;
@@ -49,7 +62,7 @@ struct Shaped {
   std::int64_t bytes() const {
     std::int64_t last = 0;
     for (std::size_t d = 0; d < dims.size(); ++d) last += (dims[d] - 1) * strides[d];
-    return (last + 1) * size_of(number);
+    return bytes_of(number, last + 1);
   }
   std::int64_t offset(std::int64_t element) const { return offset_in(dims, element); }
   // Of an element of a tensor with dimensions `shape`: where this one has 1, it is repeated.

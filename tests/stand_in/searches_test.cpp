@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backends/cuda/engine_search.hpp"
+#include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/products.hpp"
 #include "tests/stand_in/program_case.hpp"
 #include "tests/stand_in/scope.hpp"
@@ -99,6 +101,151 @@ TEST(Searches, LeaveOutAFastEngineThatIsWrong) {
   EXPECT_THAT(choices->engines(), EndsWith(" of 4"));
 }
 
+NormSpec small_norm(NormSpec::Kind kind, DType dtype) {
+  NormSpec spec;
+  spec.kind = kind;
+  spec.n = 2;
+  spec.c = 8;
+  spec.h = spec.w = 4;
+  spec.channels_last = true;
+  spec.operands = dtype;
+  spec.added = true;
+  if (kind == NormSpec::Kind::forward) {
+    spec.relu = spec.mask = true;
+    spec.epsilon = 1e-3F;
+  } else {
+    spec.gate = NormSpec::Gate::mask;
+    spec.total = true;
+  }
+  return spec;
+}
+
+// The operands of a norm, in memory of its own: the same noise each time.
+class NormRun {
+ public:
+  NormRun(Device& device, const NormSpec& spec) : device_(device), spec_(spec) {
+    const std::int64_t all = spec.elements(), channels = spec.c;
+    NormOperands& at = operands_;
+    at.x = buffer(all, spec.operands);
+    at.added = buffer(all, spec.operands);
+    at.dy = buffer(all, spec.operands);
+    at.y = buffer(all, spec.operands);
+    at.dx = buffer(all, spec.operands);
+    at.dy_total = buffer(all, spec.operands);
+    at.mask = static_cast<std::uint8_t*>(buffer(all / 32, DType::f32));
+    for (const float** vector : {&at.weight, &at.bias})
+      *vector = static_cast<float*>(buffer(channels, DType::f32));
+    for (float** vector : {&at.mean, &at.inverse_std, &at.dweight, &at.dbias})
+      *vector = static_cast<float*>(buffer(channels, DType::f32));
+  }
+  void run(Norm& norm) {
+    const Storage workspace(device_.memory(), norm.workspace_bytes(), "a test");
+    norm.run(operands_, workspace.data());
+    device_.synchronize();
+  }
+  std::vector<std::uint8_t> mask() const {
+    std::vector<std::uint8_t> bits(static_cast<std::size_t>(spec_.mask_bytes()));
+    device_.memory().fetch(bits.data(), operands_.mask, spec_.mask_bytes());
+    return bits;
+  }
+  // The largest distance of a result from that of another run, in the 2-norm.
+  double distance(const NormRun& other) const {
+    const auto of = [&](const void* mine, const void* theirs, std::int64_t elements, DType dtype) {
+      return relative_distance(device_.stream(), device_.memory(), dtype, mine, theirs, elements);
+    };
+    const NormOperands &a = operands_, &b = other.operands_;
+    double largest = 0;
+    for (const auto& [mine, theirs] : {std::pair{a.y, b.y}, {a.dx, b.dx}, {a.dy_total, b.dy_total}})
+      largest = std::max(largest, of(mine, theirs, spec_.elements(), spec_.operands));
+    for (const auto& [mine, theirs] : {std::pair{a.mean, b.mean},
+                                       {a.inverse_std, b.inverse_std},
+                                       {a.dweight, b.dweight},
+                                       {a.dbias, b.dbias}})
+      largest = std::max(largest, of(mine, theirs, spec_.c, DType::f32));
+    return largest;
+  }
+
+ private:
+  void* buffer(std::int64_t elements, DType dtype) {
+    storages_.emplace_back(device_.memory(), elements * size_of(dtype), "a test");
+    fill_with_noise(device_.memory(), storages_.back().data(), storages_.back().bytes(), dtype,
+                    static_cast<std::uint32_t>(storages_.size()));
+    return storages_.back().data();
+  }
+
+  Device& device_;
+  NormSpec spec_;
+  std::vector<Storage> storages_;
+  NormOperands operands_;
+};
+
+constexpr NormSpec::Kind passes[] = {NormSpec::Kind::forward, NormSpec::Kind::gradient};
+
+TEST(CudnnNorm, ComputesWhatOurOwnKernelsDo) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const auto kind : passes) {
+      const Scope scope;
+      const auto device = open_device({});
+      const NormSpec spec = small_norm(kind, dtype);
+      const auto norm = device->norm(spec), own = make_own_norm(spec, device->stream());
+      SCOPED_TRACE(text_of(spec));
+      EXPECT_THAT(norm->name(), AllOf(HasSubstr("eng82"), EndsWith(":measured")));
+      NormRun of_library(*device, spec), of_own(*device, spec);
+      of_library.run(*norm);
+      of_own.run(*own);
+      EXPECT_LT(of_library.distance(of_own), dtype == DType::bf16 ? 1e-2 : 1e-6);
+      EXPECT_EQ(of_library.mask(), of_own.mask());
+    }
+  }
+}
+
+TEST(CudnnNorm, IsNotTakenWhereItCannotBeOrMayDiffer) {
+  const Scope scope;
+  const auto device = open_device({});
+  NormSpec spec = small_norm(NormSpec::Kind::forward, DType::bf16);
+  spec.channels_last = false;
+  EXPECT_EQ(device->norm(spec)->name(), "own:norm");
+  spec = small_norm(NormSpec::Kind::gradient, DType::bf16);
+  spec.gate = NormSpec::Gate::activated;
+  EXPECT_EQ(device->norm(spec)->name(), "own:norm");
+  const auto deterministic = open_device({.deterministic = true});
+  for (const auto kind : passes)
+    EXPECT_EQ(deterministic->norm(small_norm(kind, DType::bf16))->name(), "own:norm");
+}
+
+// One whose mask is also set where y is 0, and, in f32, one that rounds what it reads.
+TEST(CudnnNorm, IsNotAFastEngineThatIsWrong) {
+  for (const auto& spec :
+       {small_norm(NormSpec::Kind::forward, DType::bf16), small_norm(NormSpec::Kind::forward, DType::f32),
+        small_norm(NormSpec::Kind::gradient, DType::f32)}) {
+    const Scope scope({.has_wrong_engines = true});
+    const auto choices = std::make_shared<Choices>();
+    EXPECT_THAT(open_device({.choices = choices})->norm(spec)->name(), HasSubstr("eng82")) << text_of(spec);
+    EXPECT_THAT(choices->refused(), HasSubstr("eng67")) << text_of(spec);
+  }
+}
+
+TEST(CudnnNorm, IsOurOwnWithoutMemoryForASearch) {
+  std::int64_t opened = 0, all = 0;
+  const NormSpec spec = small_norm(NormSpec::Kind::gradient, DType::bf16);
+  {
+    const Scope scope;
+    const auto device = open_device({});
+    opened = stand_in::allocations();
+    device->norm(spec);
+    all = stand_in::allocations();
+  }
+  ASSERT_GT(all, opened);
+  for (std::int64_t n = opened; n < all; ++n) {
+    SCOPED_TRACE(n);
+    const Scope scope({.fail_at = n});
+    const auto device = open_device({});
+    EXPECT_THAT(device->norm(spec)->name(), ::testing::AnyOf("own:norm", HasSubstr("eng8")));
+  }
+  const Scope scope({.plans_without_memory_from = 0});
+  EXPECT_EQ(open_device({})->norm(spec)->name(), "own:norm");
+}
+
 // A fork's program: what it takes for its products, and the allocations that this needed.
 struct Taken {
   std::string engines, reused;
@@ -115,6 +262,7 @@ Taken taken_with(const std::filesystem::path& file, const std::string& where) {
   }
   device->matmul(small_product());
   device->lstm({.samples = 2, .steps = 3, .features = 4, .units = 8, .training = true});
+  for (const auto kind : passes) device->norm(small_norm(kind, DType::bf16));
   return {choices->engines(), choices->reused(), stand_in::allocations()};
 }
 
@@ -122,15 +270,15 @@ TEST(Searches, AreMadeInOneForkAndHandedToTheOthers) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "choices.json";
   const Taken first = taken_with(file, "an H200"), second = taken_with(file, "an H200");
-  EXPECT_THAT(first.engines, EndsWith(" of 4"));
+  EXPECT_THAT(first.engines, EndsWith(" of 6"));
   EXPECT_EQ(first.reused, "none");
   EXPECT_EQ(second.engines, first.engines);
-  EXPECT_EQ(second.reused, "4");
+  EXPECT_EQ(second.reused, "6");
   EXPECT_LT(second.allocations, first.allocations / 2) << "no engine was tried";
   EXPECT_EQ(taken_with(file, "an H100").reused, "none") << "another device";
   std::ofstream(file) << "{\"where\":";
   EXPECT_EQ(taken_with(file, "an H200").reused, "none") << "a damaged file";
-  EXPECT_EQ(taken_with(file, "an H200").reused, "4") << "which is then replaced";
+  EXPECT_EQ(taken_with(file, "an H200").reused, "6") << "which is then replaced";
 }
 
 TEST(Searches, HandOnWhatTheyRefusedAndNothingThatWasNotMeasured) {
@@ -176,11 +324,12 @@ TEST(Searches, AreMadeAgainForAnEngineThatIsNotOffered) {
   const std::filesystem::path file = folder.path() / "choices.json";
   {
     Choices choices(file, "an H200");
-    for (const auto& spec : {text_of(small_convolution()), text_of(small_product())})
+    for (const auto& spec : {text_of(small_convolution()), text_of(small_product()),
+                             text_of(small_norm(NormSpec::Kind::forward, DType::bf16))})
       choices.take(spec, "cudnn:eng999:workspace0:measured");
   }
   EXPECT_EQ(taken_with(file, "an H200").reused, "none");
-  EXPECT_EQ(taken_with(file, "an H200").reused, "4");
+  EXPECT_EQ(taken_with(file, "an H200").reused, "6");
 }
 
 // With a bias that cuDNN's engines with tensor cores add, or our kernel after cuDNN.

@@ -18,8 +18,10 @@
 #include "backends/cuda/gpu/device_memory.hpp"
 #include "backends/cuda/gpu/lstm.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
+#include "backends/cuda/gpu/norm.hpp"
 #include "backends/cuda/gpu/rank_sums.hpp"
 #include "backends/cuda/own_lstm.hpp"
+#include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "harness/worker/backend.hpp"
 
@@ -122,6 +124,16 @@ class GpuDevice final : public Device {
     return known;
   }
 
+  std::shared_ptr<Norm> norm(const NormSpec& given) override {
+    NormSpec spec = given;
+    spec.deterministic = options_.deterministic;
+    std::shared_ptr<Norm>& known = norms_[spec];
+    if (known == nullptr) known = searched([&] { return make_cudnn_norm(spec, target(), *memory_); });
+    if (known == nullptr) known = make_own_norm(spec, stream());
+    options_.choices->take(text_of(spec), known->name());
+    return known;
+  }
+
   std::shared_ptr<Lstm> lstm(const LstmSpec& given) override {
     LstmSpec spec = given;
     spec.deterministic = options_.deterministic;
@@ -165,6 +177,7 @@ class GpuDevice final : public Device {
   std::map<MatmulSpec, LtAlgorithm> algorithms_;
   std::set<std::string> products_without_;  // an algorithm
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
+  std::map<NormSpec, std::shared_ptr<Norm>> norms_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
 };
 

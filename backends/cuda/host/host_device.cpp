@@ -9,6 +9,7 @@
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/host/host_calls.hpp"
 #include "backends/cuda/own_lstm.hpp"
+#include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
 #include "harness/engine/host_backed_memory.hpp"
@@ -105,6 +106,7 @@ class HostDevice final : public Device {
     if (spec.bare) reject_doubtful(spec);
     return std::make_shared<WithWorkspace<Convolution>>(make_own_convolution(spec, stream(), product_name));
   }
+  std::shared_ptr<Norm> norm(const NormSpec& spec) override { return make_own_norm(spec, stream()); }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     std::shared_ptr<Lstm>& known = lstms_[spec];
     if (known == nullptr) known = std::make_shared<OverwritingLstm>(make_own_lstm(spec, *this, "host:lstm"));

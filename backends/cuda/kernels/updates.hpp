@@ -7,7 +7,7 @@
 namespace assay::cuda {
 
 // One element of a parameter with the values that the update reads and writes.
-struct Element {
+struct UpdatedElement {
   float parameter, gradient;
   float first, second;  // moments: adam m and v, sgd the velocity, rmsprop the mean square
 };
@@ -21,7 +21,7 @@ struct SgdRule {
     now.rate = learning_rate;
     return now;
   }
-  ASSAY_HD void update(Element& e) const {
+  ASSAY_HD void update(UpdatedElement& e) const {
     e.first = momentum * e.first + e.gradient + weight_decay * e.parameter;
     e.parameter -= rate * e.first;
   }
@@ -39,7 +39,7 @@ struct RmspropRule {
     now.rate = learning_rate;
     return now;
   }
-  ASSAY_HD void update(Element& e) const {
+  ASSAY_HD void update(UpdatedElement& e) const {
     const float gradient = e.gradient + weight_decay * e.parameter;
     e.first = keep * e.first + take * gradient * gradient;
     e.parameter -= rate * gradient / (sqrtf(e.first) + epsilon);
@@ -66,7 +66,7 @@ struct AdamRule {
     now.correction2 = -expm1f(step * log2);
     return now;
   }
-  ASSAY_HD void update(Element& e) const {
+  ASSAY_HD void update(UpdatedElement& e) const {
     const float decay = weight_decay * e.parameter, gradient = e.gradient + (decoupled ? 0.0F : decay);
     e.first = keep1 * e.first + take1 * gradient;
     e.second = keep2 * e.second + take2 * gradient * gradient;

@@ -79,7 +79,7 @@ struct UpdateRows {
     const std::int64_t row = touched[i / width];
     if (row < 0 || row >= rows) return;
     const std::int64_t at = row * width + i % width;
-    Element element{parameter[at], values[i], m[at], v[at]};
+    UpdatedElement element{parameter[at], values[i], m[at], v[at]};
     rule.at(schedule[0], schedule[1]).update(element);
     parameter[at] = element.parameter;
     m[at] = element.first;

@@ -34,10 +34,9 @@ struct NormGradient {
 struct NormGradientSums {
   double *dy, *product;
 };
-// dx = c0 dy - c1 - (x - mean) c2; the sum of dx is added to dx_sum, which may be null.
+// dx = c0 dy - c1 - (x - mean) c2
 struct NormGradientApply {
   const float *c0, *c1, *c2;
-  double* dx_sum;
 };
 
 // For elements T: float, or the bits of bfloat16. Null operands are absent.

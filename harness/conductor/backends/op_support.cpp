@@ -12,9 +12,9 @@ namespace assay {
 bool in_networks(const Op& op) {
   const std::vector<Operand> operands = op.operands();
   const bool optimizer = !operands.empty() && operands.front().name == "schedule";
-  static constexpr std::array<std::string_view, 8> made_by_passes{
-      "all_reduce_start", "all_reduce_wait", "cast",         "clip",
-      "constant",         "dense_rows",      "dropout_mask", "global_norm"};
+  static constexpr std::array<std::string_view, 9> made_by_passes{
+      "all_reduce_start", "all_reduce_wait",   "cast", "clip", "constant", "dense_rows", "dropout_mask",
+      "global_norm",      "running_statistics"};
   const bool pass = contains(made_by_passes, op.name());
   return !optimizer && !pass && !op.name().ends_with("gradient");
 }

@@ -24,7 +24,8 @@ class BatchNorm final : public Op {
            "momentum, and it uses the unbiased variance there). Without attribute training, mean and "
            "variance are running_mean and running_variance, and y is the only result. y has the type of x; "
            "everything else is f32 for bf16 data. Written by fusion: the optional operand residual, of the "
-           "type of x, is added to y; then, with attribute activation \"relu\", y is max(y, 0).";
+           "type of x, is added to y; then, with attribute activation \"relu\", y is max(y, 0). The result mask "
+           "says where that y is above 0.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
@@ -42,7 +43,8 @@ class BatchNorm final : public Op {
             {"mean", true, true},
             {"inverse_std", true, true},
             {"new_running_mean", true},
-            {"new_running_variance", true}};
+            {"new_running_variance", true},
+            {"mask", true, true, true, true}};
   }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
@@ -58,7 +60,7 @@ class BatchNorm final : public Op {
     bounded_attribute(in, attributes, "momentum", 0, 1);
     check_activation(in, attributes);
     if (!attributes.get<bool>("training")) return {inputs[0]};
-    return {inputs[0], inputs[1], inputs[1], inputs[3], inputs[4]};
+    return {inputs[0], inputs[1], inputs[1], inputs[3], inputs[4], {}};
   }
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
@@ -79,7 +81,7 @@ class BatchNorm final : public Op {
     const std::vector<ValueId> gradients =
         builder.apply("batch_norm_gradient",
                       {node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2], output_gradients[0]},
-                      {}, node.name + ".gradient", {true, true, true, false, false});
+                      {}, node.name + ".gradient");
     return {gradients[0], gradients[1], gradients[2], none, none, none};
   }
 };
@@ -94,9 +96,9 @@ class BatchNormGradient final : public Op {
            "for bf16 data. Written by fusion, with all sums in f32 for bf16 data: first the optional "
            "operand addend is added to dy; then dy is set to 0 where the ReLU after the batch norm gave 0. "
            "That is where operand activated (the ReLU's output) is not above 0 or, with operand bias "
-           "instead, where h * weight + bias is not above 0; only one of the two operands is given. "
-           "dy_total is the resulting dy; dx_sum (C) is the sum of dx over N, H and W: the gradient of a "
-           "bias that was added to x. Addend, activated and dy_total have the type of x.";
+           "instead, where h * weight + bias is not above 0, or where operand mask says so, which batch_norm "
+           "saved; only one of the three operands is given. dy_total is the resulting dy. Addend, activated "
+           "and dy_total have the type of x.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
@@ -106,10 +108,11 @@ class BatchNormGradient final : public Op {
             {"dy"},
             {"bias", true, Kind::master, true},
             {"activated", true, Kind::storage, true},
-            {"addend", true, Kind::storage, true}};
+            {"addend", true, Kind::storage, true},
+            {"mask", true, Kind::index, true}};
   }
   std::vector<Result> results() const override {
-    return {{"dx"}, {"dweight"}, {"dbias"}, {"dx_sum", true}, {"dy_total", true}};
+    return {{"dx"}, {"dweight"}, {"dbias"}, {"dy_total", true, false, false, true}};
   }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
@@ -124,11 +127,11 @@ class BatchNormGradient final : public Op {
     for (const std::size_t i : {4U, 6U, 7U}) {
       if (in.has(i)) in.same_type(i, 0);
     }
-    in.require(!in.has(5) || !in.has(6), "bias and activated exclude each other");
-    return {inputs[0], inputs[1], inputs[1], inputs[1], inputs[0]};
+    in.require(in.has(5) + in.has(6) + in.has(8) <= 1, "bias, activated and mask exclude one another");
+    return {inputs[0], inputs[1], inputs[1], inputs[0]};
   }
   // Each of these operands is read completely before the first dx is written.
-  std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 4}, {0, 7}, {4, 4}, {4, 7}, {4, 6}}; }
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 4}, {0, 7}, {3, 4}, {3, 7}, {3, 6}}; }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
     return batch_norm_gradient_flops * static_cast<double>(inputs[0].elements());

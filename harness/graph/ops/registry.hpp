@@ -41,6 +41,7 @@
   X(mean_pool_gradient)             \
   X(batch_norm)                     \
   X(batch_norm_gradient)            \
+  X(running_statistics)             \
   X(local_response_norm)            \
   X(local_response_norm_gradient)   \
   X(prelu)                          \

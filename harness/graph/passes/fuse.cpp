@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/registry.hpp"
@@ -88,9 +90,12 @@ Graph fuse_masks(const Graph& graph, const std::set<std::string>& ops) {
 }
 
 // Operands and results of the two ops.
-constexpr std::size_t norm_bias = 2, norm_residual = 5;
-constexpr std::size_t gradient_dy = 4, gradient_bias = 5, gradient_activated = 6, gradient_addend = 7;
-constexpr std::size_t result_dx_sum = 3, result_dy_total = 4;
+constexpr std::size_t norm_bias = 2, norm_running_mean = 3, norm_running_variance = 4, norm_residual = 5;
+constexpr std::size_t norm_mean = 1, norm_inverse_std = 2, norm_new_mean = 3, norm_new_variance = 4,
+                      norm_mask = 5;
+constexpr std::size_t gradient_mean = 2, gradient_dy = 4, gradient_bias = 5, gradient_activated = 6,
+                      gradient_addend = 7, gradient_mask = 8;
+constexpr std::size_t result_dy_total = 3;
 constexpr std::size_t pool_argmax = 1, pool_x = 3, pool_y = 4;
 
 const Node* producer(const Graph& graph, ValueId value, const Op& op) {
@@ -99,16 +104,31 @@ const Node* producer(const Graph& graph, ValueId value, const Op& op) {
                                                                                       : nullptr;
 }
 
-// The bias of the batch norm of `x` whose ReLU gave `y`; `none` if y belongs to another op, or another value
-// was added to it.
-ValueId bias_before(const Graph& graph, ValueId y, ValueId x) {
+// The batch norm of `x` whose own ReLU gave `y`; `none` if y belongs to another op.
+NodeId norm_before(const Graph& graph, ValueId y, ValueId x) {
   const Node* norm = producer(graph, y, batch_norm_op());
-  const bool alone = norm != nullptr && norm->inputs[0] == x && norm->inputs[norm_residual] == none;
-  return alone && norm->attributes.has("activation") ? norm->inputs[norm_bias] : none;
+  const bool fits = norm != nullptr && norm->inputs[0] == x && norm->attributes.has("activation");
+  return fits ? graph.value(y).producer : none;
+}
+
+// The operand that says where a ReLU gave 0.
+void add_gate(Rewrite& rewrite, Node& gradient, ValueId y, bool masks) {
+  const NodeId id = norm_before(rewrite.graph(), y, gradient.inputs[0]);
+  if (id != none && masks) {
+    Node& norm = rewrite.node(id);
+    norm.outputs.resize(norm_mask + 1, none);
+    if (norm.outputs[norm_mask] == none) norm.outputs[norm_mask] = rewrite.fresh();
+    gradient.inputs.resize(gradient_mask + 1, none);
+    gradient.inputs[gradient_mask] = norm.outputs[norm_mask];
+  } else if (id != none && rewrite.node(id).inputs[norm_residual] == none) {
+    gradient.inputs[gradient_bias] = rewrite.node(id).inputs[norm_bias];
+  } else {
+    gradient.inputs[gradient_activated] = y;
+  }
 }
 
 // `relu` is the gradient of a ReLU that `id`, the gradient of a batch norm, reads as dy.
-void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
+void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id, bool masks) {
   const Graph& graph = rewrite.graph();
   const Node& relu = graph.node(relu_id);
   const ValueId dy = relu.outputs[0], y = relu.inputs[0], before = relu.inputs[1];
@@ -117,8 +137,7 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   Node& node = rewrite.node(id);
   if (std::ranges::count(node.inputs, dy) != 1) return;
   const bool shared = !rewrite.only_read_by(dy, id);
-  const ValueId bias = bias_before(graph, y, node.inputs[0]);
-  node.inputs[bias == none ? gradient_activated : gradient_bias] = bias == none ? y : bias;
+  add_gate(rewrite, node, y, masks);
   node.inputs[gradient_dy] = before;
   rewrite.drop(relu_id);
   if (shared) node.outputs[result_dy_total] = dy;
@@ -133,15 +152,32 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   rewrite.drop(graph.value(before).producer);
 }
 
-// Replaces the bias gradient of the convolution whose output is normalised: dx is that convolution's dy.
-void take_bias_gradient(Rewrite& rewrite, NodeId id) {
-  Node& node = rewrite.node(id);
+// Gives the bias of a convolution that only a batch norm reads a gradient of zero, which it is whatever the data are: the norm
+// subtracts the bias with the mean. zeros: those that earlier calls made.
+void zero_bias_gradient(Rewrite& rewrite, NodeId id, std::vector<ValueId>& zeros) {
+  const Graph& graph = rewrite.graph();
+  const Node& node = graph.node(id);
+  const NodeId norm = graph.value(node.inputs[gradient_mean]).producer;
+  if (norm == none || graph.node(norm).op != &batch_norm_op() || graph.node(norm).inputs[0] != node.inputs[0])
+    return;
   for (const NodeId reader : rewrite.readers(node.outputs[0])) {
     Node& weight = rewrite.node(reader);
     if (weight.op != &convolution_weight_gradient_op() || weight.inputs[1] != node.outputs[0]) continue;
-    if (weight.outputs[1] == none || node.outputs[result_dx_sum] != none) continue;
-    node.outputs[result_dx_sum] = weight.outputs[1];
-    weight.outputs[1] = none;
+    const ValueId gradient = std::exchange(weight.outputs[1], none);
+    if (gradient == none) continue;
+    const TensorType& type = graph.value(gradient).type;
+    const auto known = std::ranges::find_if(zeros, [&](ValueId v) { return graph.value(v).type == type; });
+    if (known != zeros.end()) {
+      rewrite.replace(gradient, *known);
+      continue;
+    }
+    zeros.push_back(gradient);
+    rewrite.insert_after(
+        id, {graph.value(gradient).name,
+             &constant_op(),
+             {{"value", 0.0}, {"shape", type.shape}, {"dtype", std::string(to_string(type.dtype))}},
+             {},
+             {gradient}});
   }
 }
 
@@ -217,19 +253,39 @@ Graph cast_after_embeddings(const Graph& graph) {
   return rewrite.result();
 }
 
-Graph fuse_norm_gradients(const Graph& graph) {
+Graph fuse_norm_gradients(const Graph& graph, bool masks) {
   Rewrite rewrite(graph);
+  std::vector<ValueId> zeros;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (graph.node(id).op != &batch_norm_gradient_op()) continue;
     const NodeId relu = graph.value(graph.node(id).inputs[gradient_dy]).producer;
     if (relu != none && graph.node(relu).op->name() == "relu_gradient" && !rewrite.dropped(relu))
-      take_relu(rewrite, id, relu);
-    take_bias_gradient(rewrite, id);
+      take_relu(rewrite, id, relu, masks);
+    zero_bias_gradient(rewrite, id, zeros);
   }
   return rewrite.result();
 }
 
-Graph group_optimizers(const Graph& graph) {
+Graph separate_statistics(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    Node& norm = rewrite.node(id);
+    if (norm.op != &batch_norm_op() || !norm.attributes.get<bool>("training")) continue;
+    const auto all = std::span(norm.outputs).subspan(norm_mean, 4);
+    if (std::ranges::count(all, none) > 0) continue;
+    rewrite.insert_after(id, {norm.name + ".statistics",
+                              &running_statistics_op(),
+                              {{"epsilon", norm.attributes.number("epsilon")},
+                               {"momentum", norm.attributes.number("momentum")}},
+                              {norm.outputs[norm_mean], norm.outputs[norm_inverse_std],
+                               norm.inputs[norm_running_mean], norm.inputs[norm_running_variance]},
+                              {norm.outputs[norm_new_mean], norm.outputs[norm_new_variance]}});
+    norm.outputs[norm_new_mean] = norm.outputs[norm_new_variance] = none;
+  }
+  return rewrite.result();
+}
+
+Graph group_updates(const Graph& graph) {
   Rewrite rewrite(graph);
   std::vector<std::vector<NodeId>> groups;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
@@ -237,9 +293,12 @@ Graph group_optimizers(const Graph& graph) {
     if (node.op->repeats() == 0 || !node.op->results_repeat()) continue;
     const auto is_read = [&](ValueId output) { return output != none && !rewrite.readers(output).empty(); };
     if (std::ranges::any_of(node.outputs, is_read)) continue;
+    const std::size_t shared = node.op->operands().size() - index(node.op->repeats());
     const auto alike = [&](const std::vector<NodeId>& group) {
       const Node& first = graph.node(group.front());
-      return first.op == node.op && first.attributes == node.attributes && first.inputs[0] == node.inputs[0];
+      return first.op == node.op && first.attributes == node.attributes &&
+             std::equal(first.inputs.begin(), first.inputs.begin() + static_cast<std::ptrdiff_t>(shared),
+                        node.inputs.begin());
     };
     const auto group = std::ranges::find_if(groups, alike);
     if (group == groups.end()) {
@@ -273,12 +332,13 @@ Graph fuse(const Graph& graph, const FusionRules& rules) {
   Graph fused = fuse_activations(rules.cast_after_embedding ? cast_after_embeddings(graph) : graph, rules);
   if (rules.norm_residual) fused = fuse_sums(fused, residual_of_norm);
   if (rules.linear_residual) fused = fuse_sums(fused, residual_of_linear);
-  if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
+  if (rules.norm_gradient) fused = fuse_norm_gradients(fused, rules.norm_mask);
+  if (rules.norm_statistics) fused = separate_statistics(fused);
   if (rules.row_norm_gradient) fused = fuse_sums(fused, addend_of_row_norm);
   if (rules.linear_addend) fused = fuse_sums(fused, addend_of_linear);
   fused = fuse_masks(fused, rules.mask);
   if (rules.pool_operands) fused = give_pool_operands(fused);
-  return rules.grouped_optimizer ? group_optimizers(fused) : fused;
+  return rules.grouped_updates ? group_updates(fused) : fused;
 }
 
 bool is_fused(const Node& node) {
@@ -289,11 +349,9 @@ bool is_fused(const Node& node) {
     const bool mask = operands[i].optional && operands[i].name == "mask" && operands[i].kind != Kind::master;
     if (node.inputs[i] != none && (mask || (operands[i].fused && !pool))) return true;
   }
-  constexpr std::size_t unfused_results = 3;
-  const bool more = node.op == &batch_norm_gradient_op() && node.outputs.size() > unfused_results;
-  return node.attributes.has("activation") ||
-         (more && std::any_of(node.outputs.begin() + unfused_results, node.outputs.end(),
-                              [](ValueId v) { return v != none; }));
+  const bool total = node.op == &batch_norm_gradient_op() && node.outputs.size() > result_dy_total &&
+                     node.outputs[result_dy_total] != none;
+  return node.attributes.has("activation") || total;
 }
 
 }  // namespace assay

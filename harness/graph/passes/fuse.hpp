@@ -33,16 +33,20 @@ struct FusionRules {
   // add's activation, if that value exists before. To include a ReLU after it, `activation` must have
   // "batch_norm" and "add".
   bool norm_residual = false;
-  // A batch_norm_gradient includes the ReLU's gradient before it, the sum of two gradients before that, and
-  // the gradient of the bias of the convolution after it.
+  // A batch_norm_gradient includes the ReLU's gradient before it and the sum of two gradients before that. The bias of a
+  // convolution that only a batch norm reads gets a gradient of zero, which no data can change.
   bool norm_gradient = false;
+  // With norm_gradient: a batch norm with a ReLU saves the operand mask of its gradient.
+  bool norm_mask = false;
+  // The running statistics of a batch norm are updated by a running_statistics.
+  bool norm_statistics = false;
   // If an add is the only reader of the dx of a layer_norm_gradient or rms_norm_gradient, its other value
   // becomes the operand addend, if that value exists before: the gradient that a residual connection passes
   // by the norm.
   bool row_norm_gradient = false;
-  // All nodes of one optimizer op with equal attributes become one node with a group of operands for each
-  // tensor; it is the last node.
-  bool grouped_optimizer = false;
+  // All nodes of one optimizer op, or of running_statistics, with equal attributes become one node with a group of operands
+  // for each tensor; these are the last nodes.
+  bool grouped_updates = false;
   // A max_pool_gradient gets the operands x and y: of the max_pool whose argmax it reads.
   bool pool_operands = false;
 };
@@ -52,7 +56,7 @@ struct FusionRules {
 Graph fuse(const Graph& graph, const FusionRules& rules);
 
 // Whether the node computes more than its op does without fusion: an activation, the mask of one in a
-// gradient, an operand that fusion adds, or more results of a batch norm.
+// gradient, an operand that fusion adds, or the sum of gradients before a batch norm.
 bool is_fused(const Node& node);
 
 }  // namespace assay

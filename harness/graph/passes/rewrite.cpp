@@ -23,6 +23,7 @@ Rewrite::Rewrite(const Graph& graph)
       readers_(consumers(graph)),
       nodes_(graph.nodes().begin(), graph.nodes().end()),
       dropped_(graph.nodes().size(), false),
+      inserted_(graph.nodes().size()),
       replaced_by_(graph.values().size()),
       visible_(graph.values().size(), false) {
   std::iota(replaced_by_.begin(), replaced_by_.end(), 0);
@@ -34,9 +35,14 @@ bool Rewrite::only_read_by(ValueId value, NodeId reader) const {
   return !visible_[index(value)] && readers_[index(value)] == std::vector<NodeId>{reader};
 }
 
+ValueId Rewrite::fresh() {
+  replaced_by_.push_back(static_cast<ValueId>(replaced_by_.size()));
+  return replaced_by_.back();
+}
+
 void Rewrite::replace(NodeId id, ValueId value, ValueId by) {
   dropped_[index(id)] = true;
-  replaced_by_[index(value)] = by;
+  replace(value, by);
 }
 
 void Rewrite::merge(const std::vector<NodeId>& nodes) {
@@ -45,7 +51,7 @@ void Rewrite::merge(const std::vector<NodeId>& nodes) {
 }
 
 Graph Rewrite::result() const {
-  GraphCopy copy(graph_);
+  GraphCopy copy(graph_, replaced_by_.size() - graph_.values().size());
   const auto copy_node = [&](const Node& node) {
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) inputs.push_back(copy.at(current(id)));
@@ -55,6 +61,7 @@ Graph Rewrite::result() const {
       graph_, [&](ValueId id) { copy.add_value(id); },
       [&](NodeId id) {
         if (!dropped_[index(id)]) copy_node(nodes_[index(id)]);
+        for (const Node& node : inserted_[index(id)]) copy_node(node);
       });
   for (const std::vector<NodeId>& nodes : merged_) {
     Node all = nodes_[index(nodes.front())];

@@ -38,8 +38,8 @@ std::vector<std::vector<NodeId>> consumers(const Graph& graph) {
   return readers;
 }
 
-GraphCopy::GraphCopy(const Graph& from)
-    : from_(from), to_(from.name()), copies_(from.values().size(), none) {}
+GraphCopy::GraphCopy(const Graph& from, std::size_t added)
+    : from_(from), to_(from.name()), copies_(from.values().size() + added, none) {}
 
 void GraphCopy::add_value(ValueId id, TensorType type) {
   const Value& value = from_.value(id);

@@ -45,7 +45,8 @@ std::vector<std::vector<NodeId>> consumers(const Graph& graph);
 // the original.
 class GraphCopy {
  public:
-  explicit GraphCopy(const Graph& from);
+  // added: how many values the copy may have that the original does not; their ids follow those of the original.
+  explicit GraphCopy(const Graph& from, std::size_t added = 0);
 
   // The unfinished copy: a pass may add its own values and nodes.
   Graph& graph() { return to_; }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/own_norm.hpp"
 
 namespace assay::cuda {
 
@@ -14,6 +15,7 @@ struct Work {
   std::set<ConvolutionSpec> convolutions;
   std::set<MatmulSpec> products;
   std::set<LstmSpec> lstms;
+  std::set<NormSpec> norms;
   HostStream stream;
   std::int64_t launches() const { return stream.launches; }  // of our kernels, on the host
   std::int64_t calls = 0;  // of a library: each counts as one, however many kernels it launches
@@ -54,6 +56,16 @@ class NoLstm final : public Lstm {
   Work& work_;
 };
 
+class NoNorm final : public Norm {
+ public:
+  explicit NoNorm(Work& work) : work_(work) {}
+  std::string name() const override { return "nothing"; }
+  void run(const NormOperands&, void*) override { ++work_.calls; }
+
+ private:
+  Work& work_;
+};
+
 // Nothing reads it, so the system need not provide its pages.
 class MemoryWithoutBytes final : public Memory {
  public:
@@ -83,6 +95,15 @@ class DeviceWithoutWork final : public Device {
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
     work_.convolutions.insert(spec);
     return std::make_shared<Nothing<Convolution>>(work_);
+  }
+  // By the library where it has engines: see plans_test.cpp.
+  std::shared_ptr<Norm> norm(const NormSpec& spec) override {
+    work_.norms.insert(spec);
+    using Gate = NormSpec::Gate;
+    const bool has_engine = spec.channels_last && spec.kind != NormSpec::Kind::inference &&
+                            spec.gate != Gate::activated && spec.gate != Gate::recomputed;
+    if (!has_engine) return make_own_norm(spec, stream());
+    return std::make_shared<NoNorm>(work_);
   }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     work_.lstms.insert(spec);

@@ -41,7 +41,7 @@ TEST_P(Launches, AreNoMoreThanTheBound) {
 INSTANTIATE_TEST_SUITE_P(Steps, Launches,
                          ::testing::Values(Bound{"lenet5", PrecisionKind::fp32, 20, 14, 22},
                                            Bound{"lenet5", PrecisionKind::bf16, 27, 14, 27},
-                                           Bound{"resnet56", PrecisionKind::bf16, 348, 173, 453},
+                                           Bound{"resnet56", PrecisionKind::bf16, 22, 283, 233},
                                            Bound{"lstm", PrecisionKind::bf16, 18, 5, 19},
                                            Bound{"nanogpt", PrecisionKind::bf16, 64, 75, 103}));
 

@@ -50,6 +50,11 @@ TEST(Specs, HaveTextsOfTheirOwn) {
   wider = convolution;
   wider.kind = ConvolutionSpec::Kind::weight_gradient;
   EXPECT_NE(text_of(convolution), text_of(wider));
+  NormSpec norm, masked, nearer;
+  masked.mask = true;
+  nearer.epsilon = 1e-5F;
+  EXPECT_NE(text_of(norm), text_of(masked));
+  EXPECT_NE(text_of(norm), text_of(nearer));
   LstmSpec lstm, trained;
   trained.training = true;
   EXPECT_NE(text_of(lstm), text_of(trained));

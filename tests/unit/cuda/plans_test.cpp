@@ -1,4 +1,4 @@
-// cuDNN's engines for the convolutions of our networks, on GPUs that are not here. The heuristic, the checks of
+// cuDNN's engines for the convolutions and batch norms of our networks, on GPUs that are not here. The heuristic, the checks of
 // support and the compilation of kernels run as on the GPU; whether an engine is fast, or runs at all, only the
 // GPU says.
 //
@@ -21,6 +21,7 @@
 #include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/gpu/lstm.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
+#include "backends/cuda/gpu/norm.hpp"
 #include "backends/cuda/gpu/pointwise_graph.hpp"
 #include "backends/cuda/library.hpp"
 #include "harness/engine/lowered_graph.hpp"
@@ -49,13 +50,13 @@ Target target_of(const GpuFile& gpu) {
   return target;
 }
 
-// What a training and an inference step of the networks ask of the libraries, each once.
-Work work_of_networks(PrecisionKind kind, bool all) {
+// What a training and an inference step of a network, or of all, ask of the libraries, each once.
+Work work_of_networks(PrecisionKind kind, const char* only) {
   const Precision precision = precision_of(kind);
   Work work;
   CudaLibrary library(std::make_unique<DeviceWithoutWork>(work), kind == PrecisionKind::tf32);
   for (const Workload& workload : all_workloads()) {
-    if (!all && std::string(workload.name) != "lenet5") continue;
+    if (only != nullptr && workload.name != std::string(only)) continue;
     const Program program = workload.build(workload.batch);
     lower(training_step(program, {precision, false, false}), library, {});
     lower(inference_step(program, precision), library, {});
@@ -64,6 +65,7 @@ Work work_of_networks(PrecisionKind kind, bool all) {
 }
 
 const bool all_networks = nightly();  // planning all takes minutes
+const char* const planned_network = all_networks ? nullptr : "lenet5";
 
 std::string describe(const ConvolutionSpec& s) {
   const char* kind = s.kind == ConvolutionSpec::Kind::forward          ? "forward"
@@ -105,7 +107,7 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
   std::string chosen;
   for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
     chosen += fmt::format("# {}\n", to_string(kind));
-    const std::set<ConvolutionSpec> specs = work_of_networks(kind, all_networks).convolutions;
+    const std::set<ConvolutionSpec> specs = work_of_networks(kind, planned_network).convolutions;
     ASSERT_FALSE(specs.empty());
     double seconds = 0;
     std::int64_t largest = 0, generated = 0;
@@ -133,12 +135,40 @@ TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
 TEST_P(Plans, DeterministicConvolutionsHaveAnEngineWithoutTransforms) {
   if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
   const Target target = target_of(GetParam());
-  for (ConvolutionSpec spec : work_of_networks(PrecisionKind::fp32, false).convolutions) {
+  for (ConvolutionSpec spec : work_of_networks(PrecisionKind::fp32, "lenet5").convolutions) {
     const std::int64_t all = plan_convolution(spec, target).engines;
     spec.deterministic = true;
     const PlannedEngine planned = plan_convolution(spec, target);
     EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
     EXPECT_LE(planned.engines, all) << describe(spec);
+  }
+}
+
+// With the channels last, as they are in bf16 and TF32: in plain fp32 our own kernels run.
+TEST_P(Plans, ThereIsAnEngineForEachBatchNorm) {
+  if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
+  const Target target = target_of(GetParam());
+  std::set<std::string> forms;
+  for (const PrecisionKind kind : {PrecisionKind::bf16, PrecisionKind::tf32}) {
+    for (const NormSpec& spec : work_of_networks(kind, all_networks ? nullptr : "resnet56").norms) {
+      if (spec.kind == NormSpec::Kind::inference) continue;
+      EXPECT_TRUE(spec.channels_last) << text_of(spec);
+      EXPECT_TRUE(spec.gate == NormSpec::Gate::none || spec.gate == NormSpec::Gate::mask) << text_of(spec);
+      // cuDNN compiles code for each.
+      const bool is_new = forms
+                              .insert(text_of({.kind = spec.kind,
+                                               .added = spec.added,
+                                               .relu = spec.relu,
+                                               .mask = spec.mask,
+                                               .gate = spec.gate,
+                                               .total = spec.total}))
+                              .second;
+      if (!is_new && !all_networks) continue;
+      const PlannedEngine planned = plan_norm(spec, target);
+      EXPECT_FALSE(planned.engine.empty()) << text_of(spec) << ": " << planned.missing;
+      fmt::print("{} {}: {}, {} engines, {:.3f} s\n", GetParam().file, text_of(spec), planned.engine,
+                 planned.engines, planned.seconds);
+    }
   }
 }
 
@@ -160,7 +190,7 @@ TEST_P(Plans, ThereIsAnEngineForEachActivationThatOnlyGraphsHave) {
 // Host code of the libraries, without any GPU.
 TEST(Descriptions, OfTheProductsOfAllNetworksAreAccepted) {
   for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
-    const Work work = work_of_networks(kind, true);
+    const Work work = work_of_networks(kind, nullptr);
     EXPECT_GT(work.products.size(), 100U);
     for (const MatmulSpec& spec : work.products) EXPECT_NO_THROW(describe_product(spec));
   }
@@ -169,7 +199,7 @@ TEST(Descriptions, OfTheProductsOfAllNetworksAreAccepted) {
 TEST(Descriptions, OfAnLstmAreAcceptedInEachFormThatIsTried) {
   const std::vector<std::string> wide{"standard", "persistent_small", "persistent", "standard_step_major"};
   for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
-    const Work work = work_of_networks(kind, true);
+    const Work work = work_of_networks(kind, nullptr);
     EXPECT_FALSE(work.lstms.empty());
     for (const LstmSpec& spec : work.lstms) {
       const std::vector<std::string> found = lstm_forms(spec);

@@ -50,6 +50,7 @@ class WatchedDevice final : public Device {
     asked_.bare.push_back(spec.bare);
     return device_->convolution(spec);
   }
+  std::shared_ptr<Norm> norm(const NormSpec& spec) override { return device_->norm(spec); }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     asked_.bare.push_back(spec.bare);
     return device_->lstm(spec);

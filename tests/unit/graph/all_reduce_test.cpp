@@ -176,7 +176,7 @@ TEST_F(Ranks, LeaveAllOtherNodesInTheirOrder) {
 }
 
 TEST_F(Ranks, KeepABucketAndItsGradientsUntilTheWait) {
-  const Graph graph = fuse(step(lenet_), {.grouped_optimizer = true});
+  const Graph graph = fuse(step(lenet_), {.grouped_updates = true});
   const std::vector<Lifetime> alive = liveness(graph);
   int pairs = 0;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {

@@ -20,7 +20,7 @@ FusionRules all_rules() {
                    "max_pool_gradient"},
           .norm_residual = true,
           .norm_gradient = true,
-          .grouped_optimizer = true};
+          .grouped_updates = true};
 }
 
 std::vector<std::string> ops(const Graph& graph) {
@@ -196,7 +196,7 @@ TEST(Fuse, keeps_outputs_updates_and_persistent_values) {
 }
 
 TEST(Fuse, each_group_of_the_optimizer_updates_its_own_tensor) {
-  const Graph graph = fuse(training_step(find_workload("mlp").build(4), {}), {.grouped_optimizer = true});
+  const Graph graph = fuse(training_step(find_workload("mlp").build(4), {}), {.grouped_updates = true});
   const Node& adam = graph.nodes().back();
   ASSERT_EQ(adam.op->name(), "adam");
   ASSERT_EQ(adam.inputs.size(), 1u + 4u * 4u);
@@ -255,7 +255,7 @@ TEST(Fuse, KnowsWhatItWrote) {
   const Graph before = training_step(find_workload("resnet56").build(2), {});
   const auto count = [](const Graph& graph) { return std::ranges::count_if(graph.nodes(), is_fused); };
   EXPECT_EQ(count(before), 0);
-  EXPECT_EQ(count(fuse(before, {.grouped_optimizer = true, .pool_operands = true})), 0);
+  EXPECT_EQ(count(fuse(before, {.grouped_updates = true, .pool_operands = true})), 0);
   EXPECT_GT(count(fuse(before, {.activation = {"batch_norm"}})), 0);
   EXPECT_GT(count(fuse(before, {.norm_gradient = true})), 0);
 }
@@ -334,10 +334,61 @@ TEST(Fuse, keeps_values_with_other_readers_in_batch_norm_gradients) {
   const Node& first = fused.node(fused.find_node("bn1.gradient"));
   const Node& second = fused.node(fused.find_node("bn2.gradient"));
   EXPECT_EQ(fused.value(second.inputs[5]).name, "bn2.bias");  // its own ReLU, from x
-  EXPECT_EQ(second.outputs[4], none);
+  EXPECT_EQ(second.outputs[3], none);
   EXPECT_NE(first.inputs[7], none);  // two gradients meet in front of it
-  EXPECT_NE(first.outputs[3], none);
   EXPECT_EQ(fused.node(fused.find_node("conv1.weight_gradient")).outputs[1], none);
+}
+
+// The gradient that the optimizer reads for this parameter.
+const Node& gradient_of(const Graph& graph, const std::string& parameter) {
+  const Node& update = graph.node(graph.value(graph.find(parameter + ".update")).producer);
+  return graph.node(graph.value(update.inputs[2]).producer);
+}
+
+TEST(Fuse, TheBiasBeforeABatchNormHasAGradientOfZero) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId images = b.input("inputs", {2, 3, 8, 8});
+  ValueId x = b.batch_norm("bn1", b.convolution("conv1", images, 4, {.kernel = 1}));
+  x = b.batch_norm("bn2", b.convolution("conv2", x, 4, {.kernel = 1}));
+  const ValueId logits = b.linear("fc", b.flatten(b.convolution("conv3", x, 4, {.kernel = 1})), 10);
+  Program program{graph, Graph("g"), OptimizerSpec{}};
+  program.training->add_output("logits", logits);
+  GraphBuilder c(program.training.value());
+  program.training->add_output("loss", c.softmax_cross_entropy(logits, c.label("labels", {2})));
+  const Graph fused = fuse(training_step(program, {}), {.norm_gradient = true});
+  const Node& first = gradient_of(fused, "conv1.bias");
+  EXPECT_EQ(first.op->name(), "constant");
+  EXPECT_EQ(first.attributes.number("value"), 0);
+  EXPECT_EQ(&gradient_of(fused, "conv2.bias"), &first) << "one for both, which are of one type";
+  EXPECT_EQ(gradient_of(fused, "conv3.bias").op->name(), "convolution_weight_gradient");
+}
+
+TEST(Fuse, ABatchNormSavesTheMaskOfItsGradientAndUpdatesItsStatisticsElsewhere) {
+  FusionRules rules = all_rules();
+  rules.norm_mask = rules.norm_statistics = true;
+  const Graph graph = fuse(training_step(find_workload("resnet56").build(2), {}), rules);
+  int norms = 0, gradients = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() == "batch_norm") {
+      ++norms;
+      EXPECT_EQ(node.outputs[3], none) << node.name;
+      EXPECT_EQ(node.outputs[5] != none, node.attributes.has("activation")) << node.name;
+    }
+    if (node.op->name() != "batch_norm_gradient") continue;
+    ++gradients;
+    EXPECT_EQ(node.inputs[5], none) << node.name;
+    EXPECT_EQ(node.inputs[6], none) << node.name;
+    ASSERT_NE(node.inputs[8], none) << node.name;
+    const Node& norm = graph.node(graph.value(node.inputs[8]).producer);
+    EXPECT_EQ(norm.inputs[0], node.inputs[0]) << node.name;
+  }
+  EXPECT_EQ(norms, 55);
+  EXPECT_EQ(gradients, 55);
+  const auto updates = std::ranges::find(graph.nodes(), "running_statistics",
+                                         [](const Node& node) { return node.op->name(); });
+  ASSERT_NE(updates, graph.nodes().end());
+  EXPECT_EQ(updates->inputs.size(), 4u * 55u) << "one node for all";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::uint32_t random_graphs = 400;
 const FusionRules every_rule{
     .activation = {"convolution", "linear"},
     .mask = {"linear_input_gradient", "average_pool_gradient", "convolution_input_gradient"},
-    .grouped_optimizer = true};
+    .grouped_updates = true};
 constexpr std::array all_sharings{Sharing::naive, Sharing::in_place, Sharing::co_share_only,
                                   Sharing::co_share};
 
