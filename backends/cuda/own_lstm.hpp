@@ -1,5 +1,6 @@
-// The LSTM without a vendor's library: products over all steps at once if possible, else one product and one
-// kernel of the gates per step. The host runs it in the tests; a GPU runs it if cuDNN has no LSTM for a type.
+// The LSTM without a vendor's library: products over all steps at once if possible, and between them all steps in one launch
+// (lstm_steps.hpp) or one product and one kernel of the gates for each. The host runs it in the tests; a GPU runs it if that is
+// faster than cuDNN, or if cuDNN has no LSTM for a type.
 // Also the order of the parameters in cuDNN's single buffer, which is known only at run time.
 #pragma once
 
@@ -11,8 +12,9 @@
 
 namespace assay::cuda {
 
-// Borrows the device for its products and its stream.
-std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name = "own:lstm");
+// Borrows the device for its products and its stream. The name of how it runs stands between both parts of its name.
+std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name = "own:lstm",
+                                    std::string suffix = {});
 
 // Where each gate's rows begin in a packed buffer, in elements: the matrices for x, the matrices for the
 // state, and the biases.

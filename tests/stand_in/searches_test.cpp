@@ -306,6 +306,30 @@ TEST(Searches, HandOnWhatTheyRefusedAndNothingThatWasNotMeasured) {
   EXPECT_EQ(product_with({}).second, refused);
 }
 
+LstmSpec wide_lstm() {
+  return {.samples = 9, .steps = 3, .features = 4, .units = 64, .training = true, .operands = DType::bf16};
+}
+
+// cuDNN's takes longer here: of its forms only one is fast.
+TEST(Lstm, IsOurOwnInOneLaunchWhereThatIsFaster) {
+  const TemporaryFolder folder;
+  std::string names[2], reused[2];
+  for (int fork = 0; fork < 2; ++fork) {
+    const Scope scope;
+    const auto choices = std::make_shared<Choices>(folder.path() / "choices.json", "an H200");
+    names[fork] = open_device({.choices = choices})->lstm(wide_lstm())->name();
+    reused[fork] = choices->reused();
+  }
+  EXPECT_EQ(names[0], "own:lstm:one_launch:measured");
+  EXPECT_EQ(names[1], names[0]);
+  EXPECT_NE(reused[1], "none");
+  const Scope scope;
+  EXPECT_THAT(open_device({.deterministic = true})->lstm(wide_lstm())->name(), HasSubstr("cudnn"));
+  LstmSpec other = wide_lstm();
+  other.units = 40;
+  EXPECT_THAT(open_device({})->lstm(other)->name(), HasSubstr("cudnn")) << "weights that fill no tiles";
+}
+
 TEST(Searches, CountNothingWhereNoneIsMade) {
   const TemporaryFolder folder;
   for (int fork = 0; fork < 2; ++fork) {

@@ -20,6 +20,7 @@
 #include "backends/cuda/gpu/matmul.hpp"
 #include "backends/cuda/gpu/norm.hpp"
 #include "backends/cuda/gpu/rank_sums.hpp"
+#include "backends/cuda/lstm_steps.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/own_products.hpp"
@@ -138,8 +139,11 @@ class GpuDevice final : public Device {
     LstmSpec spec = given;
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Lstm>& known = lstms_[spec];
+    const auto make_own = [&] {
+      return has_lstm_steps(spec) ? make_own_lstm(spec, *this, "own:lstm", ":measured") : nullptr;
+    };
     if (known == nullptr)
-      known = searched([&] { return make_cudnn_lstm(spec, target(), *memory_, *calls_); });
+      known = searched([&] { return make_fast_lstm(spec, target(), *memory_, *calls_, make_own); });
     if (known == nullptr) {
       options_.choices->fall_back("lstm");
       known = make_own_lstm(spec, *this);

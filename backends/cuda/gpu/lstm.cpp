@@ -111,7 +111,7 @@ class CudnnLstm final : public Lstm {
     return fmt::format("{}{}{}", prefix_of(form_), workspace_bytes_, measured_ ? ":measured" : "");
   }
   // It was the fastest of those that are right.
-  void set_measured() { measured_ = true; }
+  void set_measured(bool measured = true) { measured_ = measured; }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     check_workspace("cudnn", reserve, reserve_bytes());
@@ -345,13 +345,13 @@ class LstmTrial {
   }
 
   // Of both passes, or of the first where there is no second.
-  double seconds(CudnnLstm& lstm) {
+  double seconds(Lstm& lstm) {
     const Spaces spaces(lstm, s_, trial_);
     return captured_seconds(target_, [&] { run(lstm, spaces); }, 1);
   }
 
   // Takes the results of this form as the right ones.
-  void expect(CudnnLstm& lstm) {
+  void expect(Lstm& lstm) {
     run_once(lstm);
     for (const Result& result : results_) {
       expected_.emplace_back(trial_, result.bytes(), purpose);
@@ -359,7 +359,7 @@ class LstmTrial {
     }
   }
   // The largest relative distance of a result from the right one.
-  double error(CudnnLstm& lstm) {
+  double error(Lstm& lstm) {
     run_once(lstm);
     double largest = 0;
     for (std::size_t i = 0; i < results_.size(); ++i) {
@@ -380,7 +380,7 @@ class LstmTrial {
   };
   // What a form needs for itself.
   struct Spaces {
-    Spaces(CudnnLstm& lstm, const LstmSpec& spec, Memory& trial)
+    Spaces(Lstm& lstm, const LstmSpec& spec, Memory& trial)
         : reserve(trial, lstm.reserve_bytes(), purpose),
           forward(trial, lstm.forward_workspace_bytes(), purpose) {
       if (spec.training) backward = Storage(trial, lstm.gradient_workspace_bytes(), purpose);
@@ -399,11 +399,11 @@ class LstmTrial {
     results_.push_back({kept_.back().data(), elements, dtype});
     return kept_.back().data();
   }
-  void run(CudnnLstm& lstm, const Spaces& spaces) {
+  void run(Lstm& lstm, const Spaces& spaces) {
     lstm.forward(operands_, y_, spaces.reserve.data(), spaces.forward.data());
     if (s_.training) lstm.gradient(operands_, dy_, spaces.reserve.data(), gradients_, spaces.backward.data());
   }
-  void run_once(CudnnLstm& lstm) {
+  void run_once(Lstm& lstm) {
     const Spaces spaces(lstm, s_, trial_);
     for (const Result& result : results_) trial_.clear(result.data, result.bytes());
     run(lstm, spaces);
@@ -420,43 +420,62 @@ class LstmTrial {
   LstmGradients gradients_;
 };
 
-// The fastest form that this cuDNN runs here, `usual` among them, which is the right one.
-std::unique_ptr<CudnnLstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmSpec& spec,
-                                   const Target& target, Memory& trial, Calls& calls) {
+// The fastest of the forms that this cuDNN runs here, `usual` among them, which is the right one, and of our own.
+std::unique_ptr<Lstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmSpec& spec, const Target& target,
+                              Memory& trial, Calls& calls, const MakeLstm& make_own) {
   // A step hands its rounding errors to the next; some forms keep the state of bf16 operands in f32.
   const double allowed = (spec.operands == DType::bf16 ? 16 : 4) *
                          allowed_error(spec.operands, spec.operands, spec.tf32, spec.places());
+  usual->set_measured();
+  std::unique_ptr<Lstm> best = std::move(usual);
   try {
     LstmTrial forms(spec, target, trial);
-    forms.expect(*usual);
-    double least = forms.seconds(*usual);
+    forms.expect(*best);
+    double least = forms.seconds(*best);
+    const auto try_one = [&](const char* form, const auto& make) {
+      try {
+        std::unique_ptr<Lstm> lstm = make();
+        if (lstm == nullptr) return;
+        const double seconds = forms.seconds(*lstm);
+        if (seconds >= least) return;
+        if (const double error = forms.error(*lstm); !(error <= allowed))
+          return target.choices->refuse(lstm->name(), text_of(spec), error, allowed);
+        least = seconds;
+        best = std::move(lstm);
+      } catch (const Unsupported&) {
+      } catch (const OutOfMemory&) {
+        throw;
+      } catch (const std::runtime_error& error) {
+        fmt::print(stderr, "[lstm] the form {} is left out: {}\n", form, error.what());
+      }
+    };
     for (const Form& form : others) {
       if (form.wide && spec.operands == DType::f32) continue;
-      try {
+      try_one(form.name, [&] {
         auto lstm = std::make_unique<CudnnLstm>(spec, form, target.handle, target.stream, calls);
-        const double seconds = forms.seconds(*lstm);
-        if (seconds >= least) continue;
-        if (const double error = forms.error(*lstm); !(error <= allowed)) {
-          target.choices->refuse(lstm->name(), text_of(spec), error, allowed);
-          continue;
-        }
-        least = seconds;
-        usual = std::move(lstm);
-      } catch (const Unsupported&) {
-      } catch (const std::runtime_error& error) {
-        fmt::print(stderr, "[lstm] the form {} is left out: {}\n", form.name, error.what());
-      }
+        lstm->set_measured();
+        return lstm;
+      });
     }
-    usual->set_measured();
+    try_one("of our own", make_own);
   } catch (const OutOfMemory& error) {
-    fmt::print(stderr, "[lstm] {} is taken without further measurements: {}\n", usual->name(), error.what());
+    // Our own is the last: so far only cuDNN's were taken.
+    if (auto* const form = dynamic_cast<CudnnLstm*>(best.get())) form->set_measured(false);
+    fmt::print(stderr, "[lstm] {} is taken without further measurements: {}\n", best->name(), error.what());
   }
-  return usual;
+  return best;
 }
 
 // The form that an earlier search chose; null without one.
-std::unique_ptr<CudnnLstm> given_form(const LstmSpec& spec, const Target& target, Calls& calls) {
+std::unique_ptr<Lstm> given_form(const LstmSpec& spec, const Target& target, Calls& calls,
+                                 const MakeLstm& make_own) {
   const std::string name = target.choices->given(text_of(spec));
+  if (name.starts_with("own:")) {
+    auto own = make_own();
+    if (own == nullptr || own->name() != name) return nullptr;
+    target.choices->reuse();
+    return own;
+  }
   const auto is_given = [&](const Form& form) { return name.starts_with(prefix_of(form)); };
   const auto* const form = std::ranges::find_if(others, is_given);
   if (!is_given(standard) && form == std::ranges::end(others)) return nullptr;
@@ -489,11 +508,11 @@ std::vector<std::string> lstm_forms(const LstmSpec& spec) {
   return names;
 }
 
-std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
-                                      Calls& calls) {
+std::unique_ptr<Lstm> make_fast_lstm(const LstmSpec& spec, const Target& target, Memory& trial, Calls& calls,
+                                     const MakeLstm& make_own) {
   const bool is_searched = !spec.bare && !spec.deterministic && spec.units <= max_persistent_units;
   if (is_searched)
-    if (auto chosen = given_form(spec, target, calls)) return chosen;
+    if (auto chosen = given_form(spec, target, calls, make_own)) return chosen;
   std::unique_ptr<CudnnLstm> usual;
   try {
     usual = std::make_unique<CudnnLstm>(spec, standard, target.handle, target.stream, calls);
@@ -501,13 +520,13 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target
     if (spec.bare) throw;
     fmt::print(stderr,
                "[lstm] cuDNN {} has no LSTM for {} samples, {} steps, {} features, {} units, {}: {}. Our own "
-               "runs, with one launch per step\n",
+               "runs\n",
                cudnnGetVersion(), spec.samples, spec.steps, spec.features, spec.units,
                to_string(spec.operands), missing.what());
     return nullptr;
   }
   if (!is_searched) return usual;
-  return fastest(std::move(usual), spec, target, trial, calls);
+  return fastest(std::move(usual), spec, target, trial, calls, make_own);
 }
 
 }  // namespace assay::cuda

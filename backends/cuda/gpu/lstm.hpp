@@ -1,6 +1,7 @@
-// The LSTM by cuDNN's RNN functions.
+// The LSTM by cuDNN's RNN functions, or by our own kernels where they are faster.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,11 +13,14 @@
 
 namespace assay::cuda {
 
-// The fastest of cuDNN's algorithms, tried on buffers from `trial`; the standard one where the spec asks for the
-// same bits in each run, or is bare. Null if this cuDNN has no LSTM for the type: bf16 needs 9.13. For a bare
-// spec it throws Unsupported instead. Borrows the target; `calls` and `trial` only during the call.
-std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
-                                      Calls& calls);
+// Our own LSTM, named as one that was measured; null where it is known to be slower.
+using MakeLstm = std::function<std::unique_ptr<Lstm>()>;
+
+// The fastest of cuDNN's algorithms and our own, tried on buffers from `trial`; cuDNN's standard one where the spec asks for
+// the same bits in each run, or is bare. Null if this cuDNN has no LSTM for the type: bf16 needs 9.13. For a bare
+// spec it throws Unsupported instead. Borrows the target; the others only during the call.
+std::unique_ptr<Lstm> make_fast_lstm(const LstmSpec& spec, const Target& target, Memory& trial, Calls& calls,
+                                     const MakeLstm& make_own);
 
 // The forms of an LSTM whose description cuDNN accepts, the standard one first. Needs no device, and does not know
 // what a device lacks.

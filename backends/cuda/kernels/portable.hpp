@@ -11,6 +11,13 @@
 #define ASSAY_HD
 #endif
 
+// In front of a loop whose arrays are to be in registers.
+#if defined(__CUDACC__)
+#define ASSAY_UNROLL _Pragma("unroll")
+#else
+#define ASSAY_UNROLL
+#endif
+
 namespace assay::cuda {
 
 struct Bf16 {

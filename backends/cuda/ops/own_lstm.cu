@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/kernels/vector.hpp"
 #include "backends/cuda/lowering.hpp"
+#include "backends/cuda/lstm_steps.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -95,57 +96,49 @@ MatmulSpec product(const LstmSpec& s, std::int64_t m, std::int64_t n, std::int64
 
 class OwnLstm final : public Lstm {
  public:
-  OwnLstm(const LstmSpec& spec, Device& device, std::string name)
+  OwnLstm(const LstmSpec& spec, Device& device, std::string name, std::string suffix)
       : s_(spec),
         name_(std::move(name)),
+        suffix_(std::move(suffix)),
         reserve_(spec),
         stream_(device.stream()),
-        rows_(matrix_of_rows(s_.places(), s_.gates())) {
+        rows_(matrix_of_rows(s_.places(), s_.gates())),
+        steps_{s_.samples, s_.steps, s_.units, s_.last},
+        in_one_launch_(has_lstm_steps(spec)) {
     of_x_ = device.matmul(product(s_, s_.places(), s_.gates(), s_.features, false, true, DType::f32));
-    MatmulSpec recurrent = product(s_, s_.samples, s_.gates(), s_.units, false, true, DType::f32);
-    recurrent.lda = s_.steps * s_.units;  // one step of all samples
-    recurrent.ldc = s_.steps * s_.gates();
-    recurrent.stride_a = s_.units;
-    recurrent.stride_c = s_.gates();
-    recurrent.accumulate = true;
-    of_h_ = device.matmul(recurrent);
+    if (!in_one_launch_) prepare_steps(device);
     if (s_.training) prepare_gradient(device);
   }
 
   std::int64_t reserve_bytes() const override { return reserve_.bytes; }
   std::int64_t forward_workspace_bytes() const override {
-    return larger(of_x_->workspace_bytes(), of_h_->workspace_bytes());
+    return larger(of_x_->workspace_bytes(), in_one_launch_ ? 0 : of_h_->workspace_bytes());
   }
   std::int64_t gradient_workspace_bytes() const override { return workspace_.bytes(); }
-  std::string name() const override { return name_ + ":" + of_h_->name(); }
+  std::string name() const override {
+    return name_ + ":" + (in_one_launch_ ? "one_launch" : of_h_->name()) + suffix_;
+  }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
-    with_type(s_.operands, [&]<typename T>(T) {
-      auto *const gates = at<float>(reserve, reserve_.gates), *const c = at<float>(reserve, reserve_.c);
-      T* const h_before = at<T>(reserve, reserve_.h_before);
-      of_x_->run(in.x, in.weight, nullptr, gates, workspace);
-      for (std::int64_t t = 0; t < s_.steps; ++t) {
-        if (t > 0)
-          of_h_->run(h_before + t * s_.units, in.recurrent, nullptr, gates + t * s_.gates(), workspace);
-        for_each(stream_, s_.samples * s_.units,
-                 Step<T>{s_.steps, s_.units, t, in.bias, gates, c, h_before, static_cast<T*>(y), s_.last});
-      }
-    });
+    of_x_->run(in.x, in.weight, nullptr, at<float>(reserve, reserve_.gates), workspace);
+    if (in_one_launch_)
+      return lstm_steps(stream_, steps_, static_cast<const Bf16*>(in.recurrent), in.bias,
+                        at<float>(reserve, reserve_.gates), at<float>(reserve, reserve_.c),
+                        at<Bf16>(reserve, reserve_.h_before), static_cast<Bf16*>(y));
+    with_type(s_.operands, [&]<typename T>(T) { run_steps<T>(in, static_cast<T*>(y), reserve, workspace); });
   }
 
   void gradient(const LstmOperands& in, const void* dy, void* reserve, const LstmGradients& to,
                 void* workspace) override {
     with_type(s_.operands, [&]<typename T>(T) {
-      auto *const gates = at<float>(reserve, reserve_.gates), *const c = at<float>(reserve, reserve_.c);
       T* const dgates = at<T>(workspace, dgates_);
-      auto *const dh = at<float>(workspace, dh_), *const dc = at<float>(workspace, dc_);
       void* const space = at<std::byte>(workspace, products_);
-      for (std::int64_t t = s_.steps; t-- > 0;) {
-        for_each(stream_, s_.samples * s_.units,
-                 StepGradient<T>{s_.steps, s_.units, t, gates, c, static_cast<const T*>(dy), dh, dc, dgates,
-                                 s_.last});
-        if (t > 0) to_h_->run(dgates + t * s_.gates(), in.recurrent, nullptr, dh, space);
-      }
+      if (in_one_launch_)
+        lstm_steps_gradient(stream_, steps_, static_cast<const Bf16*>(in.recurrent),
+                            at<float>(reserve, reserve_.gates), at<float>(reserve, reserve_.c),
+                            static_cast<const Bf16*>(dy), at<Bf16>(workspace, dgates_));
+      else
+        differentiate_steps<T>(in, static_cast<const T*>(dy), reserve, workspace);
       if (to.dx != nullptr) to_x_->run(dgates, in.weight, nullptr, to.dx, space);
       to_weight_->run(dgates, in.x, nullptr, to.weight, space);
       to_recurrent_->run(dgates, at<T>(reserve, reserve_.h_before), nullptr, to.recurrent, space);
@@ -159,30 +152,69 @@ class OwnLstm final : public Lstm {
     return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
   }
 
+  void prepare_steps(Device& device) {
+    MatmulSpec recurrent = product(s_, s_.samples, s_.gates(), s_.units, false, true, DType::f32);
+    recurrent.lda = s_.steps * s_.units;  // one step of all samples
+    recurrent.ldc = s_.steps * s_.gates();
+    recurrent.stride_a = s_.units;
+    recurrent.stride_c = s_.gates();
+    recurrent.accumulate = true;
+    of_h_ = device.matmul(recurrent);
+  }
+
+  template <typename T>
+  void run_steps(const LstmOperands& in, T* y, void* reserve, void* workspace) {
+    auto *const gates = at<float>(reserve, reserve_.gates), *const c = at<float>(reserve, reserve_.c);
+    T* const h_before = at<T>(reserve, reserve_.h_before);
+    for (std::int64_t t = 0; t < s_.steps; ++t) {
+      if (t > 0)
+        of_h_->run(h_before + t * s_.units, in.recurrent, nullptr, gates + t * s_.gates(), workspace);
+      for_each(stream_, s_.samples * s_.units,
+               Step<T>{s_.steps, s_.units, t, in.bias, gates, c, h_before, y, s_.last});
+    }
+  }
+
+  template <typename T>
+  void differentiate_steps(const LstmOperands& in, const T* dy, void* reserve, void* workspace) {
+    auto *const gates = at<float>(reserve, reserve_.gates), *const c = at<float>(reserve, reserve_.c);
+    auto *const dh = at<float>(workspace, dh_), *const dc = at<float>(workspace, dc_);
+    T* const dgates = at<T>(workspace, dgates_);
+    for (std::int64_t t = s_.steps; t-- > 0;) {
+      for_each(stream_, s_.samples * s_.units,
+               StepGradient<T>{s_.steps, s_.units, t, gates, c, dy, dh, dc, dgates, s_.last});
+      if (t > 0)
+        to_h_->run(dgates + t * s_.gates(), in.recurrent, nullptr, dh, at<std::byte>(workspace, products_));
+    }
+  }
+
   void prepare_gradient(Device& device) {
-    // dh (N, H) = dgates(t) recurrent
-    MatmulSpec recurrent = product(s_, s_.samples, s_.units, s_.gates(), false, false, DType::f32);
-    recurrent.lda = s_.steps * s_.gates();
-    recurrent.stride_a = s_.gates();
-    to_h_ = device.matmul(recurrent);
+    if (!in_one_launch_) {
+      // dh (N, H) = dgates(t) recurrent
+      MatmulSpec recurrent = product(s_, s_.samples, s_.units, s_.gates(), false, false, DType::f32);
+      recurrent.lda = s_.steps * s_.gates();
+      recurrent.stride_a = s_.gates();
+      to_h_ = device.matmul(recurrent);
+    }
     to_x_ = device.matmul(product(s_, s_.places(), s_.features, s_.gates(), false, false, s_.operands));
     to_weight_ = device.matmul(product(s_, s_.gates(), s_.features, s_.places(), true, false, DType::f32));
     to_recurrent_ = device.matmul(product(s_, s_.gates(), s_.units, s_.places(), true, false, DType::f32));
     std::int64_t largest = 0;
     for (const Matmul* one : {to_h_.get(), to_x_.get(), to_weight_.get(), to_recurrent_.get()})
-      largest = larger(largest, one->workspace_bytes());
+      if (one != nullptr) largest = larger(largest, one->workspace_bytes());
     products_ = workspace_.add(largest);
     dgates_ = workspace_.add(s_.places() * s_.gates() * size_of(s_.operands));
-    dh_ = workspace_.add(s_.samples * s_.units * 4);
-    dc_ = workspace_.add(s_.samples * s_.units * 4);
+    dh_ = workspace_.add(in_one_launch_ ? 0 : s_.samples * s_.units * 4);
+    dc_ = workspace_.add(in_one_launch_ ? 0 : s_.samples * s_.units * 4);
     partial_ = workspace_.add(column_sum_scratch(rows_));
   }
 
   LstmSpec s_;
-  std::string name_;
+  std::string name_, suffix_;
   Reserve reserve_;
   Stream stream_;
   Matrix rows_;
+  LstmSteps steps_;
+  bool in_one_launch_;
   Scratch workspace_;                                                       // of the gradient
   std::int64_t products_ = 0, dgates_ = 0, dh_ = 0, dc_ = 0, partial_ = 0;  // in it
   std::unique_ptr<Matmul> of_x_, of_h_, to_h_, to_x_, to_weight_, to_recurrent_;
@@ -239,8 +271,9 @@ struct Unpack {
 
 }  // namespace
 
-std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name) {
-  return std::make_unique<OwnLstm>(spec, device, std::move(name));
+std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name,
+                                    std::string suffix) {
+  return std::make_unique<OwnLstm>(spec, device, std::move(name), std::move(suffix));
 }
 
 void check_packing(const LstmPacking& p, std::int64_t elements) {
