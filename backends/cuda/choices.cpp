@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,34 @@ void Choices::take(const std::string& spec, const std::string& engine) {
   if (!is_measured(engine) || given(spec) == engine) return;
   given_[spec] = engine;
   is_kept_ = false;
+}
+
+std::filesystem::path Choices::path_of_plan(const std::string& spec, const std::string& engine) const {
+  return file_.parent_path() / "plans" / sha256(fmt::format("{}\n{}\n{}", where_, spec, engine));
+}
+
+// A plan is code: it follows the digest of its bytes, so that none is run that was damaged.
+std::vector<std::uint8_t> Choices::plan(const std::string& spec, const std::string& engine) const {
+  if (file_.empty()) return {};
+  std::ifstream stream(path_of_plan(spec, engine), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t digest = sha256("").size();
+  if (text.size() <= digest || sha256(std::string_view(text).substr(digest)) != text.substr(0, digest))
+    return {};
+  return {text.begin() + static_cast<std::ptrdiff_t>(digest), text.end()};
+}
+
+void Choices::keep_plan(const std::string& spec, const std::string& engine,
+                        const std::vector<std::uint8_t>& bytes) {
+  if (file_.empty()) return;
+  try {
+    const std::filesystem::path path = path_of_plan(spec, engine);
+    std::filesystem::create_directories(path.parent_path());
+    const std::string text(bytes.begin(), bytes.end());
+    write_atomically(path, sha256(text) + text, false);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "the plan of an engine is not kept: {}\n", error.what());
+  }
 }
 
 void Choices::keep() {

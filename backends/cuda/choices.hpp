@@ -1,10 +1,12 @@
 // What runs for the products of a program.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace assay::cuda {
 
@@ -25,6 +27,10 @@ class Choices {
   std::string given(const std::string& spec) const;
   // It is taken again, and nothing searched.
   void reuse() { ++reused_; }
+  // The bytes of the engine's plan, with its compiled code, which an earlier search kept next to the file; empty without them.
+  std::vector<std::uint8_t> plan(const std::string& spec, const std::string& engine) const;
+  // Keeps them. Does not fail.
+  void keep_plan(const std::string& spec, const std::string& engine, const std::vector<std::uint8_t>& bytes);
   void take(const std::string& spec, const std::string& engine);
   // The search found that its result for a spec is wrong, and says so in the worker's log. The errors are relative.
   void refuse(const std::string& engine, const std::string& spec, double error, double allowed);
@@ -41,6 +47,7 @@ class Choices {
 
  private:
   using Engines = std::map<std::string, std::string>;  // by spec
+  std::filesystem::path path_of_plan(const std::string& spec, const std::string& engine) const;
 
   std::filesystem::path file_;
   std::string where_;

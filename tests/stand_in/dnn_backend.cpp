@@ -257,7 +257,34 @@ cudnnStatus_t ask(Description& d) {
                                   : CUDNN_STATUS_SUCCESS;
 }
 
+// Plans that were written, by the number that stands for one. Never destroyed: another process may read them.
+std::map<std::string, Plan>& written() {
+  static auto* const plans = new std::map<std::string, Plan>;
+  return *plans;
+}
+
+std::string write(const Plan& plan) {
+  const std::string text = R"({"plan":)" + std::to_string(written().size()) + "}";
+  written().emplace(text, Plan{std::make_shared<DnnGraph>(*plan.graph), plan.engine});
+  return text;
+}
+
+cudnnStatus_t read(Description& d, const std::vector<char>& text) {
+  const auto found = written().find(std::string(text.begin(), text.end()));
+  if (found == written().end()) return refuse(CUDNN_STATUS_BAD_PARAM, "no plan that was written");
+  d.plan = std::make_shared<const Plan>(found->second);
+  d.plan->graph->built_last = d.plan;
+  auto configuration = std::make_shared<Description>(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  configuration->graph = d.plan->graph;
+  configuration->engine = d.plan->engine;
+  configuration->is_final = true;
+  d.configurations = {std::move(configuration)};
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t build(Description& d) {
+  if (const auto text = d.all<char>(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION); !text.empty())
+    return read(d, text);
   const auto configuration = d.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   if (!configuration) return missing("a plan without an engine");
   if (!configuration->engine.can_be_built)
@@ -385,6 +412,14 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
       return give(d.engine.numerical, requested, count, values);
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
       return give(d.engine.behavior, requested, count, values);
+    case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
+      return give_parts(d.configurations, requested, count, values);
+    case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: {
+      // The caller asks for the size first.
+      static std::string text;
+      if (values == nullptr) text = write(*d.plan);
+      return give(std::vector<char>(text.begin(), text.end()), requested, count, values);
+    }
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
       return give(std::vector{d.plan->engine.workspace_bytes}, requested, count, values);
     case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: {

@@ -251,8 +251,9 @@ struct Taken {
   std::string engines, reused;
   std::int64_t allocations = 0;
 };
-Taken taken_with(const std::filesystem::path& file, const std::string& where) {
-  const Scope scope;
+Taken taken_with(const std::filesystem::path& file, const std::string& where,
+                 const stand_in::Conditions& conditions = {}) {
+  const Scope scope(conditions);
   const auto choices = std::make_shared<Choices>(file, where);
   const auto device = open_device({.choices = choices});
   for (const auto kind : {ConvolutionSpec::Kind::forward, ConvolutionSpec::Kind::weight_gradient}) {
@@ -279,6 +280,25 @@ TEST(Searches, AreMadeInOneForkAndHandedToTheOthers) {
   std::ofstream(file) << "{\"where\":";
   EXPECT_EQ(taken_with(file, "an H200").reused, "none") << "a damaged file";
   EXPECT_EQ(taken_with(file, "an H200").reused, "6") << "which is then replaced";
+}
+
+// With their code, so that the other forks compile nothing.
+TEST(Searches, HandOnThePlansOfTheirEngines) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "choices.json";
+  const Taken first = taken_with(file, "an H200");
+  const stand_in::Conditions builds_no_plan{.plans_without_memory_from = 0};
+  const Taken second = taken_with(file, "an H200", builds_no_plan);
+  EXPECT_EQ(second.engines, first.engines);
+  EXPECT_EQ(second.reused, "6");
+  for (const auto& plan : std::filesystem::directory_iterator(folder.path() / "plans")) {
+    std::fstream stream(plan.path(), std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekp(-1, std::ios::end);
+    stream.put('?');
+  }
+  EXPECT_ANY_THROW(taken_with(file, "an H200", builds_no_plan)) << "a damaged plan was read";
+  EXPECT_EQ(taken_with(file, "an H200").engines, first.engines) << "they are built again";
+  EXPECT_EQ(taken_with(file, "an H200", builds_no_plan).reused, "6") << "and kept again";
 }
 
 TEST(Searches, HandOnWhatTheyRefusedAndNothingThatWasNotMeasured) {

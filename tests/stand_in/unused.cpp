@@ -23,6 +23,12 @@ cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaS
   return cudaErrorNotSupported;
 }
 
+// For a warm-up of plans that were read.
+cudaError_t cudaMalloc(void**, std::size_t) { return cudaErrorNotSupported; }
+cudaError_t cudaFree(void*) { return cudaErrorNotSupported; }
+cudaError_t cudaStreamCreate(cudaStream_t*) { return cudaErrorNotSupported; }
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus*) { return cudaErrorNotSupported; }
+
 nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*,
                                const char* const*) {
   return NVRTC_ERROR_INTERNAL_ERROR;

@@ -44,7 +44,7 @@ std::vector<Variant> variants_of(const ConvolutionSpec& spec) {
 class CudnnConvolution final : public Convolution, public CudnnPlans {
  public:
   CudnnConvolution(const ConvolutionSpec& spec, Variant variant, const Target& target)
-      : CudnnPlans(target, "convolution"), spec_(spec), variant_(variant) {}
+      : CudnnPlans(target, "convolution", text_of(spec)), spec_(spec), variant_(variant) {}
 
   // CudnnPlans::take_fastest() on noise.
   std::optional<double> search(Memory& trial) {
@@ -70,7 +70,7 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
     SearchLimits limits;
     limits.error = allowed_error(spec_.operands, variant_.narrow ? spec_.operands : spec_.result, spec_.tf32,
                                  terms(), spec_.bias && !variant_.fused ? 2 : 1);
-    return take_fastest(trial, limits, text_of(spec_));
+    return take_fastest(trial, limits);
   }
 
   std::int64_t workspace_bytes() const override { return workspace_bytes(engine()); }

@@ -1,6 +1,9 @@
 // What cudnn_frontend's answers mean.
 #pragma once
 
+// Before cudnn_frontend.h, which brings another version of it.
+#include <nlohmann/json.hpp>
+
 #include <cudnn_frontend.h>
 
 #include <string>

@@ -67,7 +67,8 @@ class CudnnNorm final : public Norm, public CudnnPlans {
   };
 
  public:
-  CudnnNorm(const NormSpec& spec, const Target& target) : CudnnPlans(target, "batch norm"), spec_(spec) {}
+  CudnnNorm(const NormSpec& spec, const Target& target)
+      : CudnnPlans(target, "batch norm", text_of(spec)), spec_(spec) {}
 
   std::int64_t workspace_bytes() const override { return bytes_of_plan(engine()); }
   std::string name() const override { return taken(); }
@@ -248,7 +249,7 @@ CudnnNorm::Found CudnnNorm::search(Memory& trial) {
   found.own = captured_seconds(target(), [&] { kernels->run(own, workspace.data()); }, calls);
   SearchLimits limits;
   limits.error = of_image;
-  found.engine = take_fastest(trial, limits, text_of(spec_));
+  found.engine = take_fastest(trial, limits);
   checked_.clear();
   return found;
 }

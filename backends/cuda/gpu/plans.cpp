@@ -8,7 +8,6 @@
 
 #include "backends/cuda/choices.hpp"
 #include "backends/cuda/gpu/check.hpp"
-#include "backends/cuda/gpu/frontend.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -47,27 +46,63 @@ std::string CudnnPlans::take_first() {
 }
 
 bool CudnnPlans::take_given(const std::string& name) {
+  if (take_kept(name)) return true;
   if (!ask().empty()) return false;
   for (engine_ = 0; engine_ < count(); ++engine_) {
     if (!name.starts_with(prefix_of(engine_)) || !build(engine_)) continue;
     measured_ = true;
-    if (taken() == name) return true;
+    if (taken() != name) continue;
+    keep();
+    return true;
   }
   measured_ = false;
   return false;
 }
 
-std::optional<double> CudnnPlans::take_fastest(Memory& trial, const SearchLimits& limits,
-                                               const std::string& spec) {
+bool CudnnPlans::take_kept(const std::string& name) {
+  const std::string plan = name.substr(0, name.find(":workspace"));
+  const std::size_t rest = std::min(plan.find('+'), plan.size());
+  if (plan.substr(rest) != suffix()) return false;
+  const std::vector<std::uint8_t> bytes = target_.choices->plan(spec_, name);
+  if (bytes.empty()) return false;
+  try {
+    graph_ = std::make_unique<fe::graph::Graph>();
+    constexpr bool only_plans = true, runs_it = false;
+    if (graph_->deserialize(target_.handle, bytes, only_plans, runs_it).is_bad()) return false;
+    engine_ = 0;
+    if (name.find(fmt::format(":workspace{}:", bytes_of_plan(engine_))) == std::string::npos) return false;
+    kept_name_ = name;
+    return true;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "[{}] a plan is built again, because the kept one cannot be read: {}\n", what_,
+               error.what());
+    return false;
+  }
+}
+
+void CudnnPlans::keep() {
+  std::vector<std::uint8_t> bytes;
+  constexpr bool with_operations = false;
+  try {
+    // It is built; this makes it the one that is written.
+    if (graph_->build_plan_at_index(engine_).is_good() && graph_->serialize(bytes, with_operations).is_good())
+      target_.choices->keep_plan(spec_, taken(), bytes);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "[{}] a plan is not kept: {}\n", what_, error.what());
+  }
+}
+
+std::optional<double> CudnnPlans::take_fastest(Memory& trial, const SearchLimits& limits) {
   const SearchResult found = fastest_engine(*this, trial, limits);
   // A comparison that found no memory left its run enqueued.
   ASSAY_CUDA(cudaStreamSynchronize(target_.stream));
   for (const auto& [engine, error] : found.wrong)
-    target_.choices->refuse(name_of(engine), spec, error, limits.error);
+    target_.choices->refuse(name_of(engine), spec_, error, limits.error);
   is_wrong_ = !found.fastest && !found.wrong.empty();
   if (!found.fastest) return {};
   engine_ = found.fastest->engine;
   measured_ = true;
+  keep();
   return found.fastest->seconds;
 }
 

@@ -1,16 +1,16 @@
 // cuDNN's plans for a graph of its operations, of which one is chosen.
 #pragma once
 
-#include <cudnn_frontend.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/engine_search.hpp"
+#include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/gpu/planned_engine.hpp"
 #include "backends/cuda/gpu/target.hpp"
 #include "backends/cuda/layout.hpp"
@@ -23,17 +23,19 @@ std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last);
 
 class CudnnPlans : public Engines {
  public:
-  // what: for messages, "convolution". Borrows what the target borrows.
-  CudnnPlans(const Target& target, const char* what) : target_(target), what_(what) {}
+  // what: for messages, "convolution"; spec: its text among the choices. Borrows what the target borrows.
+  CudnnPlans(const Target& target, const char* what, std::string spec)
+      : target_(target), what_(what), spec_(std::move(spec)) {}
 
   // Takes the heuristic's choice: the first that can be built. Returns an empty string, or the reason why there is none.
   std::string take_first();
-  // Takes the plan of this name, which an earlier search chose, and no other. Returns false if cuDNN does not offer it.
+  // Takes the plan of this name, which an earlier search chose, and no other: as that search kept it, or built again. Returns
+  // false if cuDNN does not offer it.
   bool take_given(const std::string& name);
   // Takes the fastest that is right, after the heuristic's choice was taken. Returns the seconds of a run, or nothing if there
   // was none: then the choice stays, and is_wrong() says whether all that ran are wrong. Throws OutOfMemory, and the choice
   // stays, too.
-  std::optional<double> take_fastest(Memory& trial, const SearchLimits& limits, const std::string& spec);
+  std::optional<double> take_fastest(Memory& trial, const SearchLimits& limits);
   bool is_wrong() const { return is_wrong_; }
 
   // After take_first(), which took that many seconds.
@@ -55,11 +57,16 @@ class CudnnPlans : public Engines {
 
   const Target& target() const { return target_; }
   std::int64_t engine() const { return engine_; }
-  std::string taken() const { return name_of(engine_) + (measured_ ? ":measured" : ""); }
+  std::string taken() const {
+    return kept_name_.empty() ? name_of(engine_) + (measured_ ? ":measured" : "") : kept_name_;
+  }
   std::int64_t bytes_of_plan(std::int64_t engine) const;
   void execute(std::int64_t engine, std::unordered_map<std::int64_t, void*>& pointers, void* workspace);
 
  private:
+  // Reads the plan that an earlier search kept.
+  bool take_kept(const std::string& name);
+  void keep();
   // Asks cuDNN for its plans. Returns an empty string, or the reason why it has none.
   std::string ask();
   // What a name begins with; the bytes of the workspace follow, which are known when the plan is built.
@@ -68,6 +75,8 @@ class CudnnPlans : public Engines {
 
   Target target_;
   const char* what_;
+  std::string spec_;
+  std::string kept_name_;  // of a plan that was read
   std::unique_ptr<cudnn_frontend::graph::Graph> graph_;
   std::int64_t engine_ = 0;  // the taken plan
   bool measured_ = false, is_wrong_ = false;
