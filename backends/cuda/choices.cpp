@@ -17,7 +17,7 @@ namespace assay::cuda {
 namespace {
 
 // Rises when another engine may be chosen or refused.
-constexpr int search_rules = 2;
+constexpr int search_rules = 3;
 
 // Others were taken without a search, which a later fork may have memory for.
 bool is_measured(std::string_view engine) { return engine.ends_with(":measured"); }

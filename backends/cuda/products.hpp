@@ -182,6 +182,8 @@ class Lstm {
   virtual std::int64_t forward_workspace_bytes() const = 0;
   virtual std::int64_t gradient_workspace_bytes() const = 0;
   virtual std::string name() const = 0;
+  // Of our own kernels. A library's may wait inside for all of its threads to be on the device.
+  virtual bool is_own() const { return false; }
   // Both enqueue. The gradient reads the reserve once and may overwrite it.
   virtual void forward(const LstmOperands& operands, void* y, void* reserve, void* workspace) = 0;
   virtual void gradient(const LstmOperands& operands, const void* dy, void* reserve,

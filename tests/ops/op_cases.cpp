@@ -412,6 +412,8 @@ void recurrent(std::vector<OpCase>& rows) {
   layer("vectors", 5, 9, 32, 16, false, false);
   // Backend cuda has all steps of these in one launch, whose last block is not full.
   layer("narrow", 11, 4, 6, 64, false, false);
+  layer("narrow_two_steps", 3, 2, 6, 64, true, false);
+  layer("wide_sequence", 9, 3, 16, 128, false, false);
   layer("wide", 17, 12, 128, 128, true, false);
 }
 

@@ -344,6 +344,7 @@ TEST(Lstm, IsOurOwnInOneLaunchWhereThatIsFaster) {
   EXPECT_EQ(names[1], names[0]);
   EXPECT_NE(reused[1], "none");
   const Scope scope;
+  EXPECT_TRUE(open_device({})->lstm(wide_lstm())->is_own());
   EXPECT_THAT(open_device({.deterministic = true})->lstm(wide_lstm())->name(), HasSubstr("cudnn"));
   LstmSpec other = wide_lstm();
   other.units = 40;

@@ -457,9 +457,12 @@ std::unique_ptr<Lstm> fastest(std::unique_ptr<CudnnLstm> usual, const LstmSpec& 
         return lstm;
       });
     }
-    try_one("of our own", make_own);
+    try {
+      try_one("of our own", make_own);
+    } catch (const OutOfMemory& error) {
+      fmt::print(stderr, "[lstm] our own is not tried: {}\n", error.what());
+    }
   } catch (const OutOfMemory& error) {
-    // Our own is the last: so far only cuDNN's were taken.
     if (auto* const form = dynamic_cast<CudnnLstm*>(best.get())) form->set_measured(false);
     fmt::print(stderr, "[lstm] {} is taken without further measurements: {}\n", best->name(), error.what());
   }

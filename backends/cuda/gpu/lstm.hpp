@@ -13,7 +13,7 @@
 
 namespace assay::cuda {
 
-// Our own LSTM, named as one that was measured; null where it is known to be slower.
+// Our own LSTM, named as one that was measured; null where it would take a launch for each step.
 using MakeLstm = std::function<std::unique_ptr<Lstm>()>;
 
 // The fastest of cuDNN's algorithms and our own, tried on buffers from `trial`; cuDNN's standard one where the spec asks for

@@ -279,14 +279,14 @@ std::shared_ptr<Norm> make_cudnn_norm(const NormSpec& spec, const Target& target
   auto norm = std::make_shared<CudnnNorm>(spec, target);
   const auto own = [&] { return make_own_norm(spec, Stream{target.stream}, own_name); };
   const std::string given = target.choices->given(text_of(spec));
-  if (given == own_name || (!given.empty() && norm->take_given(given))) {
-    target.choices->reuse();
-    if (given == own_name) return own();
-    return norm;
-  }
-  if (!given.empty())
-    fmt::print(stderr, "[batch norm] an engine is searched again: cuDNN does not offer {}\n", given);
   try {
+    if (given == own_name || (!given.empty() && norm->take_given(given))) {
+      target.choices->reuse();
+      if (given == own_name) return own();
+      return norm;
+    }
+    if (!given.empty())
+      fmt::print(stderr, "[batch norm] an engine is searched again: cuDNN does not offer {}\n", given);
     if (!norm->take_first().empty()) return nullptr;
     const CudnnNorm::Found found = norm->search(trial);
     if (!found.engine && !norm->is_wrong()) return nullptr;

@@ -32,7 +32,7 @@ Lowered lower_lstm(const Request& request) {
   const std::int64_t workspace = scratch.add(lstm->forward_workspace_bytes());
   const std::int64_t own_reserve = scratch.add(keep ? 0 : lstm->reserve_bytes());
   lowered.scratch_bytes = scratch.bytes();
-  lowered.alone = &request.context.device;
+  if (!lstm->is_own()) lowered.alone = &request.context.device;
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
         void* const reserve = keep ? at.outputs[1] : at.scratch_at<std::byte>(own_reserve);
@@ -48,7 +48,7 @@ Lowered lower_lstm_gradient(const Request& request) {
   lowered.inputs[3] = request.offer.inputs[3];
   std::shared_ptr<Lstm> lstm = request.context.device.lstm(spec_of(request, true));
   lowered.overwritten = {3};
-  lowered.alone = &request.context.device;
+  if (!lstm->is_own()) lowered.alone = &request.context.device;
   lowered.scratch_bytes = lstm->gradient_workspace_bytes();
   lowered.kernel = make_kernel(
       [lstm, dx = request.has_output(3)](const Operands& at) {

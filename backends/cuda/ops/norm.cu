@@ -23,6 +23,12 @@ struct Statistics {
   }
 };
 
+struct UpdateOne {
+  float epsilon, momentum;
+  Statistics norm;
+  ASSAY_HD void operator()(std::int64_t c) const { norm.update(c, epsilon, momentum); }
+};
+
 struct UpdateStatistics {
   float epsilon, momentum;
   int count = 0;
@@ -132,15 +138,11 @@ Lowered lower_batch_norm(const Request& request) {
         }
         norm->run(operands, at.scratch_at<std::byte>(workspace));
         if (!updates) return;
-        UpdateStatistics update{spec.epsilon, momentum, 1, channels};
-        update.of[0] = {operands.mean,
-                        operands.inverse_std,
-                        operands.running_mean,
-                        operands.running_variance,
-                        result(new_mean, other),
-                        result(new_variance, other),
-                        0};
-        for_each(stream, channels, update);
+        for_each(stream, channels,
+                 UpdateOne{spec.epsilon, momentum,
+                           Statistics{operands.mean, operands.inverse_std, operands.running_mean,
+                                      operands.running_variance, result(new_mean, other),
+                                      result(new_variance, other), 0}});
       },
       norm->name());
   return lowered;

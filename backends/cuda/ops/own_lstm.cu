@@ -118,6 +118,7 @@ class OwnLstm final : public Lstm {
   std::string name() const override {
     return name_ + ":" + (in_one_launch_ ? "one_launch" : of_h_->name()) + suffix_;
   }
+  bool is_own() const override { return true; }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     of_x_->run(in.x, in.weight, nullptr, at<float>(reserve, reserve_.gates), workspace);

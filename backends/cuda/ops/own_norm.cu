@@ -51,10 +51,15 @@ ASSAY_HD inline bool is_open(const std::uint8_t* mask, std::int64_t i) {
 template <typename T, typename Body>
 struct ByVector {
   Body body;
+  ASSAY_HD void operator()(std::int64_t i) const { body.vector(i * Vector<T>::size); }
+};
+template <typename T, typename Body>
+struct ByVectorsOfByte {
+  Body body;
   ASSAY_HD void operator()(std::int64_t share) const {
     unsigned bits = 0;
     for (int v = 0; v < norm_share; v += Vector<T>::size) bits |= body.vector(share * norm_share + v) << v;
-    if (body.bits != nullptr) body.bits[share] = static_cast<std::uint8_t>(bits);
+    body.bits[share] = static_cast<std::uint8_t>(bits);
   }
 };
 template <typename Body>
@@ -75,8 +80,11 @@ struct ByElement {
 };
 template <typename T, typename Body>
 void for_each_of_channels(Stream stream, std::int64_t n, bool aligned, const Body& body) {
-  if (aligned && body.channels.hold(Vector<T>::size) && n % norm_share == 0) {
-    for_each(stream, n / norm_share, ByVector<T, Body>{body});
+  const bool by_vector = aligned && body.channels.hold(Vector<T>::size);
+  if (by_vector && body.bits == nullptr) {
+    for_each(stream, n / Vector<T>::size, ByVector<T, Body>{body});
+  } else if (by_vector && n % norm_share == 0) {
+    for_each(stream, n / norm_share, ByVectorsOfByte<T, Body>{body});
   } else if (body.bits != nullptr) {
     for_each(stream, ceil_div(n, norm_share), ByByte<Body>{body, n});
   } else {
