@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,8 +71,6 @@ class Device {
   // than `min_nodes` kernels and copies.
   virtual std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) = 0;
   virtual void synchronize() = 0;
-  // Seconds of what `enqueue` enqueues, captured and launched as one graph; nothing if the device cannot capture.
-  virtual std::optional<double> seconds_of(const std::function<void()>&) { return {}; }
 };
 
 // Throws Unavailable without a device.

@@ -34,9 +34,6 @@ class CudaLibrary : public KernelLibrary {
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs) override;
   std::int64_t reuse_distance() const override;
   void synchronize() override { device_->synchronize(); }
-  std::optional<double> device_seconds(const std::function<void()>& enqueue) override {
-    return device_->seconds_of(enqueue);
-  }
   bool keeps_constants() const override { return true; }
   std::int64_t agree(std::int64_t value) override;
   GradientExchange* gradient_exchange() override { return exchange_.get(); }

@@ -274,7 +274,6 @@ Touched GraphExecutor::touched_by(const LoweredStep& step, const void* scratch) 
 }
 
 void GraphExecutor::run(std::int64_t slot) {
-  last_ = slot;
   if (stale_) library_.run(prologue_);
   stale_ = false;
   // A recording keeps the pointers of its slot, even if the kernels are bound to other pointers.
@@ -322,35 +321,6 @@ void GraphExecutor::record_staged(std::int64_t slot) {
   auto recording = library_.record(kernels_, needs_);
   records_ = recording != nullptr;
   if (records_) recordings_[slot] = std::move(recording);
-}
-
-std::optional<double> GraphExecutor::device_step_seconds() {
-  // A launch takes the device a while itself; and a graph of more nodes takes long to make.
-  constexpr std::int64_t min_steps = 64, max_steps = 16384;
-  if (!has_run_ || profile_ || !lowered_.graph.updates().empty()) return {};
-  const std::int64_t last = last_;
-  std::vector<std::int64_t> slots;
-  for (std::int64_t slot = 0; slot < end_of_slots() && std::ssize(slots) < max_steps; ++slot)
-    if (is_staged(slot)) slots.push_back(slot);
-  if (slots.empty()) return {};
-  const std::int64_t rounds = std::max<std::int64_t>(1, min_steps / std::ssize(slots));
-  bool enqueued = false;
-  const std::optional<double> seconds = library_.device_seconds([&] {
-    enqueued = true;
-    for (std::int64_t round = 0; round < rounds; ++round) {
-      for (const std::int64_t slot : slots) {
-        bind_readers(slot);
-        library_.run(kernels_);
-      }
-    }
-  });
-  if (enqueued) {
-    bind_readers(last);
-    library_.run(kernels_);
-    library_.synchronize();
-  }
-  if (!seconds) return {};
-  return *seconds / static_cast<double>(rounds * std::ssize(slots));
 }
 
 void GraphExecutor::bind_readers(std::int64_t slot) {

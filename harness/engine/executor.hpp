@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,10 +42,6 @@ class Executor {
   virtual void state_changed() {}
   // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
-
-  // Seconds of a step on the device alone: the mean over a step of each staged batch, in one launch. Then the last run is
-  // repeated, so that its results are there again. Nothing if the library cannot tell, or if a step changes a persistent value.
-  virtual std::optional<double> device_step_seconds() { return {}; }
 
   // A named result of the last run; synchronises.
   HostTensor output(const std::string& name);
@@ -102,7 +97,6 @@ class GraphExecutor final : public Executor {
                 const Packing& packing = {}, bool frozen = false);
   void state_changed() override { stale_ = true; }
   void run(std::int64_t slot) override;
-  std::optional<double> device_step_seconds() override;
   std::map<std::string, std::int64_t> memory() const override;
 
  private:
@@ -117,7 +111,6 @@ class GraphExecutor final : public Executor {
   bool stale_ = true;                   // prologue_ has not seen the state
   std::vector<void*> scratch_;          // by step
   std::int64_t slot_ = spare_slot - 1;  // the bound slot; none yet
-  std::int64_t last_ = spare_slot - 1;  // that of the last run
   std::vector<std::size_t> readers_;    // steps that read the batch
   std::vector<Scheduled> scheduled_;
   std::vector<Kernel*> kernels_;

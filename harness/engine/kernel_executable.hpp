@@ -32,7 +32,6 @@ class KernelExecutable final : public Executable {
   std::int64_t agree(std::int64_t value) override { return library_->agree(value); }
   GradientExchange* gradient_exchange() override { return library_->gradient_exchange(); }
   std::map<std::string, std::int64_t> memory() const override;
-  std::optional<double> device_step_seconds() override { return main_->device_step_seconds(); }
   std::vector<OperatorTime> operator_times() const override { return main_->operator_times(); }
 
  private:

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -145,9 +143,6 @@ class KernelLibrary {
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
-  // Seconds that the device takes for the work that `enqueue` enqueues, in one launch, so that the host does not count; after
-  // work of the same kind was enqueued before. Synchronises. Nothing if the library cannot tell.
-  virtual std::optional<double> device_seconds(const std::function<void()>&) { return {}; }
   // Executable::agree() and gradient_exchange().
   virtual std::int64_t agree(std::int64_t value) { return value; }
   virtual GradientExchange* gradient_exchange() { return nullptr; }

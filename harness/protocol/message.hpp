@@ -138,18 +138,13 @@ struct Ran {
   Settings settings{};
   std::vector<OperatorTime> operators{};
   std::string state_digest{};
-  std::optional<double> device_step_seconds{};
 };
 inline Description describe(Of<Ran>) {
   return fields(
       "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").at_least(0).optional(),
       field("settings", &Ran::settings, "As observed.").optional(),
       field("operators", &Ran::operators, "The profile, if it was requested.").optional(),
-      field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default(),
-      field("device_step_seconds", &Ran::device_step_seconds,
-            "Of a single op: seconds of a step on the device alone, over steps in one launch.")
-          .at_least(0)
-          .left_out_by_default());
+      field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default());
 }
 
 // What the exchange of gradients costs one of several ranks, measured after its timed steps.

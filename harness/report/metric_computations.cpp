@@ -90,12 +90,6 @@ Sample kernel_time(const Fork& fork) {
   return {sum, ""};
 }
 
-Sample device_step_time(const Fork& fork) {
-  if (!fork.device_step_seconds)
-    return {{}, "only for a single op whose backend times its device apart from the host"};
-  return {*fork.device_step_seconds, ""};
-}
-
 Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* field) {
   for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
     if (it->split == split)
@@ -325,7 +319,6 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
                                           : Sample{{}, "only task decode has caches"};
        }},
       {"kernel_time", kernel_time},
-      {"device_step_time", device_step_time},
       {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
       {"start_time",
        [](const Fork& fork) {

@@ -78,9 +78,6 @@ std::span<const MetricRow> metric_table() {
     {"roofline_share", "1", Hint::percentage, higher, only_ops, "roofline", "of roofline",
      "max(flops / peak_flops, bytes / copy_bandwidth) / step_time, of a single op; above 1 if caches hold data"
      " that the copy read from memory"},
-    {"device_step_time", "s", Hint::duration, lower, only_ops, "device", "",
-     "of a single op on a GPU: seconds of a step there, after the timed steps, with the steps on all operands in one"
-     " launch; step_time also has the host's launch of each step, by itself in enqueue_time"},
     {"loader_wait", "s", Hint::duration, lower, others, "loader wait", "",
      "median over the blocks of step_time of the seconds that a step waits for its batch; null for a framework's own"
      " loader, which does not report it"},

@@ -113,7 +113,6 @@ struct Fork {
   std::string adapter_digest{}, program_digest{}, data_digest{};
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
   std::vector<protocol::OperatorTime> operators{};  // the per-op profile, if requested
-  std::optional<double> device_step_seconds{};      // of a single op, if the worker has a device of its own
 };
 
 struct TensorVerdict {

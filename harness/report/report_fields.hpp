@@ -334,13 +334,7 @@ inline Description describe(Of<Fork>) {
       field("parameters_digest", &Fork::parameters_digest,
             "SHA-256 of the final state; equal digests mean equal bits. Absent if none was computed.")
           .left_out_by_default(),
-      field("operators", &Fork::operators, "The per-op profile of `--profile`.").left_out_by_default(),
-      field(
-          "device_step_seconds", &Fork::device_step_seconds,
-          "Of a single op on a GPU: seconds of a step there without the host, measured after the timed steps over all "
-          "operands in one launch.")
-          .at_least(0)
-          .left_out_by_default());
+      field("operators", &Fork::operators, "The per-op profile of `--profile`.").left_out_by_default());
 }
 
 inline Description describe(Of<TensorVerdict>) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <new>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -156,8 +155,6 @@ class Executable {
 
   // Bytes by name: "planned_arena", "persistent", ...
   virtual std::map<std::string, std::int64_t> memory() const { return {}; }
-  // Seconds of a step of a single op on the device alone, after its steps; results() stay. Nothing without a device of its own.
-  virtual std::optional<double> device_step_seconds() { return {}; }
   virtual std::vector<OperatorTime> operator_times() const { return {}; }
 };
 

@@ -238,7 +238,6 @@ protocol::Event Server::run() {
       {},
       digest(program_->is_op() ? std::move(left) : common_state(std::move(left), *program_, options_.world))};
   if (options_.profile) ran.operators = executable_->operator_times();
-  if (program_->is_op()) ran.device_step_seconds = executable_->device_step_seconds();
   return ran;
 }
 

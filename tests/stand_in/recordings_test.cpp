@@ -69,30 +69,5 @@ TEST(Recording, IsOfAStepWithMoreThanAFewLaunches) {
               Not(HasSubstr("executable graphs")));
 }
 
-// On the device alone, in one launch; what the last step left is there again.
-TEST(DeviceSeconds, AreOfASingleOpAndChangeNoResult) {
-  for (const char* mode : {"graph", "primitives", "eager"}) {
-    SCOPED_TRACE(mode);
-    const Scope scope;
-    const Program program = find_op_workload("op/relu").program("64");
-    CompileOptions options = options_of({"", mode, PrecisionKind::fp32});
-    options.task = Task::infer;
-    KernelExecutable executable(program, options, make_kernel_library(options));
-    for (std::int64_t slot = 0; slot < 3; ++slot)
-      executable.stage(slot, testing::batch(program, static_cast<std::uint64_t>(slot)).host());
-    for (int step = 1; step <= 5; ++step) executable.step(step % 2, 0, step);
-    const std::vector<std::byte> before = executable.results().front().bytes;
-    const std::optional<double> seconds = executable.device_step_seconds();
-    EXPECT_EQ(executable.results().front().bytes, before);
-    if (mode == std::string("eager")) {
-      EXPECT_FALSE(seconds);
-      continue;
-    }
-    ASSERT_TRUE(seconds);
-    // The clock of the stand-in counts a launch as a microsecond.
-    EXPECT_NEAR(*seconds, 1e-6, 1e-7);
-  }
-}
-
 }  // namespace
 }  // namespace assay::cuda

@@ -172,15 +172,6 @@ class GpuDevice final : public Device {
 
   void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(handles_.stream)); }
 
-  std::optional<double> seconds_of(const std::function<void()>& enqueue) override {
-    try {
-      return captured_seconds(target(), enqueue, 1);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "[cuda] a step is not timed without the host: {}\n", error.what());
-      return {};
-    }
-  }
-
  private:
   // What make() makes. The buffers of its search do not count in the peak.
   template <typename Make>

@@ -39,7 +39,6 @@ void take_over(Fork& fork, ConversationResult& result) {
   for (const auto& [name, value] : result.ran->memory) fork.memory[name] = value;
   add_settings(fork, result.ran->settings);
   fork.operators = std::move(result.ran->operators);
-  fork.device_step_seconds = result.ran->device_step_seconds;
 }
 
 void add_spent(TimeSpent& spent, const ConversationResult& result) {
