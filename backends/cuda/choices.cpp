@@ -24,8 +24,10 @@ bool is_measured(std::string_view engine) { return engine.ends_with(":measured")
 
 }  // namespace
 
-Choices::Choices(std::filesystem::path file, std::string where)
-    : file_(std::move(file)), where_(fmt::format("search {}, {}", search_rules, where)) {
+Choices::Choices(std::filesystem::path file, std::string where, std::filesystem::path plans)
+    : file_(std::move(file)),
+      plans_(std::move(plans)),
+      where_(fmt::format("search {}, {}", search_rules, where)) {
   std::ifstream stream(file_);
   if (!stream) return;
   try {
@@ -53,12 +55,12 @@ void Choices::take(const std::string& spec, const std::string& engine) {
 }
 
 std::filesystem::path Choices::path_of_plan(const std::string& spec, const std::string& engine) const {
-  return file_.parent_path() / "plans" / sha256(fmt::format("{}\n{}\n{}", where_, spec, engine));
+  return plans_ / sha256(fmt::format("{}\n{}\n{}", where_, spec, engine));
 }
 
 // A plan is code: it follows the digest of its bytes, so that none is run that was damaged.
 std::vector<std::uint8_t> Choices::plan(const std::string& spec, const std::string& engine) const {
-  if (file_.empty()) return {};
+  if (plans_.empty()) return {};
   std::ifstream stream(path_of_plan(spec, engine), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const std::size_t digest = sha256("").size();
@@ -69,7 +71,7 @@ std::vector<std::uint8_t> Choices::plan(const std::string& spec, const std::stri
 
 void Choices::keep_plan(const std::string& spec, const std::string& engine,
                         const std::vector<std::uint8_t>& bytes) {
-  if (file_.empty()) return;
+  if (plans_.empty()) return;
   try {
     const std::filesystem::path path = path_of_plan(spec, engine);
     std::filesystem::create_directories(path.parent_path());

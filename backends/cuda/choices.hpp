@@ -17,8 +17,8 @@ class Choices {
   Choices() = default;
   // Knows what the file says that earlier searches chose and refused, if they were by the same rules, on the same device,
   // with the same libraries; `where` names the latter. Keeps there what was measured when it is destroyed. Neither fails:
-  // without the file, searches are made.
-  Choices(std::filesystem::path file, std::string where);
+  // without the file, searches are made. plans: a folder for the plans of engines; empty: none are kept.
+  Choices(std::filesystem::path file, std::string where, std::filesystem::path plans = {});
   ~Choices();
   Choices(const Choices&) = delete;
   Choices& operator=(const Choices&) = delete;
@@ -27,7 +27,7 @@ class Choices {
   std::string given(const std::string& spec) const;
   // It is taken again, and nothing searched.
   void reuse() { ++reused_; }
-  // The bytes of the engine's plan, with its compiled code, which an earlier search kept next to the file; empty without them.
+  // The bytes of the engine's plan, with its compiled code, which an earlier search kept; empty without them.
   std::vector<std::uint8_t> plan(const std::string& spec, const std::string& engine) const;
   // Keeps them. Does not fail.
   void keep_plan(const std::string& spec, const std::string& engine, const std::vector<std::uint8_t>& bytes);
@@ -49,7 +49,7 @@ class Choices {
   using Engines = std::map<std::string, std::string>;  // by spec
   std::filesystem::path path_of_plan(const std::string& spec, const std::string& engine) const;
 
-  std::filesystem::path file_;
+  std::filesystem::path file_, plans_;
   std::string where_;
   Engines given_, engines_;
   int reused_ = 0;

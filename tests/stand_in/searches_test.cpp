@@ -254,7 +254,7 @@ struct Taken {
 Taken taken_with(const std::filesystem::path& file, const std::string& where,
                  const stand_in::Conditions& conditions = {}) {
   const Scope scope(conditions);
-  const auto choices = std::make_shared<Choices>(file, where);
+  const auto choices = std::make_shared<Choices>(file, where, file.parent_path() / "plans");
   const auto device = open_device({.choices = choices});
   for (const auto kind : {ConvolutionSpec::Kind::forward, ConvolutionSpec::Kind::weight_gradient}) {
     ConvolutionSpec spec = small_convolution();

@@ -105,7 +105,8 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
   bare_ = is_bare(options.mode);
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
-  choices_ = std::make_shared<Choices>(environment_text("ASSAY_CUDA_CHOICES"), where_engines_run());
+  choices_ = std::make_shared<Choices>(environment_text("ASSAY_CUDA_CHOICES"), where_engines_run(),
+                                       environment_text("ASSAY_CUDA_PLANS"));
   if (options.world > 1 && ranks_ == nullptr) ranks_ = join_nccl(options.rank, options.world);
   auto library = make_kernel_library(options, choices_, options.world > 1 ? ranks_ : nullptr);
   cudaDeviceProp device{};

@@ -283,7 +283,10 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
     seconds = measured;
     best = std::move(convolution);
   }
-  if (best != nullptr) return best;
+  if (best != nullptr) {
+    best->keep();
+    return best;
+  }
   const std::string reason =
       fmt::format("[convolution] cuDNN has no engine for {}: {}", text_of(spec), missing);
   if (spec.bare) throw Unsupported(reason);

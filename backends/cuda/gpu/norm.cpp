@@ -290,7 +290,10 @@ std::shared_ptr<Norm> make_cudnn_norm(const NormSpec& spec, const Target& target
     if (!norm->take_first().empty()) return nullptr;
     const CudnnNorm::Found found = norm->search(trial);
     if (!found.engine && !norm->is_wrong()) return nullptr;
-    if (found.engine && *found.engine < found.own) return norm;
+    if (found.engine && *found.engine < found.own) {
+      norm->keep();
+      return norm;
+    }
     return own();
   } catch (const std::exception& error) {
     fmt::print(stderr, "[batch norm] our own kernels run: {}\n", error.what());

@@ -16,6 +16,8 @@ namespace fe = cudnn_frontend;
 
 // A larger workspace is refused: it would be part of the planned memory of the whole step.
 constexpr std::int64_t max_workspace = std::int64_t{1} << 30;
+// Rises when a spec gets another graph, other numbers of its tensors among them.
+constexpr int graph_rules = 1;
 
 }  // namespace
 
@@ -46,6 +48,8 @@ std::string CudnnPlans::take_first() {
 }
 
 bool CudnnPlans::take_given(const std::string& name) {
+  const std::string plan = name.substr(0, name.find(":workspace"));
+  if (plan.substr(std::min(plan.find('+'), plan.size())) != suffix()) return false;
   if (take_kept(name)) return true;
   if (!ask().empty()) return false;
   for (engine_ = 0; engine_ < count(); ++engine_) {
@@ -59,16 +63,17 @@ bool CudnnPlans::take_given(const std::string& name) {
   return false;
 }
 
+std::string CudnnPlans::key() const {
+  return fmt::format("{}, graph {}, frontend {}", spec_, graph_rules, CUDNN_FRONTEND_VERSION);
+}
+
 bool CudnnPlans::take_kept(const std::string& name) {
-  const std::string plan = name.substr(0, name.find(":workspace"));
-  const std::size_t rest = std::min(plan.find('+'), plan.size());
-  if (plan.substr(rest) != suffix()) return false;
-  const std::vector<std::uint8_t> bytes = target_.choices->plan(spec_, name);
-  if (bytes.empty()) return false;
   try {
+    const std::vector<std::uint8_t> bytes = target_.choices->plan(key(), name);
+    if (bytes.empty()) return false;
     graph_ = std::make_unique<fe::graph::Graph>();
     constexpr bool only_plans = true, runs_it = false;
-    if (graph_->deserialize(target_.handle, bytes, only_plans, runs_it).is_bad()) return false;
+    check_frontend("read a plan", graph_->deserialize(target_.handle, bytes, only_plans, runs_it));
     engine_ = 0;
     if (name.find(fmt::format(":workspace{}:", bytes_of_plan(engine_))) == std::string::npos) return false;
     kept_name_ = name;
@@ -81,12 +86,14 @@ bool CudnnPlans::take_kept(const std::string& name) {
 }
 
 void CudnnPlans::keep() {
+  if (!measured_) return;
   std::vector<std::uint8_t> bytes;
   constexpr bool with_operations = false;
   try {
     // It is built; this makes it the one that is written.
-    if (graph_->build_plan_at_index(engine_).is_good() && graph_->serialize(bytes, with_operations).is_good())
-      target_.choices->keep_plan(spec_, taken(), bytes);
+    check_frontend("build an engine", graph_->build_plan_at_index(engine_));
+    check_frontend("write a plan", graph_->serialize(bytes, with_operations));
+    target_.choices->keep_plan(key(), taken(), bytes);
   } catch (const std::exception& error) {
     fmt::print(stderr, "[{}] a plan is not kept: {}\n", what_, error.what());
   }
@@ -102,7 +109,6 @@ std::optional<double> CudnnPlans::take_fastest(Memory& trial, const SearchLimits
   if (!found.fastest) return {};
   engine_ = found.fastest->engine;
   measured_ = true;
-  keep();
   return found.fastest->seconds;
 }
 

@@ -37,6 +37,8 @@ class CudnnPlans : public Engines {
   // stays, too.
   std::optional<double> take_fastest(Memory& trial, const SearchLimits& limits);
   bool is_wrong() const { return is_wrong_; }
+  // Keeps what was taken for take_given(), if it was measured.
+  void keep();
 
   // After take_first(), which took that many seconds.
   PlannedEngine planned(double seconds) const;
@@ -66,7 +68,8 @@ class CudnnPlans : public Engines {
  private:
   // Reads the plan that an earlier search kept.
   bool take_kept(const std::string& name);
-  void keep();
+  // Of a plan among those that are kept. Another one as soon as describe() gives another graph for the same spec.
+  std::string key() const;
   // Asks cuDNN for its plans. Returns an empty string, or the reason why it has none.
   std::string ask();
   // What a name begins with; the bytes of the workspace follow, which are known when the plan is built.

@@ -50,7 +50,7 @@ struct Encoder {
     return std::visit([](auto number) { return Json(number); }, integer_at(type, value));
   }
   Json operator()(const DoubleType&) const { return as<double>(value); }
-  Json operator()(const FloatType&) const { return as<float>(value); }
+  Json operator()(const FloatType&) const { return static_cast<double>(as<float>(value)); }
   Json operator()(const TextType&) const { return as<std::string>(value); }
   Json operator()(const ViewType&) const { return as<std::string_view>(value); }
   Json operator()(const PathType&) const { return as<std::filesystem::path>(value).string(); }
