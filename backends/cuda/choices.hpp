@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::cuda {
@@ -35,6 +36,17 @@ class Choices {
   // The search found that its result for a spec is wrong, and says so in the worker's log. The errors are relative.
   void refuse(const std::string& engine, const std::string& spec, double error, double allowed);
   void fall_back(const std::string& kind) { ++fallbacks_[kind]; }
+  // What was taken so far, and what fell back. After a trial that is not taken, forget_since() brings it back; what the trial
+  // measured stays known.
+  struct Taken {
+    std::map<std::string, std::string> engines;
+    std::map<std::string, int> fallbacks;
+  };
+  Taken taken() const { return {engines_, fallbacks_}; }
+  void forget_since(Taken before) {
+    engines_ = std::move(before.engines);
+    fallbacks_ = std::move(before.fallbacks);
+  }
   // Writes the file now.
   void keep();
 

@@ -4,12 +4,9 @@
 #include <cudnn.h>
 #include <fmt/format.h>
 
-#include <functional>
 #include <map>
 #include <set>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "backends/cuda/choices.hpp"
 #include "backends/cuda/device.hpp"
@@ -107,11 +104,11 @@ class GpuDevice final : public Device {
       if (spec.bare) throw Unsupported(missing);
       if (products_without_.insert(text_of(spec)).second) {
         fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
-        note([](Choices& choices) { choices.fall_back("matmul"); });
+        options_.choices->fall_back("matmul");
       }
       product = make_own_matmul(spec, stream());
     }
-    note([text = text_of(spec), name = product->name()](Choices& choices) { choices.take(text, name); });
+    options_.choices->take(text_of(spec), product->name());
     return product;
   }
 
@@ -142,18 +139,14 @@ class GpuDevice final : public Device {
     LstmSpec spec = given;
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Lstm>& known = lstms_[spec];
-    // What it takes for its products counts only if it is taken itself.
     const auto make_own = [&] {
-      is_trial_ = true;
-      auto own = has_lstm_steps(spec) ? make_own_lstm(spec, *this, "own:lstm", ":measured") : nullptr;
-      is_trial_ = false;
-      return own;
+      return has_lstm_steps(spec) ? make_own_lstm(spec, *this, "own:lstm", ":measured") : nullptr;
     };
     if (known == nullptr) {
+      const Choices::Taken before = options_.choices->taken();
       known = searched([&] { return make_fast_lstm(spec, target(), *memory_, *calls_, make_own); });
-      is_trial_ = false;
-      for (const auto& entry : std::exchange(notes_, {}))
-        if (known != nullptr && known->is_own()) entry(*options_.choices);
+      // The products of our own count only if it is taken.
+      if (known == nullptr || !known->is_own()) options_.choices->forget_since(before);
     }
     if (known == nullptr) {
       options_.choices->fall_back("lstm");
@@ -182,15 +175,6 @@ class GpuDevice final : public Device {
     return made;
   }
 
-  // Of a trial: until it is known whether that is taken.
-  void note(std::function<void(Choices&)> entry) {
-    if (is_trial_) {
-      notes_.push_back(std::move(entry));
-    } else {
-      entry(*options_.choices);
-    }
-  }
-
   Target target() { return {handles_.dnn, handles_.stream, options_.choices.get()}; }
 
   DeviceOptions options_;
@@ -203,8 +187,6 @@ class GpuDevice final : public Device {
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
   std::map<NormSpec, std::shared_ptr<Norm>> norms_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
-  bool is_trial_ = false;
-  std::vector<std::function<void(Choices&)>> notes_;
 };
 
 }  // namespace

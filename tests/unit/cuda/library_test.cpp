@@ -35,6 +35,19 @@ TEST(Choices, HaveOneTextIfTheEnginesAreTheSame) {
   EXPECT_EQ(one.refused(), "engine 7");
 }
 
+TEST(Choices, ForgetWhatATrialTook) {
+  Choices choices;
+  choices.take("a", "engine 1");
+  const std::string before = choices.engines();
+  const Choices::Taken taken = choices.taken();
+  choices.take("b", "engine 2:measured");
+  choices.fall_back("matmul");
+  choices.forget_since(taken);
+  EXPECT_EQ(choices.engines(), before);
+  EXPECT_EQ(choices.fallbacks(), "none");
+  EXPECT_EQ(choices.given("b"), "engine 2:measured") << "what was measured stays known";
+}
+
 // A choice is kept by its text.
 TEST(Specs, HaveTextsOfTheirOwn) {
   MatmulSpec product = row_major_product(4, 8, 16, false, true), other = product;
