@@ -109,13 +109,18 @@ struct NormSpec {
   bool relu = false;            // forward and inference
   bool mask = false;            // forward: a mask of y > 0 is written
   Gate gate = Gate::none;       // gradient
-  bool total = false;           // gradient: the sum of both dy behind the gate is written, too
+  bool total = false;           // gradient: the sum of both dy after the gate is written, too
   float epsilon = 0;            // forward and inference
   bool deterministic = false;
   auto operator<=>(const NormSpec&) const = default;
   Shape image() const { return {n, c, h, w}; }
   std::int64_t elements() const { return n * c * h * w; }
   std::int64_t mask_bytes() const { return (elements() + 7) / 8; }
+  // Whether a library may have it as one graph: of a training, and with no ReLU to compute again, or to read instead of a mask.
+  bool is_one_graph() const {
+    if (kind == Kind::gradient) return gate == Gate::none || gate == Gate::mask;
+    return kind == Kind::forward;
+  }
 };
 
 // Null where the spec has none. Vectors are f32 (C).

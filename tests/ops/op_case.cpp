@@ -44,7 +44,7 @@ std::int64_t table_rows(const OpCase& row) {
                                     : row.operands[1].shape.front();
 }
 
-// A batch norm whose weight and bias are zero, of which only the residual is left.
+// A batch norm whose weight and bias are zero: only its residual is left.
 ValueId mask_of(GraphBuilder& builder, ValueId image, const Precision& precision) {
   const std::int64_t channels = builder.graph().value(image).type.shape[1];
   const auto constant = [&](double value, const char* name) {

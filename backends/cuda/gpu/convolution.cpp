@@ -20,7 +20,7 @@ namespace {
 
 namespace fe = cudnn_frontend;
 using Kind = ConvolutionSpec::Kind;
-using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+using Tensor = GraphTensor;
 
 // Ids of the tensors, the same in every graph.
 enum Uid : std::int64_t { first = 1, second, bias_uid, result_uid };
@@ -84,12 +84,8 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
   void describe(fe::graph::Graph& graph) const override {
     Tensor y = add(graph);
     if (variant_.fused) y = add_epilogue(graph, y);
-    const Shape shape = shape_of_result();
-    y->set_output(true)
-        .set_uid(result_uid)
-        .set_data_type(type_of(variant_.narrow ? spec_.operands : spec_.result))
-        .set_dim(shape)
-        .set_stride(strides_in(shape, spec_.channels_last));
+    Images{shape_of_result(), spec_.channels_last}.give(
+        *y, result_uid, type_of(variant_.narrow ? spec_.operands : spec_.result));
   }
 
   std::string suffix() const override {
@@ -167,11 +163,7 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
   }
 
   Tensor input(fe::graph::Graph& graph, std::int64_t uid, const Shape& shape) const {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_uid(uid)
-                            .set_dim(shape)
-                            .set_stride(strides_in(shape, spec_.channels_last))
-                            .set_data_type(type_of(spec_.operands)));
+    return Images{shape, spec_.channels_last}.add(graph, uid, type_of(spec_.operands));
   }
 
   template <typename Attributes>
@@ -203,11 +195,7 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
 
   Tensor add_epilogue(fe::graph::Graph& graph, Tensor y) const {
     if (spec_.bias) {
-      const Tensor bias = graph.tensor(fe::graph::Tensor_attributes()
-                                           .set_uid(bias_uid)
-                                           .set_dim({1, spec_.k, 1, 1})
-                                           .set_stride({spec_.k, 1, spec_.k, spec_.k})
-                                           .set_data_type(fe::DataType_t::FLOAT));
+      const Tensor bias = add_vector(graph, bias_uid, spec_.k);
       y = graph.pointwise(y, bias, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     }
     if (spec_.relu)

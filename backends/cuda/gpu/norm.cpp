@@ -25,18 +25,11 @@ namespace assay::cuda {
 namespace {
 
 namespace fe = cudnn_frontend;
-using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+using Tensor = GraphTensor;
 
 constexpr const char* purpose = "the search of a batch norm's engine";
 // Of our own kernels, where they are as fast as the best of cuDNN's.
 constexpr const char* own_name = "own:norm:measured";
-
-// cuDNN has no graph that computes a ReLU again, or reads its result instead of a mask.
-bool is_graph(const NormSpec& spec) {
-  using Gate = NormSpec::Gate;
-  if (spec.kind == NormSpec::Kind::gradient) return spec.gate == Gate::none || spec.gate == Gate::mask;
-  return spec.kind == NormSpec::Kind::forward;
-}
 
 // A result that a search compares.
 struct CheckedResult {
@@ -119,29 +112,16 @@ class CudnnNorm final : public Norm, public CudnnPlans {
   }
 
   Tensor image(fe::graph::Graph& graph, std::int64_t uid, fe::DataType_t type) const {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_uid(uid)
-                            .set_dim(spec_.image())
-                            .set_stride(strides_in(spec_.image(), spec_.channels_last))
-                            .set_data_type(type));
+    return images().add(graph, uid, type);
   }
   Tensor image(fe::graph::Graph& graph, std::int64_t uid) const {
     return image(graph, uid, type_of(spec_.operands));
   }
-  Tensor vector(fe::graph::Graph& graph, std::int64_t uid) const {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_uid(uid)
-                            .set_dim({1, spec_.c, 1, 1})
-                            .set_stride({spec_.c, 1, spec_.c, spec_.c})
-                            .set_data_type(fe::DataType_t::FLOAT));
-  }
+  Tensor vector(fe::graph::Graph& graph, std::int64_t uid) const { return add_vector(graph, uid, spec_.c); }
   void give_image(const Tensor& tensor, std::int64_t uid, fe::DataType_t type) const {
-    tensor->set_output(true)
-        .set_uid(uid)
-        .set_data_type(type)
-        .set_dim(spec_.image())
-        .set_stride(strides_in(spec_.image(), spec_.channels_last));
+    images().give(*tensor, uid, type);
   }
+  Images images() const { return {spec_.image(), spec_.channels_last}; }
   static void give_vector(const Tensor& tensor, std::int64_t uid) {
     tensor->set_output(true).set_uid(uid).set_data_type(fe::DataType_t::FLOAT);
   }
@@ -254,7 +234,7 @@ CudnnNorm::Found CudnnNorm::search(Memory& trial) {
   return found;
 }
 
-// Of all results, in units of what is allowed for the image.
+// The largest of all results, in units of what is allowed for the image.
 double CudnnNorm::error(std::int64_t engine, void* workspace) {
   for (const CheckedResult& of : checked_) memory_->clear(of.result, of.elements * size_of(of.dtype));
   try_run(engine, workspace);
@@ -275,7 +255,7 @@ double CudnnNorm::error(std::int64_t engine, void* workspace) {
 }  // namespace
 
 std::shared_ptr<Norm> make_cudnn_norm(const NormSpec& spec, const Target& target, Memory& trial) {
-  if (spec.deterministic || !is_graph(spec)) return nullptr;
+  if (spec.deterministic || !spec.is_one_graph()) return nullptr;
   auto norm = std::make_shared<CudnnNorm>(spec, target);
   const auto own = [&] { return make_own_norm(spec, Stream{target.stream}, own_name); };
   const std::string given = target.choices->given(text_of(spec));

@@ -19,15 +19,35 @@ constexpr std::int64_t max_workspace = std::int64_t{1} << 30;
 // Rises when a spec gets another graph, other numbers of its tensors among them.
 constexpr int graph_rules = 1;
 
+// In the order of a shape's dimensions (N, C, H, W).
+std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last) {
+  const Strides s = strides_of(shape, channels_last ? Layout::channels_last : Layout::plain);
+  return {s.n, s.c, s.h, s.w};
+}
+
 }  // namespace
 
 fe::DataType_t type_of(DType dtype) {
   return dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
 }
 
-std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last) {
-  const Strides s = strides_of(shape, channels_last ? Layout::channels_last : Layout::plain);
-  return {s.n, s.c, s.h, s.w};
+GraphTensor Images::add(fe::graph::Graph& graph, std::int64_t uid, fe::DataType_t type) const {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_uid(uid)
+                          .set_dim(shape)
+                          .set_stride(strides_in(shape, channels_last))
+                          .set_data_type(type));
+}
+void Images::give(fe::graph::Tensor_attributes& tensor, std::int64_t uid, fe::DataType_t type) const {
+  tensor.set_output(true).set_uid(uid).set_data_type(type).set_dim(shape).set_stride(
+      strides_in(shape, channels_last));
+}
+GraphTensor add_vector(fe::graph::Graph& graph, std::int64_t uid, std::int64_t channels) {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_uid(uid)
+                          .set_dim({1, channels, 1, 1})
+                          .set_stride({channels, 1, channels, channels})
+                          .set_data_type(fe::DataType_t::FLOAT));
 }
 
 std::string CudnnPlans::take_first() {

@@ -1,4 +1,4 @@
-// cuDNN's plans for a graph of its operations, of which one is chosen.
+// The choice among cuDNN's plans for a graph of its operations.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,22 @@
 namespace assay::cuda {
 
 cudnn_frontend::DataType_t type_of(DType dtype);
-// In the order of a shape's dimensions (N, C, H, W).
-std::vector<std::int64_t> strides_in(const Shape& shape, bool channels_last);
+
+using GraphTensor = std::shared_ptr<cudnn_frontend::graph::Tensor_attributes>;
+
+// Tensors (N, C, H, W) of one shape, in one layout.
+struct Images {
+  Shape shape;
+  bool channels_last = false;
+  // An operand.
+  GraphTensor add(cudnn_frontend::graph::Graph& graph, std::int64_t uid,
+                  cudnn_frontend::DataType_t type) const;
+  // Makes a tensor a result.
+  void give(cudnn_frontend::graph::Tensor_attributes& tensor, std::int64_t uid,
+            cudnn_frontend::DataType_t type) const;
+};
+// An operand of f32 (C).
+GraphTensor add_vector(cudnn_frontend::graph::Graph& graph, std::int64_t uid, std::int64_t channels);
 
 class CudnnPlans : public Engines {
  public:
@@ -27,7 +41,7 @@ class CudnnPlans : public Engines {
   CudnnPlans(const Target& target, const char* what, std::string spec)
       : target_(target), what_(what), spec_(std::move(spec)) {}
 
-  // Takes the heuristic's choice: the first that can be built. Returns an empty string, or the reason why there is none.
+  // Takes the heuristic's choice: the first that can be built. Returns an empty string, or why cuDNN has none.
   std::string take_first();
   // Takes the plan of this name, which an earlier search chose, and no other: as that search kept it, or built again. Returns
   // false if cuDNN does not offer it.
@@ -68,7 +82,7 @@ class CudnnPlans : public Engines {
  private:
   // Reads the plan that an earlier search kept.
   bool take_kept(const std::string& name);
-  // Of a plan among those that are kept. Another one as soon as describe() gives another graph for the same spec.
+  // The key of what is kept: another one as soon as describe() gives another graph for the same spec.
   std::string key() const;
   // Asks cuDNN for its plans. Returns an empty string, or the reason why it has none.
   std::string ask();

@@ -19,7 +19,7 @@ ASSAY_HD inline float fast_sigmoid(float value) {
 }
 ASSAY_HD inline float fast_tanh(float value) { return 2 * fast_sigmoid(2 * value) - 1; }
 
-// Two neighbours, of which the first is at a multiple of four bytes, as a product reads them.
+// Two neighbours as a product reads them; the first is at a multiple of four bytes.
 ASSAY_HD inline std::uint32_t load_pair(const Bf16* from) {
 #if defined(__CUDA_ARCH__)
   return *reinterpret_cast<const std::uint32_t*>(from);

@@ -99,10 +99,7 @@ class DeviceWithoutWork final : public Device {
   // By the library where it has engines: see plans_test.cpp.
   std::shared_ptr<Norm> norm(const NormSpec& spec) override {
     work_.norms.insert(spec);
-    using Gate = NormSpec::Gate;
-    const bool has_engine = spec.channels_last && spec.kind != NormSpec::Kind::inference &&
-                            spec.gate != Gate::activated && spec.gate != Gate::recomputed;
-    if (!has_engine) return make_own_norm(spec, stream());
+    if (!spec.channels_last || !spec.is_one_graph()) return make_own_norm(spec, stream());
     return std::make_shared<NoNorm>(work_);
   }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
