@@ -9,15 +9,15 @@ namespace {
 struct ReducedTensor {
   const float* from;
   float* to;
-  std::int64_t elements, first;  // first: part, in the order of all tensors
+  std::int64_t elements;
+  std::int64_t first = 0;  // part, in the order of all tensors
 };
 
 struct CopyScaled {
   float share;
-  int count = 0;
-  ReducedTensor tensors[max_tensors] = {};
+  TensorTable<ReducedTensor> tensors = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    const ReducedTensor& tensor = tensor_of(tensors, count, part);
+    const ReducedTensor& tensor = tensors.at(part);
     const auto [first, end] = part_of(tensor, part);
     for (std::int64_t i = first + team.rank(); i < end; i += team.size())
       tensor.to[i] = tensor.from[i] * share;
@@ -30,20 +30,13 @@ class Copies {
   Copies(Stream stream, float share) : stream_(stream), launch_{share} {}
 
   void add(const float* from, float* to, std::int64_t elements) {
-    if (launch_.count == max_tensors) flush();
-    launch_.tensors[launch_.count++] = {from, to, elements, parts_};
-    parts_ += ceil_div(elements, part_elements);
+    launch_.tensors.add({from, to, elements}, ceil_div(elements, part_elements), [&] { flush(); });
   }
-  void flush() {
-    for_each_row(stream_, parts_, part_elements, launch_);
-    launch_.count = 0;
-    parts_ = 0;
-  }
+  void flush() { for_each_row(stream_, launch_.tensors.shares, part_elements, launch_); }
 
  private:
   Stream stream_;
   CopyScaled launch_;
-  std::int64_t parts_ = 0;
 };
 
 Lowered lower_start(const Request& request) {

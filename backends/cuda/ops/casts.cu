@@ -12,14 +12,14 @@ constexpr std::int64_t cast_share = Vector<Bf16>::size;
 struct OneTensor {
   const float* from;
   Bf16* to;
-  std::int64_t elements, first;  // first: its first share, in the order of all tensors
+  std::int64_t elements;
+  std::int64_t first = 0;  // share, in the order of all tensors
 };
 
 struct NarrowAll {
-  OneTensor of[max_tensors];
-  int count;
+  TensorTable<OneTensor> tensors = {};
   ASSAY_HD void operator()(std::int64_t i) const {
-    const OneTensor& t = tensor_of(of, count, i);
+    const OneTensor& t = tensors.at(i);
     const std::int64_t begin = (i - t.first) * cast_share, end = smaller(begin + cast_share, t.elements);
     if (end - begin < cast_share) {
       for (std::int64_t e = begin; e < end; ++e) t.to[e] = narrow<Bf16>(t.from[e]);
@@ -44,23 +44,16 @@ struct NarrowOne {
 }  // namespace
 
 void Narrowing::run_all(std::span<const Narrowing* const> all) const {
-  NarrowAll launch{};
-  std::int64_t shares = 0;
-  const auto flush = [&] {
-    for_each(stream_, shares, launch);
-    launch.count = 0;
-    shares = 0;
-  };
+  NarrowAll casts;
+  const auto launch = [&] { for_each(stream_, casts.tensors.shares, casts); };
   for (const Narrowing* one : all) {
     if (!are_aligned(one->from_, one->to_)) {
       for_each(stream_, one->elements_, NarrowOne{one->from_, one->to_});
       continue;
     }
-    launch.of[launch.count++] = {one->from_, one->to_, one->elements_, shares};
-    shares += ceil_div(one->elements_, cast_share);
-    if (launch.count == max_tensors) flush();
+    casts.tensors.add({one->from_, one->to_, one->elements_}, ceil_div(one->elements_, cast_share), launch);
   }
-  flush();
+  launch();
 }
 
 }  // namespace assay::cuda

@@ -13,16 +13,15 @@ namespace {
 
 struct ClippedTensor {
   const float* x;
-  std::int64_t elements, first;  // first: part, in the order of all tensors
+  std::int64_t elements;
+  std::int64_t first = 0;  // part, in the order of all tensors
 };
 
 struct SumSquares {
   float* sums;  // of each part
-  std::int64_t parts = 0;
-  int count = 0;
-  ClippedTensor tensors[max_tensors] = {};
+  TensorTable<ClippedTensor> tensors = {};
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
-    const ClippedTensor& tensor = tensor_of(tensors, count, part);
+    const ClippedTensor& tensor = tensors.at(part);
     const auto [first, end] = part_of(tensor, part);
     const float* const x = tensor.x;
     const float sum = team.sum(long_sum(team, first, end, [&](std::int64_t i) { return x[i] * x[i]; }));
@@ -54,14 +53,13 @@ Lowered lower_norm(const Request& request) {
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
         SumSquares all{at.scratch_at<float>(0)};
-        for (std::size_t i = 0; i < elements.size(); ++i) {
-          all.tensors[all.count++] = {at.in<float>(i), elements[i], all.parts};
-          all.parts += ceil_div(elements[i], part_elements);
-          if (all.count < max_tensors && i + 1 < elements.size()) continue;
-          for_each_row(stream, all.parts, part_elements, all);
-          all.sums += all.parts;
-          all.parts = all.count = 0;
-        }
+        const auto launch = [&] {
+          for_each_row(stream, all.tensors.shares, part_elements, all);
+          all.sums += all.tensors.shares;
+        };
+        for (std::size_t i = 0; i < elements.size(); ++i)
+          all.tensors.add({at.in<float>(i), elements[i]}, ceil_div(elements[i], part_elements), launch);
+        launch();
         for_each_row(stream, 1, parts, RootOfParts{at.scratch_at<float>(0), at.out<float>(0), parts});
       },
       "own:reduction");
@@ -85,17 +83,16 @@ constexpr std::int64_t clip_share = Vector<float>::size;
 struct ClippedGradient {
   const float* from;
   float* to;
-  std::int64_t elements, first;  // first: its first share, in the order of all tensors
+  std::int64_t elements;
   bool aligned;
+  std::int64_t first = 0;  // share, in the order of all tensors
 };
 
 struct ClipAll {
   Share by;
-  int count = 0;
-  std::int64_t shares = 0;
-  ClippedGradient of[max_tensors] = {};
+  TensorTable<ClippedGradient> tensors = {};
   ASSAY_HD void operator()(std::int64_t i) const {
-    const ClippedGradient& t = tensor_of(of, count, i);
+    const ClippedGradient& t = tensors.at(i);
     const std::int64_t begin = (i - t.first) * clip_share, end = smaller(begin + clip_share, t.elements);
     const float share = by.get();
     if (!t.aligned || end - begin < clip_share) {
@@ -123,16 +120,12 @@ class Clipping final : public JoinableAs<Clipping> {
   }
   // In one launch, if a launch can name all.
   void run_all(std::span<const Clipping* const> all) const {
-    ClipAll launch{{norm_, limit_}};
-    for (const Clipping* one : all) {
-      launch.of[launch.count++] = {one->from_, one->to_, one->elements_, launch.shares,
-                                   are_aligned(one->from_, one->to_)};
-      launch.shares += ceil_div(one->elements_, clip_share);
-      if (launch.count < max_tensors && one != all.back()) continue;
-      for_each(stream_, launch.shares, launch);
-      launch.count = 0;
-      launch.shares = 0;
-    }
+    ClipAll clip{{norm_, limit_}};
+    const auto launch = [&] { for_each(stream_, clip.tensors.shares, clip); };
+    for (const Clipping* one : all)
+      clip.tensors.add({one->from_, one->to_, one->elements_, are_aligned(one->from_, one->to_)},
+                       ceil_div(one->elements_, clip_share), launch);
+    launch();
   }
 
  private:

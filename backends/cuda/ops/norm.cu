@@ -12,7 +12,7 @@ namespace {
 struct Statistics {
   const float *mean, *inverse_std, *old_mean, *old_variance;
   float *new_mean, *new_variance;
-  std::int64_t first;  // channel, in the order of all norms
+  std::int64_t first = 0;  // channel, in the order of all norms
 
   // The new ones may share memory with the old ones.
   ASSAY_HD void update(std::int64_t c, float epsilon, float momentum) const {
@@ -31,11 +31,9 @@ struct UpdateOne {
 
 struct UpdateStatistics {
   float epsilon, momentum;
-  int count = 0;
-  std::int64_t channels = 0;
-  Statistics of[max_tensors] = {};
+  TensorTable<Statistics> norms = {};
   ASSAY_HD void operator()(std::int64_t i) const {
-    const Statistics& norm = tensor_of(of, count, i);
+    const Statistics& norm = norms.at(i);
     norm.update(i - norm.first, epsilon, momentum);
   }
 };
@@ -51,20 +49,12 @@ Lowered lower_running_statistics(const Request& request) {
       [stream, channels, epsilon = request.number("epsilon"),
        momentum = request.number("momentum")](const Operands& at) {
         UpdateStatistics all{epsilon, momentum};
-        for (std::size_t g = 0; g < channels.size(); ++g) {
-          all.of[all.count++] = {at.in<float>(4 * g),
-                                 at.in<float>(4 * g + 1),
-                                 at.in<float>(4 * g + 2),
-                                 at.in<float>(4 * g + 3),
-                                 at.out<float>(2 * g),
-                                 at.out<float>(2 * g + 1),
-                                 all.channels};
-          all.channels += channels[g];
-          if (all.count < max_tensors && g + 1 < channels.size()) continue;
-          for_each(stream, all.channels, all);
-          all.count = 0;
-          all.channels = 0;
-        }
+        const auto launch = [&] { for_each(stream, all.norms.shares, all); };
+        for (std::size_t g = 0; g < channels.size(); ++g)
+          all.norms.add({at.in<float>(4 * g), at.in<float>(4 * g + 1), at.in<float>(4 * g + 2),
+                         at.in<float>(4 * g + 3), at.out<float>(2 * g), at.out<float>(2 * g + 1)},
+                        channels[g], launch);
+        launch();
       },
       "own:multi_tensor");
   return lowered;
@@ -142,7 +132,7 @@ Lowered lower_batch_norm(const Request& request) {
                  UpdateOne{spec.epsilon, momentum,
                            Statistics{operands.mean, operands.inverse_std, operands.running_mean,
                                       operands.running_variance, result(new_mean, other),
-                                      result(new_variance, other), 0}});
+                                      result(new_variance, other)}});
       },
       norm->name());
   return lowered;

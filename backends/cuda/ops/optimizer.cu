@@ -14,23 +14,17 @@ constexpr std::int64_t update_share = Vector<float>::size;
 
 struct UpdatedTensor {
   GroupOperands group;
-  std::int64_t first;  // share, in the order of all tensors
   bool aligned;
-};
-
-struct Tensors {
-  UpdatedTensor of[max_tensors];
-  int count;
-  std::int64_t shares;
+  std::int64_t first = 0;  // share, in the order of all tensors
 };
 
 template <typename Rule>
 struct UpdateAll {
   Rule rule;
   const float* schedule;
-  Tensors tensors;
+  TensorTable<UpdatedTensor> tensors = {};
   ASSAY_HD void operator()(std::int64_t i) const {
-    const UpdatedTensor& t = tensor_of(tensors.of, tensors.count, i);
+    const UpdatedTensor& t = tensors.at(i);
     const Rule now = rule.at(schedule[0], schedule[1]);
     const std::int64_t begin = (i - t.first) * update_share,
                        end = smaller(begin + update_share, t.group.elements);
@@ -46,18 +40,13 @@ Lowered lower_update(const Request& request) {
   const Stream stream = request.context.device.stream();
   lowered.kernel = make_kernel(
       [stream, groups, rule = Rule(request.node.attributes)](const Operands& at) {
-        UpdateAll<Rule> all{rule, at.in<float>(0), {}};
-        Tensors& tensors = all.tensors;
+        UpdateAll<Rule> all{rule, at.in<float>(0)};
+        const auto launch = [&] { for_each(stream, all.tensors.shares, all); };
         for (std::size_t g = 0; g < groups.count(); ++g) {
-          UpdatedTensor& t = tensors.of[tensors.count++];
           const GroupOperands group = groups.at(at, g);
-          t = {group, tensors.shares, group.is_aligned()};
-          tensors.shares += ceil_div(t.group.elements, update_share);
-          if (tensors.count < max_tensors && g + 1 < groups.count()) continue;
-          for_each(stream, tensors.shares, all);
-          tensors.count = 0;
-          tensors.shares = 0;
+          all.tensors.add({group, group.is_aligned()}, ceil_div(group.elements, update_share), launch);
         }
+        launch();
       },
       "own:multi_tensor");
   return lowered;

@@ -1,6 +1,9 @@
 #include "backends/cuda/kernels/geometry.hpp"
+#include "backends/cuda/kernels/tensor_table.hpp"
 
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/kernels/divisor.hpp"
@@ -96,6 +99,29 @@ TEST(Bf16, rounds_to_nearest_even_and_keeps_a_nan) {
   EXPECT_EQ(narrow<Bf16>(1.01171875F).bits, 0x3f82);  // and from an odd one
   EXPECT_TRUE(std::isnan(widen(narrow<Bf16>(NAN))));
   EXPECT_EQ(widen(Bf16{0xc000}), -2.0F);
+}
+
+struct Counted {
+  std::int64_t which;
+  std::int64_t first = 0;
+};
+
+TEST(TensorTable, LaunchesEachShareOnceHoweverManyTensorsThereAre) {
+  constexpr std::int64_t tensors = 2 * max_tensors;
+  TensorTable<Counted> table;
+  std::vector<std::int64_t> launched(tensors, 0);
+  int launches = 0;
+  const auto launch = [&] {
+    ++launches;
+    for (std::int64_t i = 0; i < table.shares; ++i) ++launched[static_cast<std::size_t>(table.at(i).which)];
+  };
+  for (std::int64_t t = 0; t < tensors; ++t) table.add({t}, 1 + t % 3, launch);
+  EXPECT_EQ(launches, 2);
+  EXPECT_EQ(table.shares, 0) << "nothing is left";
+  table.add({0}, 5, launch);
+  launch();
+  for (std::int64_t t = 0; t < tensors; ++t)
+    EXPECT_EQ(launched[static_cast<std::size_t>(t)], 1 + t % 3 + (t == 0 ? 5 : 0)) << t;
 }
 
 }  // namespace
