@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "backends/cuda/gpu/frontend.hpp"
+#include "backends/cuda/gpu/plans.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -36,7 +36,7 @@ Tensor add(fe::graph::Graph& graph, Activation kind, const Tensor& x, const Tens
 
 std::shared_ptr<fe::graph::Graph> plan_pointwise_graph(Activation kind, bool gradient, const TensorSpec& spec,
                                                        const Target& target) {
-  const auto type = spec.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+  const fe::DataType_t type = type_of(spec.dtype);
   // Its engines take packed images with more than one channel, the channels last. Element by element, any dense
   // tensor is one.
   const std::int64_t elements = element_count(spec.shape);
