@@ -123,18 +123,41 @@ void CudaLibrary::compact(std::vector<Scheduled>& kernels) { join_neighbours(ker
 // With four, the longest chains of our networks are as short as if no bytes were shared.
 std::int64_t CudaLibrary::reuse_distance() const { return in_order_ ? 0 : 4; }
 
+// Adds a step that waits for all of the one before.
+void CudaLibrary::add_step(std::vector<GraphPart>& parts, std::span<Kernel* const> kernels,
+                           const Needs& needs, const std::function<void()>& bind) const {
+  const std::size_t first = parts.size();
+  std::vector<std::size_t> before;  // the last parts of that step, which no other part of it needs
+  if (in_order_ || needs.empty()) {
+    if (first > 0) before.push_back(first - 1);
+    parts.push_back({[kernels, bind] {
+                       bind();
+                       for (Kernel* kernel : kernels) kernel->run();
+                     },
+                     before});
+    return;
+  }
+  std::vector<bool> is_needed(kernels.size());
+  for (const std::vector<std::size_t>& of : needs)
+    for (const std::size_t need : of) is_needed[need] = true;
+  for (std::size_t k = 0; k < kernels.size() && first > 0; ++k)
+    if (!is_needed[k]) before.push_back(first - kernels.size() + k);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    GraphPart part{[kernel = kernels[k], bind, begins = k == 0] {
+                     if (begins) bind();
+                     kernel->run();
+                   },
+                   needs[k].empty() ? before : std::vector<std::size_t>{}};
+    for (const std::size_t need : needs[k]) part.needs.push_back(first + need);
+    parts.push_back(std::move(part));
+  }
+}
+
 std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels, const Needs& needs) {
   // The launch of a graph takes the host about as long as a few launches of kernels.
   constexpr std::size_t min_nodes = 5;
   std::vector<GraphPart> parts;
-  if (in_order_ || needs.empty()) {
-    parts.push_back({[kernels] {
-      for (Kernel* kernel : kernels) kernel->run();
-    }});
-  } else {
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      parts.push_back({[kernel = kernels[k]] { kernel->run(); }, needs[k]});
-  }
+  add_step(parts, kernels, needs, [] {});
   const auto captured = [&] { return device_->record(parts, min_nodes); };
   if (exchange_ == nullptr) return captured();
   const bool enabled = exchange_->enabled();
@@ -145,6 +168,20 @@ std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels,
   exchange_->set_enabled(enabled);
   if (without == nullptr || with == nullptr) return nullptr;
   return std::make_unique<WithAndWithoutExchange>(*exchange_, std::move(with), std::move(without));
+}
+
+std::unique_ptr<Recording> CudaLibrary::record_steps(std::span<Kernel* const> kernels, const Needs& needs,
+                                                     std::int64_t steps,
+                                                     const std::function<void(std::int64_t)>& bind) {
+  std::vector<GraphPart> parts;
+  for (std::int64_t step = 0; step < steps; ++step)
+    add_step(parts, kernels, needs, [&bind, step] { bind(step); });
+  try {
+    if (auto recording = device_->record(parts, 1)) return recording;
+  } catch (const std::runtime_error& error) {
+    throw Unsupported(fmt::format("[time_device] the steps cannot be captured: {}", error.what()));
+  }
+  throw Unsupported("[time_device] a step has no kernels, or the device cannot capture them");
 }
 
 std::int64_t CudaLibrary::agree(std::int64_t value) {

@@ -32,6 +32,9 @@ class CudaLibrary : public KernelLibrary {
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs) override;
+  std::unique_ptr<Recording> record_steps(std::span<Kernel* const> kernels, const Needs& needs,
+                                          std::int64_t steps,
+                                          const std::function<void(std::int64_t)>& bind) override;
   std::int64_t reuse_distance() const override;
   void synchronize() override { device_->synchronize(); }
   bool keeps_constants() const override { return true; }
@@ -44,6 +47,9 @@ class CudaLibrary : public KernelLibrary {
   Context& context() { return context_; }
 
  private:
+  void add_step(std::vector<GraphPart>& parts, std::span<Kernel* const> kernels, const Needs& needs,
+                const std::function<void()>& bind) const;
+
   std::unique_ptr<Device> device_;
   std::unique_ptr<BucketExchange> exchange_;  // null for one rank
   Context context_;

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from assay_worker import Cell, Node, OpAdapter, Program
+from assay_worker import Cell, DeviceTimes, Node, OpAdapter, Program, Unsupported
+from assay_worker.device_times import times_of
 from assay_worker.op_adapter import of_python
 from torch import Tensor
+from torch_capture import CapturedRun
 from torch_layers import Layer
 from torch_network import translate, unbiased
 from torch_settings import COMPILE, as_array, autocast, format_of, observed, refuse_cell
 
 # The results or gradients of these ops are views in PyTorch: the work is left to their reader.
 VIEWS = {"concat", "reduce", "slice", "transpose"}
+# Modes of torch.compile whose code is replayed as CUDA graphs.
+OWN_GRAPHS = ("compile-max-autotune", "compile-reduce-overhead")
 
 
 class TorchOp(OpAdapter):
@@ -28,6 +32,7 @@ class TorchOp(OpAdapter):
         refuse_cell(cell, program)
         super().__init__(program, cell)
         self._device = torch.device(cell.device)
+        self._peak = 0  # bytes that the allocator held at most, before its count was reset
         self._format = format_of(cell)
         self._written_out = any(node.op in VIEWS for node in self.graph.nodes)
         self._plan = [
@@ -92,10 +97,41 @@ class TorchOp(OpAdapter):
         if self._device.type == "cuda":
             torch.cuda.synchronize()
 
+    def device_times(self) -> DeviceTimes:
+        if self._device.type != "cuda":
+            raise Unsupported("[time_device] the op is on the CPU")
+        if self._host:
+            raise Unsupported("[time_device] a CUDA graph cannot read an array or a list of the host")
+        if self.cell.mode in OWN_GRAPHS:
+            raise Unsupported("[time_device] the mode has CUDA graphs of its own: --mode compile")
+        self._peak = self._framework_peak()
+        # Results of a step outside of a capture have gradients that autograd would add up there.
+        self._found = ()
+        try:
+            return times_of(len(self._slots), self._recorded)
+        finally:
+            # A later fork of this process has neither the graph's memory nor its peak.
+            self._found = ()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    def _recorded(self, steps: int) -> Callable[[], float]:
+        """Record that many steps, over the operands in turn."""
+        slots = sorted(self._slots)
+
+        def run() -> None:
+            for step in range(steps):
+                self.step(slots[step % len(slots)], 0.0, step + 1)
+
+        return CapturedRun(run).seconds
+
+    def _framework_peak(self) -> int:
+        return max(self._peak, int(torch.cuda.max_memory_allocated()))
+
     def memory(self) -> dict[str, int]:
         if self._device.type != "cuda":
             return {}
-        return {"framework_peak": torch.cuda.max_memory_allocated()}
+        return {"framework_peak": self._framework_peak()}
 
     def settings(self) -> dict[str, str]:
         return observed(self.cell)

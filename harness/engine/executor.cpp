@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/clock.hpp"
+#include "harness/engine/device_times.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
 #include "harness/graph/memory_plan/placement.hpp"
@@ -323,6 +324,22 @@ void GraphExecutor::record_staged(std::int64_t slot) {
   if (records_) recordings_[slot] = std::move(recording);
 }
 
+// With the same order of its kernels as the steps that were timed: if none of them was recorded, one after the other.
+DeviceTimes GraphExecutor::device_times() {
+  if (!has_run_) throw Unsupported("[time_device] no step has run, or each kernel was timed by itself");
+  std::vector<std::int64_t> slots;
+  for (std::int64_t slot = 0; slot < end_of_slots(); ++slot)
+    if (is_staged(slot)) slots.push_back(slot);
+  if (slots.empty() || kernels_.empty())
+    throw Unsupported("[time_device] a step has no operands or no kernels");
+  const Needs needs = recordings_.empty() ? Needs{} : needs_;
+  return times_of(std::ssize(slots), std::ssize(kernels_), [&](std::int64_t steps) {
+    return library_.record_steps(kernels_, needs, steps, [&](std::int64_t step) {
+      bind_readers(slots[static_cast<std::size_t>(step % std::ssize(slots))]);
+    });
+  });
+}
+
 void GraphExecutor::bind_readers(std::int64_t slot) {
   if (slot == slot_) return;
   point_at(slot);
@@ -401,6 +418,10 @@ void EagerExecutor::run(std::int64_t slot) {
     times_[s].seconds += seconds_since(start);
     ++times_[s].calls;
   }
+}
+
+DeviceTimes EagerExecutor::device_times() {
+  throw Unsupported("[time_device] in mode eager the host allocates the results of each step: --mode graph");
 }
 
 std::map<std::string, std::int64_t> EagerExecutor::memory() const {

@@ -42,6 +42,8 @@ class Executor {
   virtual void state_changed() {}
   // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
+  // As Executable::device_times().
+  virtual DeviceTimes device_times() = 0;
 
   // A named result of the last run; synchronises.
   HostTensor output(const std::string& name);
@@ -97,6 +99,7 @@ class GraphExecutor final : public Executor {
                 const Packing& packing = {}, bool frozen = false);
   void state_changed() override { stale_ = true; }
   void run(std::int64_t slot) override;
+  DeviceTimes device_times() override;
   std::map<std::string, std::int64_t> memory() const override;
 
  private:
@@ -127,6 +130,7 @@ class EagerExecutor final : public Executor {
   EagerExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
                 const Packing& packing = {});
   void run(std::int64_t slot) override;
+  DeviceTimes device_times() override;
   std::map<std::string, std::int64_t> memory() const override;
 
  private:

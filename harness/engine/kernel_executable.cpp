@@ -190,6 +190,11 @@ std::vector<HostTensor> KernelExecutable::gradients(const HostBatch& batch) {
   return tensors;
 }
 
+DeviceTimes KernelExecutable::device_times() {
+  if (!program_.is_op()) throw Unsupported("[time_device] only a single op is timed on its device alone");
+  return main_->device_times();
+}
+
 std::map<std::string, std::int64_t> KernelExecutable::memory() const {
   auto memory = main_->memory();
   if (prefill_) {

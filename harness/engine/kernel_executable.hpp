@@ -31,6 +31,7 @@ class KernelExecutable final : public Executable {
   std::vector<HostTensor> gradients(const HostBatch& batch) override;
   std::int64_t agree(std::int64_t value) override { return library_->agree(value); }
   GradientExchange* gradient_exchange() override { return library_->gradient_exchange(); }
+  DeviceTimes device_times() override;
   std::map<std::string, std::int64_t> memory() const override;
   std::vector<OperatorTime> operator_times() const override { return main_->operator_times(); }
 

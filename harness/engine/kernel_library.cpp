@@ -1,8 +1,13 @@
 #include "harness/engine/kernel_library.hpp"
 
 #include "harness/engine/memory.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay {
+
+double Recording::seconds() {
+  throw Unsupported("[time_device] this backend does not time its device by itself");
+}
 
 Memory& KernelLibrary::memory() const { return host_memory(); }
 
@@ -19,5 +24,10 @@ void KernelLibrary::run(std::span<Kernel* const> kernels) {
 }
 
 std::unique_ptr<Recording> KernelLibrary::record(std::span<Kernel* const>, const Needs&) { return nullptr; }
+
+std::unique_ptr<Recording> KernelLibrary::record_steps(std::span<Kernel* const>, const Needs&, std::int64_t,
+                                                       const std::function<void(std::int64_t)>&) {
+  throw Unsupported("[time_device] this backend has no device apart from the host");
+}
 
 }  // namespace assay

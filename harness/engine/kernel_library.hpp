@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -90,6 +91,9 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void run() = 0;
+  // Runs it twice and returns the seconds of the second one by the device's clock: its launch is hidden behind the first.
+  // Throws Unsupported.
+  virtual double seconds();
 };
 
 // Made for one CompileOptions (threads, precision, mode). Used from one thread. Outlives its kernels.
@@ -141,6 +145,11 @@ class KernelLibrary {
   // those of `needs`. The recording can be repeated as a whole even after the kernels are bound to other pointers. The list
   // has been run before. Null: recording is not supported, use run().
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels, const Needs& needs);
+  // The same for several steps of a single op, one after the other: calls bind(step) before each of [0, steps). Its
+  // Recording::seconds() is implemented. Throws Unsupported.
+  virtual std::unique_ptr<Recording> record_steps(std::span<Kernel* const> kernels, const Needs& needs,
+                                                  std::int64_t steps,
+                                                  const std::function<void(std::int64_t)>& bind);
   // Returns when all enqueued work is done.
   virtual void synchronize() {}
   // Executable::agree() and gradient_exchange().

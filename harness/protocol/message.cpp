@@ -17,7 +17,8 @@ using Json = nlohmann::json;
 
 // In the order of the alternatives of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
-    "hello", "compiled", "ran", "verified", "restarted", "exchanged", "judged", "bye", "progress", "error"};
+    "hello",        "compiled", "ran", "verified", "restarted", "exchanged",
+    "device_timed", "judged",   "bye", "progress", "error"};
 
 // The received text, short and printable.
 std::string quoted(std::string_view line) {
@@ -116,6 +117,16 @@ std::string contradiction(const Exchanged& exchanged) {
     for (const double time : *times)
       if (!(time > 0 && std::isfinite(time)))
         return fmt::format("has an impossible time of its exchange: {} s", time);
+  return {};
+}
+
+std::string contradiction(const DeviceTimed& timed) {
+  const bool measured = !timed.step_seconds.empty();
+  if (timed.reason.empty() != measured || (timed.steps > 0) != measured)
+    return "must have times of its device, or a reason why it has none";
+  for (const double time : timed.step_seconds)
+    if (!(time > 0 && std::isfinite(time)))
+      return fmt::format("has an impossible time of its device: {} s", time);
   return {};
 }
 

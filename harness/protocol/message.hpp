@@ -23,7 +23,7 @@ class ProtocolError : public assay::Error {
   using assay::Error::Error;
 };
 
-enum class Verb { compile, run, verify, restart, exchange, oracle, quit };
+enum class Verb { compile, run, verify, restart, exchange, time_device, oracle, quit };
 enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
 
 }  // namespace assay::protocol
@@ -34,8 +34,8 @@ template <>
 inline constexpr auto words<protocol::Verb> =
     std::array{Word{protocol::Verb::compile, "compile"},   Word{protocol::Verb::run, "run"},
                Word{protocol::Verb::verify, "verify"},     Word{protocol::Verb::restart, "restart"},
-               Word{protocol::Verb::exchange, "exchange"}, Word{protocol::Verb::oracle, "oracle"},
-               Word{protocol::Verb::quit, "quit"}};
+               Word{protocol::Verb::exchange, "exchange"}, Word{protocol::Verb::time_device, "time_device"},
+               Word{protocol::Verb::oracle, "oracle"},     Word{protocol::Verb::quit, "quit"}};
 template <>
 inline constexpr auto words<protocol::ErrorKind> = std::array{
     Word{protocol::ErrorKind::unsupported, "unsupported"},
@@ -181,6 +181,29 @@ inline Description describe(Of<Exchanged>) {
           .left_out_by_default());
 }
 
+// What a single op takes on its device alone, measured after its timed steps.
+struct DeviceTimed {
+  std::string reason{};
+  std::int64_t steps = 0;
+  std::vector<double> step_seconds{};
+  bool operator==(const DeviceTimed&) const = default;
+};
+inline Description describe(Of<DeviceTimed>) {
+  return fields(
+      "device_timed",
+      "What a step of a single op takes on its device alone: many steps over the staged operands, which the host hands "
+      "over at once.",
+      field("reason", &DeviceTimed::reason, "Why it was not measured; then it has no times.")
+          .left_out_by_default(),
+      field("steps", &DeviceTimed::steps, "Number of steps that are handed over at once.")
+          .at_least(0)
+          .left_out_by_default(),
+      field(
+          "step_seconds", &DeviceTimed::step_seconds,
+          "Seconds of a step by the device's clock, the mean of that many: one for each time that they ran.")
+          .left_out_by_default());
+}
+
 struct Progress {
   std::int64_t done = 0, planned = 0;
 };
@@ -198,13 +221,14 @@ inline Description describe(Of<Error>) {
                 field("reason", &Error::reason, "Why.").optional());
 }
 
-using Event =
-    std::variant<Hello, Compiled, Ran, Verified, Restarted, Exchanged, Judged, Bye, Progress, Error>;
+using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Exchanged, DeviceTimed, Judged, Bye,
+                           Progress, Error>;
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
 
 // What cannot be true of the fields together: "must have times of its exchange, or a reason"; empty if nothing.
 std::string contradiction(const Exchanged& exchanged);
+std::string contradiction(const DeviceTimed& timed);
 
 // One line without its newline. Invalid UTF-8 is replaced, so that a reason can quote anything; a number that
 // is not finite throws ProtocolError.

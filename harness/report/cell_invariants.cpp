@@ -31,6 +31,8 @@ void validate_forks(Violations& violations, const CellReport& cell) {
     Violations inner = violations.within(fmt::format("fork of round {}", fork.round));
     if (!rounds.insert(fork.round).second) inner.add("a second fork of this round");
     validate_fork(inner, fork);
+    if (fork.device_timed && (!cell.axes.is_op() || cell.axes.device == DeviceKind::cpu))
+      inner.add("has a time on the device alone, which only a single op on a GPU has");
     const int ranks = cell.axes.ranks();
     if (fork.status == Status::ok && std::ssize(fork.ranks) != (ranks > 1 ? ranks : 0))
       inner.add(fmt::format("has the records of {}, but the cell has {}", plural(fork.ranks.size(), "rank"),

@@ -110,6 +110,8 @@ void validate_fork(Violations& violations, const Fork& fork) {
   validate_code(violations, fork.status, fork.reason_code);
   validate_blocks(violations, fork.blocks);
   validate_ranks(violations, fork);
+  if (fork.device_timed)
+    if (const std::string why = contradiction(*fork.device_timed); !why.empty()) violations.add(why);
   validate_evaluations(violations, fork);
   std::int64_t last = INT64_MIN;
   for (const MachineSample& sample : fork.samples) {

@@ -194,6 +194,16 @@ Sample enqueue_time(const Fork& fork) {
   return over_blocks(fork, enqueue_of);
 }
 
+Sample device_step_time(const Fork& fork) {
+  if (!fork.device_timed)
+    return {
+        {},
+        "only of a single op on a GPU, if its backend measures it, and not with --quick or --profile, or by an "
+        "older program"};
+  if (!fork.device_timed->reason.empty()) return {{}, fork.device_timed->reason};
+  return {median(fork.device_timed->step_seconds), ""};
+}
+
 Sample imbalance(const Fork& fork) {
   if (fork.ranks.empty()) return {{}, "the cell has one rank"};
   const auto ratio = rank_imbalance(fork);
@@ -327,6 +337,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"first_answer_time", first_answer_time},
       {"time_outside_blocks", time_outside_blocks},
       {"enqueue_time", enqueue_time},
+      {"device_step_time", device_step_time},
       {"page_faults", page_faults},
       {"rank_imbalance", imbalance},
       {"exchange_share", exchange_share},

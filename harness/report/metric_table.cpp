@@ -89,6 +89,10 @@ std::span<const MetricRow> metric_table() {
     {"enqueue_time", "s", Hint::duration, lower, others, "enqueue", "",
      "median over the blocks of step_time of the seconds until all steps were handed over / steps, before the"
      " device is drained; near step_time if a step returns only when it is done"},
+    {"device_step_time", "s", Hint::duration, lower, only_ops, "on the device", "on the device",
+     "of a single op on a GPU, where the backend measures it: median over a few runs after the timed steps of the"
+     " seconds of a step by the device's clock, with many steps handed over at once; step_time has the host's launch"
+     " of each step, too, and enqueue_time has only that"},
     {"step_cpu_time", "s", Hint::duration, lower, others, "CPU time", "",
      "median over the blocks of step_time of the CPU seconds of the worker's process / steps"},
     {"training_cpu_time", "s", Hint::duration, lower, others, "training CPU", "",

@@ -49,6 +49,7 @@ struct TimeSpent {
   double run = 0;       // the answer to `run`: staging, warm-up, timed blocks, evaluations
   double check = 0;     // the answer to `check` or `verify`
   double exchange = 0;  // the answer to `exchange`
+  double device = 0;    // the answer to `time_device`
   double judge = 0;     // the oracle's answers, and comparing with them
   double quit = 0;      // of the process
   bool operator==(const TimeSpent&) const = default;
@@ -112,7 +113,8 @@ struct Fork {
   // What its worker executed and read; empty in older reports. See backend_digest.hpp and DatasetRecord.
   std::string adapter_digest{}, program_digest{}, data_digest{};
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
-  std::vector<protocol::OperatorTime> operators{};  // the per-op profile, if requested
+  std::vector<protocol::OperatorTime> operators{};      // the per-op profile, if requested
+  std::optional<protocol::DeviceTimed> device_timed{};  // absent: it was not asked
 };
 
 struct TensorVerdict {

@@ -130,6 +130,7 @@ inline Description describe(Of<TimeSpent>) {
           .at_least(0)
           .left_out_by_default(),
       field("exchange", &TimeSpent::exchange, "The answer to `exchange`.").at_least(0).left_out_by_default(),
+      field("device", &TimeSpent::device, "The answer to `time_device`.").at_least(0).left_out_by_default(),
       field("judge", &TimeSpent::judge, "The oracle's answers, and comparing with them.")
           .at_least(0)
           .left_out_by_default(),
@@ -334,7 +335,12 @@ inline Description describe(Of<Fork>) {
       field("parameters_digest", &Fork::parameters_digest,
             "SHA-256 of the final state; equal digests mean equal bits. Absent if none was computed.")
           .left_out_by_default(),
-      field("operators", &Fork::operators, "The per-op profile of `--profile`.").left_out_by_default());
+      field("operators", &Fork::operators, "The per-op profile of `--profile`.").left_out_by_default(),
+      field(
+          "device_timed", &Fork::device_timed,
+          "Of a single op on a GPU: its steps on the device alone, after the timed ones; absent if its backend does not "
+          "measure that, or with `--quick` or `--profile`.")
+          .left_out_by_default());
 }
 
 inline Description describe(Of<TensorVerdict>) {

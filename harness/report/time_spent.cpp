@@ -21,6 +21,7 @@ class Sum {
     compile_ += spent.compile;
     checks_ += spent.check + spent.judge;
     exchanges_ += spent.exchange;
+    device_ += spent.device;
     folders_ += spent.folder;
   }
 
@@ -46,6 +47,7 @@ class Sum {
                                      {"checks before timing", checks_before_},
                                      {"checks after timing", checks_},
                                      {"exchanges of gradients", exchanges_},
+                                     {"steps on the device alone", device_},
                                      {"staging data", between_},
                                      {"writing cell folders", folders_}};
     std::erase_if(shares, [](const TimeShare& share) { return !(share.seconds > 0); });
@@ -56,19 +58,19 @@ class Sum {
 
  private:
   double timed_ = 0, warm_up_ = 0, evaluations_ = 0, compile_ = 0, start_ = 0;
-  double checks_before_ = 0, checks_ = 0, exchanges_ = 0, between_ = 0, folders_ = 0;
+  double checks_before_ = 0, checks_ = 0, exchanges_ = 0, device_ = 0, between_ = 0, folders_ = 0;
 };
 
 }  // namespace
 
 double total(const TimeSpent& spent) {
-  return spent.folder + spent.start + spent.compile + spent.run + spent.check + spent.exchange + spent.judge +
-         spent.quit;
+  return spent.folder + spent.start + spent.compile + spent.run + spent.check + spent.exchange +
+         spent.device + spent.judge + spent.quit;
 }
 
 void scale(TimeSpent& spent, double factor) {
   for (double* part : {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check, &spent.exchange,
-                       &spent.judge, &spent.quit})
+                       &spent.device, &spent.judge, &spent.quit})
     *part *= factor;
 }
 

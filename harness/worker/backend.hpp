@@ -91,6 +91,12 @@ class GradientExchange {
   virtual void run() = 0;
 };
 
+// Of many steps on the device alone, handed over at once.
+struct DeviceTimes {
+  std::int64_t steps = 0;                 // in one run
+  std::vector<double> step_seconds = {};  // by the device's clock, the mean over a run; one for each run
+};
+
 // One compiled program with its memory and its state. Used from one thread. Errors are exceptions:
 // OutOfMemory, Unsupported, std::runtime_error for all others. A runtime that only infers writes what is pure; a backend
 // that trains also state(), loss() and evaluate().
@@ -152,6 +158,12 @@ class Executable {
   virtual std::int64_t agree(std::int64_t value) { return value; }
   // Null if there is one rank, or if the exchange cannot be left out of a step.
   virtual GradientExchange* gradient_exchange() { return nullptr; }
+
+  // Of a single op, after its timed steps: what they take without the host's launches, over the staged operands in turn.
+  // Leaves other results. Throws Unsupported, and the exceptions of a step.
+  virtual DeviceTimes device_times() {
+    throw Unsupported("[time_device] this backend does not time its device by itself");
+  }
 
   // Bytes by name: "planned_arena", "persistent", ...
   virtual std::map<std::string, std::int64_t> memory() const { return {}; }

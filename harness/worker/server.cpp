@@ -94,6 +94,18 @@ std::string digest(std::vector<HostTensor> state) {
   return sum.finish();
 }
 
+// A failure is a reason, too: it must not cost the fork, whose steps are timed and examined.
+protocol::DeviceTimed time_device(Executable& executable) {
+  try {
+    DeviceTimes times = executable.device_times();
+    return {.steps = times.steps, .step_seconds = std::move(times.step_seconds)};
+  } catch (const Unsupported& error) {
+    return {.reason = error.what()};
+  } catch (const std::exception& error) {
+    return {.reason = fmt::format("[time_device] failed: {}", error.what())};
+  }
+}
+
 }  // namespace
 
 void Server::serve() {
@@ -143,6 +155,9 @@ protocol::Event Server::answer(const protocol::Command& command) {
     case protocol::Verb::exchange:
       require_compiled();
       return exchange_times(*executable_);
+    case protocol::Verb::time_device:
+      require_compiled();
+      return time_device(*executable_);
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)

@@ -40,9 +40,9 @@ class ConversationTest : public ::testing::Test {
     plan.deadline = deadline;
     return converse(plan);
   }
-  ConversationResult exchange_with(const std::string& mode) {
+  ConversationResult after_compile(Verb verb, const std::string& mode) {
     ConversationPlan plan = test::fault_plan(folder_, mode);
-    plan.commands = {Command{Verb::compile}, Command{Verb::exchange}};
+    plan.commands = {Command{Verb::compile}, Command{verb}};
     return converse(plan);
   }
 
@@ -160,7 +160,7 @@ TEST_F(ConversationTest, AMessageWithAKeyTwiceIsRefused) {
 }
 
 TEST_F(ConversationTest, KeepsTheTimesOfAnExchange) {
-  const ConversationResult result = exchange_with("good");
+  const ConversationResult result = after_compile(Verb::exchange, "good");
   EXPECT_EQ(result.status, Status::ok) << result.reason;
   ASSERT_TRUE(result.exchanged);
   EXPECT_EQ(result.exchanged->gradient_bytes, 4096);
@@ -174,11 +174,33 @@ TEST_F(ConversationTest, RefusesTimesOfAnExchangeThatCannotBeTrue) {
       {"exchanges_in_other_rounds", "not of the same rounds"},
       {"exchanges_without_a_word", "or a reason why it has none"}};
   for (const auto& [mode, words] : lies) {
-    const ConversationResult result = exchange_with(mode);
+    const ConversationResult result = after_compile(Verb::exchange, mode);
     EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken) << mode;
     EXPECT_EQ(result.failed_at, Verb::exchange) << mode;
     EXPECT_THAT(result.reason, HasSubstr(words)) << mode;
     EXPECT_FALSE(result.exchanged) << mode;
+  }
+}
+
+TEST_F(ConversationTest, KeepsTheTimesOfTheDevice) {
+  const ConversationResult result = after_compile(Verb::time_device, "good");
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+  ASSERT_TRUE(result.device_timed);
+  EXPECT_EQ(result.device_timed->steps, 1000);
+  EXPECT_EQ(result.device_timed->step_seconds, (std::vector<double>{1e-9, 3e-9, 2e-9}));
+}
+
+TEST_F(ConversationTest, RefusesTimesOfTheDeviceThatCannotBeTrue) {
+  const std::pair<const char*, const char*> lies[] = {
+      {"device_too_long", "1000 s of its device, but it answered after"},
+      {"device_in_no_time", "an impossible time of its device: 0 s"},
+      {"device_without_a_word", "or a reason why it has none"}};
+  for (const auto& [mode, words] : lies) {
+    const ConversationResult result = after_compile(Verb::time_device, mode);
+    EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken) << mode;
+    EXPECT_EQ(result.failed_at, Verb::time_device) << mode;
+    EXPECT_THAT(result.reason, HasSubstr(words)) << mode;
+    EXPECT_FALSE(result.device_timed) << mode;
   }
 }
 

@@ -84,6 +84,40 @@ TEST_F(ExamTest, RefusesAWorkerThatRewritesOperands) {
   EXPECT_THAT(fork.reason, HasSubstr("data/inputs.npy"));
 }
 
+TEST_F(ExamTest, AsksWhatASingleOpTakesOnAGpuAfterItsExam) {
+  const auto timed = [&](const std::string& options, bool quick = false) {
+    std::vector<protocol::Verb> verbs;
+    const Cell asked_cell = cell(options);
+    settings_.quick = quick;
+    ForkContext watched = context();
+    watched.watch.phase = [&](protocol::Verb verb) { verbs.push_back(verb); };
+    Fork fork = time_cell(asked_cell, 0, watched, nullptr).fork;
+    const auto asked = std::ranges::find(verbs, protocol::Verb::time_device);
+    EXPECT_EQ(asked != verbs.end(), fork.device_timed.has_value()) << options;
+    if (asked != verbs.end()) {
+      EXPECT_EQ(*std::prev(asked), protocol::Verb::verify) << options;
+    }
+    return fork;
+  };
+  const std::string op = R"("workload": "op/tanh", "task": "infer", "cache": "warm", "size": "65536", )";
+  const Fork fork = timed(op + R"("device": "cuda", "mode": "zeros")");
+  EXPECT_EQ(fork.status, Status::ok) << fork.reason;
+  ASSERT_TRUE(fork.device_timed);
+  EXPECT_EQ(fork.device_timed->steps, 1000);
+  EXPECT_GT(fork.spent->device, 0);
+  const Fork without = timed(op + R"("device": "cuda", "mode": "device_with_a_reason")");
+  EXPECT_EQ(without.status, Status::ok) << without.reason;
+  ASSERT_TRUE(without.device_timed);
+  EXPECT_EQ(without.device_timed->reason, "[time_device] why");
+  EXPECT_FALSE(timed(op + R"("device": "cuda", "mode": "zeros")", true).device_timed) << "with --quick";
+  EXPECT_FALSE(timed(op + R"("mode": "zeros")").device_timed) << "on the CPU";
+  EXPECT_FALSE(
+      timed(
+          R"("workload": "mlp", "dataset": "synthetic", "task": "infer", "device": "cuda", "mode": "zeros")")
+          .device_timed)
+      << "a network";
+}
+
 TEST_F(ExamTest, RefusesAnswersOfTheOracleThatWereChanged) {
   const Cell asked = inference("zeros");
   ForkContext changing = context();

@@ -192,6 +192,9 @@ class Conversation {
       case Verb::exchange:
         worker_.send(worker_.exchanged);
         return true;
+      case Verb::time_device:
+        worker_.send(worker_.device_timed);
+        return true;
       case Verb::quit:
         act(Moment::bye);
         worker_.send(protocol::Bye{});
@@ -263,6 +266,7 @@ Json description() {
           {"precisions", Json::array({"fp32"})},
           {"layouts", Json::array({"native"})},
           {"loaders", Json::array({"resident", "harness"})},
+          {"times_device", true},
           {"environment", {{"FAULT_CACHE", "${cache}/fault"}}}};
 }
 

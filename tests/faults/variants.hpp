@@ -30,6 +30,7 @@ struct Worker {
                                 .step_seconds = {3e-9, 3e-9},
                                 .local_seconds = {2e-9, 2e-9},
                                 .bare_seconds = {1e-9, 1e-9}};
+  protocol::DeviceTimed device_timed{.steps = 1000, .step_seconds = {1e-9, 3e-9, 2e-9}};
   pid_t left = 0;  // a process that the worker leaves behind
 
   void send(const protocol::Event& event) { channel.write_line(protocol::write(event)); }

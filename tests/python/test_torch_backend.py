@@ -96,6 +96,16 @@ def test_a_capture_leaves_other_threads_alone(stubbed: dict[str, Any]) -> None:
     assert capture["steps"] == ["aside"] * capture["warm_up"] + ["graph"]
 
 
+def test_the_device_is_timed_behind_a_first_run(stubbed: dict[str, Any]) -> None:
+    device = stubbed["device"]
+    assert device["options"] == {"capture_error_mode": "thread_local"}
+    runs = ["graph.replay", "begin.record", "graph.replay", "end.record", "end.synchronize"]
+    assert device["calls"] == ["work", *runs, "begin.elapsed_time"]
+    assert device["seconds"] == 0.0125
+    assert device["reason"].startswith("[time_device]")
+    assert "not permitted" in device["reason"]
+
+
 def test_a_batch_is_sent_from_pinned_memory_without_a_wait(stubbed: dict[str, Any]) -> None:
     upload = stubbed["upload"]
     assert upload["pinned"] is True

@@ -24,7 +24,7 @@ import torch_capture
 import torch_ranks
 import torch_settings
 import torch_upload
-from assay_worker import Cell
+from assay_worker import Cell, Unsupported
 
 MODES = ("eager", "cudnn-benchmark")
 
@@ -55,6 +55,33 @@ def capture() -> dict[str, Any]:
     ):
         torch_capture.CapturedStep(step, torch.ones(2), torch.ones(2))
     return {"steps": steps, "warm_up": torch_capture.WARM_UP_STEPS, "options": graph.call_args.kwargs}
+
+
+def device() -> dict[str, Any]:
+    """Record work and time it; return the calls in their order, the seconds, and the reason of a failure."""
+    calls = mock.Mock()
+    calls.end.elapsed_time.side_effect = AssertionError("from begin to end")
+    calls.begin.elapsed_time.return_value = 12.5  # milliseconds
+    graph = mock.MagicMock()
+    with mock.patch.multiple(
+        torch.cuda,
+        CUDAGraph=mock.Mock(return_value=calls.graph),
+        Event=mock.Mock(side_effect=[calls.begin, calls.end]),
+        graph=graph,
+    ):
+        run = torch_capture.CapturedRun(calls.work)
+        seconds = run.seconds()
+        failing = mock.Mock(side_effect=RuntimeError("operation not permitted when stream is capturing"))
+        try:
+            torch_capture.CapturedRun(failing)
+        except Unsupported as error:
+            reason = str(error)
+    return {
+        "calls": [name for name, _, _ in calls.mock_calls],
+        "options": graph.call_args.kwargs,
+        "seconds": seconds,
+        "reason": reason,
+    }
 
 
 def upload() -> dict[str, Any]:
@@ -98,5 +125,5 @@ def settings() -> list[dict[str, Any]]:
     return found
 
 
-parts = {"capture": capture(), "upload": upload(), "buckets": buckets(), "settings": settings()}
-print(json.dumps(parts | {"compile": torch_settings.COMPILE}))
+parts = {"capture": capture(), "device": device(), "upload": upload(), "buckets": buckets()}
+print(json.dumps(parts | {"settings": settings(), "compile": torch_settings.COMPILE}))

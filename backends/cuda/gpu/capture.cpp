@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu/check.hpp"
+#include "backends/cuda/gpu/handles.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -24,6 +25,17 @@ class CapturedGraph final : public Recording {
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   void run() override { ASSAY_CUDA(cudaGraphLaunch(executable_, stream_)); }
+  double seconds() override {
+    const Event begin, end;
+    run();
+    ASSAY_CUDA(cudaEventRecord(begin.get(), stream_));
+    run();
+    ASSAY_CUDA(cudaEventRecord(end.get(), stream_));
+    ASSAY_CUDA(cudaEventSynchronize(end.get()));
+    float milliseconds = 0;
+    ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
 
  private:
   cudaGraphExec_t executable_ = nullptr;
@@ -67,19 +79,24 @@ void wait_only_for(cudaStream_t stream, Ends ends) {
 
 void enqueue(cudaStream_t stream, std::span<const GraphPart> parts) {
   std::vector<Ends> ends;  // by part
-  Ends all;
+  std::vector<bool> is_needed(parts.size());
   for (const GraphPart& part : parts) {
     Ends needed;
-    for (const std::size_t before : part.needs) needed.add(ends[before]);
+    for (const std::size_t before : part.needs) {
+      needed.add(ends[before]);
+      is_needed[before] = true;
+    }
     // A set that would be empty: the work of the first part is as early.
     if (part.needs.empty() && !ends.empty()) needed = ends.front();
     wait_only_for(stream, std::move(needed));
     part.enqueue();
     if (parts.size() == 1) return;
     ends.push_back(ends_of(stream));
-    all.add(ends.back());
   }
-  wait_only_for(stream, std::move(all));
+  Ends last;
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    if (!is_needed[part]) last.add(ends[part]);
+  wait_only_for(stream, std::move(last));
 }
 
 }  // namespace

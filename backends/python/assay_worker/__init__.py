@@ -13,6 +13,7 @@ from .channels_last import (
     images_to_theirs,
     values_of_heads,
 )
+from .device_times import DeviceTimes
 from .environment import variables
 from .errors import Unavailable, Unsupported
 from .exchange import Exchange
@@ -47,6 +48,7 @@ __all__ = [
     "Cell",
     "ChannelsLast",
     "Decoding",
+    "DeviceTimes",
     "Exchange",
     "Graph",
     "InferenceAdapter",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .cell import Cell, Info
+from .device_times import DeviceTimes
 from .errors import Unsupported
 from .exchange import Exchange
 from .loop import Loop
@@ -77,6 +78,13 @@ class Adapter(ABC):
         after seed_masks() the n-th call returns the masks of the n-th step.
         """
         raise Unsupported("[dropout] this backend does not report its masks")
+
+    def device_times(self) -> DeviceTimes:
+        """Of a single op, after its timed steps: what they take without the host's launches.
+
+        The steps are over the staged operands in turn, and leave other results.
+        """
+        raise Unsupported("[time_device] this backend does not time its device by itself")
 
     def close(self) -> None:  # noqa: B027 - most adapters start no processes
         """End the processes that the own loader started; called after the steps, and before the end."""

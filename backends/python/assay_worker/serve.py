@@ -79,7 +79,7 @@ class Server:
         if name == "quit":
             self.close()
             return {"event": "bye"}
-        if name not in ("run", "verify", "restart", "exchange"):
+        if name not in ("run", "verify", "restart", "exchange", "time_device"):
             raise ValueError(f"unknown command {name!r}")
         if self._adapter is None or self._program is None:
             raise ValueError(f"command {name!r} before compile")
@@ -91,6 +91,8 @@ class Server:
             return {"event": "restarted"}
         if name == "exchange":
             return self._exchange(self._adapter)
+        if name == "time_device":
+            return self._time_device(self._adapter)
         read = self._supply.read if self._supply else {}
         agree = cast(TrainingAdapter, self._adapter).agree if self._cell.world > 1 else None
         exam.sit(self._adapter, self._program, self._last_step, self._cell.folder, agree, read)
@@ -190,6 +192,17 @@ class Server:
             return {"event": "exchanged", **exchange_times(cast(TrainingAdapter, adapter))}
         except Unsupported as error:
             return {"event": "exchanged", "reason": str(error)}
+
+    def _time_device(self, adapter: Adapter) -> Event:
+        try:
+            return {"event": "device_timed", **vars(adapter.device_times())}
+        except Unsupported as error:
+            return {"event": "device_timed", "reason": str(error)}
+        except Exception as error:
+            # It must not cost the fork, whose steps are timed and examined.
+            traceback.print_exc()
+            reason = f"[time_device] failed: {type(error).__name__}: {error}"
+            return {"event": "device_timed", "reason": reason[:LONGEST_REASON]}
 
     def _compared(self, state: Tensors) -> Tensors:
         """Leave out the running statistics if there are several ranks: each may have its own."""

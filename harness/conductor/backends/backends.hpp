@@ -112,6 +112,7 @@ struct BackendDescription {
   Launcher launcher =
       Launcher::fork;  // of its ranks, unless another one is requested; if it is not fork, never fork
   bool times_exchange = false;                // its workers answer the command `exchange`
+  bool times_device = false;                  // its workers answer the command `time_device`
   std::vector<std::string> running_accuracy;  // modes whose loops can count it
   bool times_operators = false;               // its workers time each operator, for --profile
   std::vector<std::string> ops;               // that it supports; empty: not known
@@ -195,6 +196,9 @@ inline Description describe(Of<BackendDescription>) {
           .optional(),
       field("times_exchange", &B::times_exchange,
             "Whether its workers answer the command `exchange` (default: false).")
+          .optional(),
+      field("times_device", &B::times_device,
+            "Whether its workers answer the command `time_device` (default: false).")
           .optional(),
       field(
           "running_accuracy", &B::running_accuracy,

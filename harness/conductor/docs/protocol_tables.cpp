@@ -28,7 +28,7 @@ std::string request_tables() { return tables_of<CellRequest>(); }
 
 std::string event_tables() {
   using namespace protocol;
-  return tables_of<Hello, Compiled, Ran, Exchanged, Progress, protocol::Error>();
+  return tables_of<Hello, Compiled, Ran, Exchanged, DeviceTimed, Progress, protocol::Error>();
 }
 
 std::string network_tables() { return tables_of<NetworkFile>(3); }

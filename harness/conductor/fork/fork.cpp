@@ -112,6 +112,12 @@ bool exchange_is_timed(const Cell& cell, const ForkContext& context) {
   return cell.axes.ranks() > 1 && cell.backend->times_exchange && !context.settings.quick;
 }
 
+// Whether a single op is timed on its device alone, where a step is mostly the host's launch of it.
+bool device_is_timed(const Cell& cell, const ForkContext& context) {
+  return cell.axes.is_op() && cell.axes.device != DeviceKind::cpu && cell.backend->times_device &&
+         !cell.profile && !context.settings.quick;
+}
+
 // A later fork of a resident worker: its code is compiled and its threads exist, so --warm-up-seconds decides. One
 // step brings the operands into the caches, and one more shows that steps are steady.
 Cell already_warm(Cell cell) {
@@ -365,14 +371,15 @@ class ForkRun {
     return is_ok();
   }
 
-  // The exchange comes after the exam, because it leaves another state.
+  // The exchange, and steps on the device alone, come after the exam, because they leave other results.
   bool say_last_commands() {
     std::vector<Command> at_last;
     if (fork_.examined) at_last.push_back({Verb::verify});
     if (exchange_is_timed(cell_, context_)) at_last.push_back({Verb::exchange});
+    if (device_is_timed(cell_, context_)) at_last.push_back({Verb::time_device});
     ConversationResult last = say(at_last, at_end());
     take_ending(fork_, last);
-    if (last.ok()) take_exchange(fork_, results_);
+    if (last.ok()) take_last_times(fork_, results_);
     return last.ok();
   }
 

@@ -49,10 +49,12 @@ void add_spent(TimeSpent& spent, const ConversationResult& result) {
     if (verb == protocol::Verb::run) spent.run += seconds;
     if (verb == protocol::Verb::verify) spent.check += seconds;
     if (verb == protocol::Verb::exchange) spent.exchange += seconds;
+    if (verb == protocol::Verb::time_device) spent.device += seconds;
   }
 }
 
-void take_exchange(Fork& fork, std::vector<ConversationResult>& results) {
+void take_last_times(Fork& fork, std::vector<ConversationResult>& results) {
+  fork.device_timed = std::move(results.front().device_timed);
   for (std::size_t rank = 0; rank < std::min(fork.ranks.size(), results.size()); ++rank)
     if (results[rank].exchanged) fork.ranks[rank].exchange = std::move(results[rank].exchanged);
 }

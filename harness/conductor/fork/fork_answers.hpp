@@ -12,8 +12,8 @@ namespace assay {
 void take_ending(Fork& fork, ConversationResult& result);
 // The answers to all commands, with take_ending().
 void take_over(Fork& fork, ConversationResult& result);
-// What the ranks measured of their exchange.
-void take_exchange(Fork& fork, std::vector<ConversationResult>& results);
+// What was measured after the exam: the exchange of the ranks, and the device of a single op.
+void take_last_times(Fork& fork, std::vector<ConversationResult>& results);
 // Adds the time of the worker's answers.
 void add_spent(TimeSpent& spent, const ConversationResult& result);
 

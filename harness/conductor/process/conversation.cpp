@@ -40,13 +40,11 @@ struct Ended {
   WorkerEnding ending;
 };
 
-constexpr std::array closing_events = {std::pair{Verb::compile, "compiled"},
-                                       std::pair{Verb::run, "ran"},
-                                       std::pair{Verb::verify, "verified"},
-                                       std::pair{Verb::restart, "restarted"},
-                                       std::pair{Verb::exchange, "exchanged"},
-                                       std::pair{Verb::oracle, "judged"},
-                                       std::pair{Verb::quit, "bye"}};
+constexpr std::array closing_events = {
+    std::pair{Verb::compile, "compiled"},   std::pair{Verb::run, "ran"},
+    std::pair{Verb::verify, "verified"},    std::pair{Verb::restart, "restarted"},
+    std::pair{Verb::exchange, "exchanged"}, std::pair{Verb::time_device, "device_timed"},
+    std::pair{Verb::oracle, "judged"},      std::pair{Verb::quit, "bye"}};
 
 std::string_view closing_event(Verb verb) {
   for (const auto& [candidate, name] : closing_events) {
@@ -68,6 +66,20 @@ std::string impossible(const protocol::Exchanged& exchanged, double all) {
     return fmt::format("the worker reports {:g} s of steps and exchanges, but it answered after {:g} s", sum,
                        all);
   return {};
+}
+
+std::string impossible(const protocol::DeviceTimed& timed, double all) {
+  if (const std::string why = contradiction(timed); !why.empty()) return "the worker " + why;
+  double sum = 0;
+  for (const double time : timed.step_seconds) sum += static_cast<double>(timed.steps) * time;
+  if (sum > all + slack)
+    return fmt::format("the worker reports {:g} s of its device, but it answered after {:g} s", sum, all);
+  return {};
+}
+
+// Whether the command comes after the steps and counts in no number of theirs.
+bool is_afterwards(Verb verb) {
+  return verb == Verb::verify || verb == Verb::exchange || verb == Verb::time_device;
 }
 
 ReasonCode code_of(protocol::ErrorKind kind) {
@@ -177,7 +189,7 @@ class Worker::Conversation {
         result_.placement = CorePlacement{.before = *placed, .after = *now};
       run_.reset();
     }
-    if (command.verb != Verb::verify && command.verb != Verb::exchange)
+    if (!is_afterwards(command.verb))
       result_.peak_rss = std::max(resident_bytes(worker_.pid()).peak, seen_.sampler().peak_rss());
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
@@ -197,6 +209,11 @@ class Worker::Conversation {
           !why.empty())
         fail(ReasonCode::protocol_broken, why);
       result_.exchanged = std::move(*exchanged);
+    }
+    if (auto* timed = std::get_if<protocol::DeviceTimed>(&event)) {
+      if (const std::string why = impossible(*timed, result_.command_seconds.at(command.verb)); !why.empty())
+        fail(ReasonCode::protocol_broken, why);
+      result_.device_timed = std::move(*timed);
     }
   }
 

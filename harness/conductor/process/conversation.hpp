@@ -75,6 +75,7 @@ struct ConversationResult {
   std::optional<protocol::Compiled> compiled;
   std::optional<protocol::Ran> ran;
   std::optional<protocol::Exchanged> exchanged;
+  std::optional<protocol::DeviceTimed> device_timed;
   std::vector<MachineSample> samples;                  // only during `run`
   std::optional<GpuUse> gpu;                           // if the plan requests it
   double start_seconds = 0, quit_seconds = 0;          // from the start to the hello; of quitting
@@ -105,7 +106,7 @@ struct ConversationResult {
   std::optional<double> used_at_end{};
   WorkerExit exit;  // if the worker has ended
   // The worker's, or the largest sum over it and its descendants in a sample. Until the answer to the last
-  // command but `verify` and `exchange`, and without earlier forks of a resident worker; all of its life if it failed.
+  // command but `verify`, `exchange` and `time_device`, and without earlier forks of a resident worker; all of its life if it failed.
   std::int64_t peak_rss = 0;
   std::int64_t start_rss = 0;  // of the worker when it said hello
 

@@ -85,6 +85,7 @@ inline Description describe(Of<ConversationResult>) {
       field("failed_at", &T::failed_at, "The command."), field("log_tail", &T::log_tail, "Last lines."),
       field("hello", &T::hello, "Its answer."), field("compiled", &T::compiled, "Its answer."),
       field("ran", &T::ran, "Its answer."), field("exchanged", &T::exchanged, "Its answer."),
+      field("device_timed", &T::device_timed, "Its answer."),
       field("samples", &T::samples, "During the run.").in_columns(), field("gpu", &T::gpu, "Its GPU."),
       field("start_seconds", &T::start_seconds, "To its hello."),
       field("quit_seconds", &T::quit_seconds, "Of its end."),

@@ -24,7 +24,7 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
   constexpr int attempts = 3;
   if (fork.status != Status::ok) return;
   if (!cell.has_roofline() && cell.axes.ranks() == 1 && !rooflines_.measured(cell.axes) &&
-      may_be_beyond_peak(cell.axes, row.work, median_step(fork))) {
+      may_be_beyond_peak(cell.axes, row.work, least_step(fork))) {
     rooflines_.know_peak(cell.axes, written_.this_machine());
     draw_rooflines();
   }
@@ -35,8 +35,8 @@ void Measurement::Parts::hold_to_rooflines(const Cell& cell, const CellReport& r
                           : 0;
   std::string reason;
   for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
-    reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork),
-                             allowed_over_peak(*cell.program));
+    reason =
+        beyond_roofline(cell.axes, row.work, input_bytes, least_step(fork), allowed_over_peak(*cell.program));
     if (reason.empty()) return;
     if (attempt == attempts) break;
     rooflines_.measure(cell.axes);

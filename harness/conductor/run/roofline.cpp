@@ -96,7 +96,11 @@ std::pair<double, bool> Rooflines::rate(const Cell& probe, double amount, const 
   const ForkOutcome outcome = time_cell(probe, 0, context_, nullptr);
   const std::vector<double> steps = steps_of(outcome.fork);
   const bool ok = outcome.fork.status == Status::ok && !steps.empty();
-  const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;
+  double step = ok ? *std::min_element(steps.begin(), steps.end()) : 0;
+  // A cell is held to its time on the device alone, so the peak is that, too.
+  if (ok && outcome.fork.device_timed)
+    for (const double alone : outcome.fork.device_timed->step_seconds) step = std::min(step, alone);
+  const double rate = ok ? amount / step : 0;
   log_.push_back({.cell = probe.id, .unit = unit, .reason = outcome.fork.reason, .rate = rate});
   progress_.end(rate > 0 ? fmt::format("ok, {:.3g} {}", rate, unit)
                          : fmt::format("{}: {}", to_string(outcome.fork.status), outcome.fork.reason),
@@ -187,9 +191,12 @@ void Rooflines::write(MachineRecord& machine) const {
   machine.roofline_probes = log_;
 }
 
-double median_step(const Fork& fork) {
+double least_step(const Fork& fork) {
   const std::vector<double> steps = steps_of(fork);
-  return steps.empty() ? 0 : median(steps);
+  if (steps.empty()) return 0;
+  const double step = median(steps);
+  const bool apart = fork.device_timed && !fork.device_timed->step_seconds.empty();
+  return apart ? std::min(step, median(fork.device_timed->step_seconds)) : step;
 }
 
 double allowed_over_peak(const Program& program) {

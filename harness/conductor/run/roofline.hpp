@@ -90,8 +90,8 @@ class Rooflines {
   std::vector<RooflineProbe> log_;
 };
 
-// Median seconds per step over the timed blocks of a fork; 0 without such blocks.
-double median_step(const Fork& fork);
+// Median seconds per step over the timed blocks of a fork, or on its device alone if that is less; 0 without such blocks.
+double least_step(const Fork& fork);
 
 // How many times the operations per second of the measured peak a program may do: a single op 1.1; a network 2.5,
 // because the machine may have been busy when the peak was measured; either 6 with convolutions, which need up to four

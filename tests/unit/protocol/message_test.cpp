@@ -22,8 +22,8 @@ std::string error_of(std::string_view line) {
 }
 
 TEST(Message, commands_survive_the_wire) {
-  for (const Verb verb :
-       {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
+                          Verb::time_device, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(parse_command(write(Command{verb})).verb, verb);
   }
 }
@@ -55,11 +55,28 @@ TEST(Message, ExchangedCarriesItsTimes) {
   EXPECT_EQ(std::get<Exchanged>(parse_event(R"({"event": "exchanged", "reason": "why"})")).reason, "why");
 }
 
+TEST(Message, DeviceTimedCarriesItsTimes) {
+  const DeviceTimed sent{"", 8192, {2.5e-6, 2.25e-6}};
+  EXPECT_EQ(std::get<DeviceTimed>(parse_event(write(Event{sent}))), sent);
+  EXPECT_EQ(std::get<DeviceTimed>(parse_event(R"({"event": "device_timed", "reason": "why"})")).reason,
+            "why");
+}
+
+TEST(Message, DeviceTimedHasTimesOrAReason) {
+  EXPECT_EQ(contradiction(DeviceTimed{"", 3, {0.25}}), "");
+  EXPECT_EQ(contradiction(DeviceTimed{.reason = "why"}), "");
+  for (const DeviceTimed& wrong : {DeviceTimed{}, DeviceTimed{"why", 3, {0.25}}, DeviceTimed{"", 0, {0.25}},
+                                   DeviceTimed{"", 3, {}}, DeviceTimed{"why", 3, {}}})
+    EXPECT_NE(contradiction(wrong), "") << write(Event{wrong});
+  for (const double time : {0.0, -1.0, HUGE_VAL, std::nan("")})
+    EXPECT_NE(contradiction(DeviceTimed{"", 3, {0.25, time}}), "") << time;
+}
+
 TEST(Message, ExchangedHasTimesOrAReason) {
   const Exchanged good{"", 4096, 3, {0.25}, {0.125}, {0.5}};
   EXPECT_EQ(contradiction(good), "");
-  EXPECT_EQ(contradiction({.reason = "why"}), "");
-  EXPECT_NE(contradiction({}), "");
+  EXPECT_EQ(contradiction(Exchanged{.reason = "why"}), "");
+  EXPECT_NE(contradiction(Exchanged{}), "");
   Exchanged wrong = good;
   wrong.reason = "why";
   EXPECT_NE(contradiction(wrong), "") << "both";

@@ -55,8 +55,8 @@ Json request() {
 }
 
 TEST(ProtocolSchema, holds_for_every_message_that_we_write) {
-  for (const Verb verb :
-       {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::restart, Verb::exchange,
+                          Verb::time_device, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(errors("command", Json::parse(write(Command{verb}))), "");
   }
   const Event events[] = {Hello{1, "x", "1", {{"l", "1", ""}}, {}},
@@ -66,6 +66,8 @@ TEST(ProtocolSchema, holds_for_every_message_that_we_write) {
                           Restarted{},
                           Exchanged{"", 4096, 3, {0.2, 0.3}, {0.1, 0.1}, {0.1, 0.2}},
                           Exchanged{.reason = "why"},
+                          DeviceTimed{"", 8192, {2e-6, 3e-6}},
+                          DeviceTimed{.reason = "why"},
                           Judged{},
                           Bye{},
                           Progress{1, 2},

@@ -161,6 +161,12 @@ INSTANTIATE_TEST_SUITE_P(
                  end_with(r.cells[0], ReasonCode::other_shard, "belongs to shard 2 of 2");
                },
                "belongs to another shard, but has forks"},
+        Spoilt{"device_time_of_a_network",
+               [](Report& r) { fork(r).device_timed = protocol::DeviceTimed{.steps = 1, .step_seconds = {1e-3}}; },
+               "which only a single op on a GPU has"},
+        Spoilt{"device_time_without_steps",
+               [](Report& r) { fork(r).device_timed = protocol::DeviceTimed{.step_seconds = {1e-3}}; },
+               "must have times of its device, or a reason"},
         Spoilt{"no_samples", [](Report& r) { fork(r).evaluations[0].samples = 0; }, "0 samples"},
         Spoilt{"samples_unordered", [](Report& r) { fork(r).samples[0].time_ns = 99; }, "comes after a later one"},
         Spoilt{"negative_latency", [](Report& r) { fork(r).latencies_ns = {1, -1}; }, "a latency of -1 ns"},

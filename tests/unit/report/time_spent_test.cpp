@@ -27,6 +27,7 @@ Report report_with_times() {
                          .run = 6,
                          .check = 0.3,
                          .exchange = 0.75,
+                         .device = 0.125,
                          .judge = 0.2,
                          .quit = 0.25};
   CellReport cell;
@@ -50,7 +51,8 @@ TEST(TimeSpentOnARun, IsToldByWhatItWasSpentOnTheMostFirst) {
   EXPECT_DOUBLE_EQ(seconds.at("checks before timing"), 3);
   EXPECT_DOUBLE_EQ(seconds.at("checks after timing"), 0.5);
   EXPECT_DOUBLE_EQ(seconds.at("exchanges of gradients"), 0.75);
-  EXPECT_DOUBLE_EQ(total(TimeSpent{.run = 1, .exchange = 2}), 3);
+  EXPECT_DOUBLE_EQ(seconds.at("steps on the device alone"), 0.125);
+  EXPECT_DOUBLE_EQ(total(TimeSpent{.run = 1, .exchange = 2, .device = 4}), 7);
   EXPECT_DOUBLE_EQ(seconds.at("writing cell folders"), 0.1);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_GE(shares[i - 1].seconds, shares[i].seconds);
 }

@@ -156,7 +156,7 @@ TEST(Server, infers_and_stamps_latencies) {
 TEST(Server, refuses_commands_before_the_compilation) {
   Conversation with;
   with.hear();
-  for (const char* command : {"run", "verify", "exchange"}) {
+  for (const char* command : {"run", "verify", "exchange", "time_device"}) {
     const json answer = with.ask(json{{"command", command}}.dump());
     EXPECT_EQ(answer["event"], "error") << command;
     EXPECT_EQ(answer["kind"], "failed");
@@ -171,6 +171,16 @@ TEST(Server, ExchangesNothingAsTheOnlyRank) {
   const json answer = with.ask(R"({"command": "exchange"})");
   EXPECT_EQ(answer["event"], "exchanged") << answer;
   EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr("one rank"));
+  EXPECT_FALSE(answer.contains("step_seconds"));
+}
+
+TEST(Server, SaysThatABackendHasNoDeviceToTime) {
+  Conversation with;
+  with.hear();
+  with.ask(R"({"command": "compile"})");
+  const json answer = with.ask(R"({"command": "time_device"})");
+  EXPECT_EQ(answer["event"], "device_timed") << answer;
+  EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr("[time_device]"));
   EXPECT_FALSE(answer.contains("step_seconds"));
 }
 
