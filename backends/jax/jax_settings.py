@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from assay_worker import Cell, Unavailable, memory_share, total_gpu_memory, variables
 from jax import Array
+from jax._src.lib import cuda_versions  # JAX has no public name for the versions of its libraries
 
 CHANNELS_FIRST = "channels_first"
 ALIGNMENT = 64  # in bytes: XLA needs it of memory that it takes over on a CPU
@@ -37,8 +39,16 @@ def configure(cell: Cell) -> None:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
         precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
         jax.config.update("jax_default_matmul_precision", precision)
+        load_cudnn()
     else:
         jax.config.update("jax_platforms", "cpu")
+
+
+def load_cudnn() -> None:
+    """Load cuDNN, which XLA loads with its first kernel: then it is among the libraries of the hello."""
+    if cuda_versions is not None:
+        with suppress(RuntimeError):  # XLA says what is missing
+            cuda_versions.cudnn_get_version()
 
 
 def compute_type(cell: Cell) -> jnp.dtype:

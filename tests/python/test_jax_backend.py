@@ -53,6 +53,33 @@ difference = max(float(np.abs(one[name] - other[name]).max()) for name in one)
 print(json.dumps({"difference": difference, "losses": [loss, last], "settings": adapter.settings()}))
 """
 
+# What asks for the version of cuDNN, by device; then with one that is missing.
+CUDNN = """
+import json, sys
+from pathlib import Path
+from unittest import mock
+sys.path[:0] = sys.argv[1:]
+import jax_settings
+from assay_worker import Cell
+asked = {}
+for device in ("cpu", "cuda"):
+    for error in (None, RuntimeError("no cuDNN")):
+        found = mock.Mock()
+        found.cudnn_get_version.side_effect = error
+        axes = {"device": device, "precision": "bf16", "mode": "jit", "threads": 1, "deterministic": False}
+        with mock.patch.object(jax_settings, "cuda_versions", found):
+            jax_settings.configure(Cell(Path(), axes))
+        asked[device] = found.cudnn_get_version.call_count
+print(json.dumps(asked))
+"""
+
+
+def test_cudnn_is_loaded_before_the_hello_names_the_libraries() -> None:
+    command = [JAX.python, "-c", CUDNN, JAX.worker.parent, ROOT / "backends/python"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {"cpu": 0, "cuda": 1}
+
 
 def test_a_loop_of_steps_takes_those_of_numpy(make_cell: Any) -> None:
     folder = make_cell("convolutional", mode="scan", loader=TWO_SLOTS)
