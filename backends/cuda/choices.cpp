@@ -19,6 +19,19 @@ namespace {
 // Rises when another engine may be chosen or refused.
 constexpr int search_rules = 3;
 
+// The plans of another device, of other libraries or by other rules: nothing reads them any more.
+void remove_plans(const std::filesystem::path& folder) {
+  const std::size_t digest = sha256("").size();
+  std::error_code failed;
+  std::filesystem::directory_iterator at(folder, failed);
+  for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+    const std::string name = at->path().filename();
+    const bool ours = name.size() == digest && name.find_first_not_of("0123456789abcdef") == name.npos;
+    std::error_code ignored;
+    if (ours) std::filesystem::remove(at->path(), ignored);
+  }
+}
+
 // Others were taken without a search, which a later fork may have memory for.
 bool is_measured(std::string_view engine) { return engine.ends_with(":measured"); }
 
@@ -32,7 +45,10 @@ Choices::Choices(std::filesystem::path file, std::string where, std::filesystem:
   if (!stream) return;
   try {
     const auto json = nlohmann::json::parse(stream);
-    if (json.at("where").get<std::string>() != where_) return;
+    if (json.at("where").get<std::string>() != where_) {
+      remove_plans(plans_);
+      return;
+    }
     json.at("engines").get_to(given_);
     json.at("refused").get_to(refused_);
   } catch (const nlohmann::json::exception& error) {

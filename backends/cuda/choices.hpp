@@ -18,7 +18,8 @@ class Choices {
   Choices() = default;
   // Knows what the file says that earlier searches chose and refused, if they were by the same rules, on the same device,
   // with the same libraries; `where` names the latter. Keeps there what was measured when it is destroyed. Neither fails:
-  // without the file, searches are made. plans: a folder for the plans of engines; empty: none are kept.
+  // without the file, searches are made. plans: a folder for the plans of engines; empty: none are kept. Those of another file are
+  // removed.
   Choices(std::filesystem::path file, std::string where, std::filesystem::path plans = {});
   ~Choices();
   Choices(const Choices&) = delete;

@@ -1,6 +1,9 @@
 // What a search for engines leaves: names, and the count of memory.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/own_norm.hpp"
@@ -280,6 +283,26 @@ TEST(Searches, AreMadeInOneForkAndHandedToTheOthers) {
   std::ofstream(file) << "{\"where\":";
   EXPECT_EQ(taken_with(file, "an H200").reused, "none") << "a damaged file";
   EXPECT_EQ(taken_with(file, "an H200").reused, "6") << "which is then replaced";
+}
+
+TEST(Searches, KeepNoPlansOfAnotherDevice) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "choices.json";
+  const auto plans = [&] {
+    std::set<std::string> names;
+    for (const auto& plan : std::filesystem::directory_iterator(folder.path() / "plans"))
+      names.insert(plan.path().filename());
+    return names;
+  };
+  taken_with(file, "an H200");
+  std::ofstream(folder.path() / "plans/notes.txt") << "of a user";
+  std::set<std::string> first = plans();
+  EXPECT_GT(first.size(), 1U);
+  taken_with(file, "an H100");
+  std::set<std::string> second = plans(), both;
+  std::ranges::set_intersection(first, second, std::inserter(both, both.end()));
+  EXPECT_EQ(both, std::set<std::string>{"notes.txt"});
+  EXPECT_EQ(second.size(), first.size());
 }
 
 // With their code, so that the other forks compile nothing.
