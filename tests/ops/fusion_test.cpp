@@ -119,7 +119,7 @@ class Fusion : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Fusion, changes_no_bit_of_three_training_steps) {
+TEST_P(Fusion, KeepsTheResultsOfThreeTrainingSteps) {
   std::mt19937 random(11);
   for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16, PrecisionKind::fp64}) {
     const Outcome plain = train(program(), precision, {});
