@@ -61,6 +61,8 @@ class Device {
   virtual std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   // Equal specs may share one object.
   virtual std::shared_ptr<Norm> norm(const NormSpec& spec) = 0;
+  // Equal specs may share one object.
+  virtual std::shared_ptr<Attention> attention(const AttentionSpec& spec) = 0;
   // Equal specs share one object: the gradient reads the reserve of the forward pass.
   virtual std::shared_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
   // For mode primitives. Lives as long as the device.

@@ -68,6 +68,21 @@ std::string text_of(const NormSpec& spec) {
                             {spec.deterministic, "deterministic"}}));
 }
 
+std::string text_of(const AttentionSpec& spec) {
+  const std::string mask = spec.has_mask() ? fmt::format(", mask ({}, {}, {})", spec.mask_samples,
+                                                         spec.mask_heads, spec.mask_queries)
+                                           : "";
+  return fmt::format("{} ({}, {}, {}, {}) on ({}, {}) {}, scale {}{}{}",
+                     spec.kind == AttentionSpec::Kind::gradient ? "attention_gradient" : "attention",
+                     spec.samples, spec.queries, spec.heads, spec.depth, spec.keys, spec.groups,
+                     to_string(spec.operands), spec.scale, mask,
+                     flags({{spec.causal, "causal"},
+                            {spec.saved, "saved"},
+                            {spec.tf32, "tf32"},
+                            {spec.deterministic, "deterministic"},
+                            {spec.bare, "bare"}}));
+}
+
 std::string text_of(const LstmSpec& spec) {
   return fmt::format("lstm {} x {}, {} to {}, {}{}", spec.samples, spec.steps, spec.features, spec.units,
                      to_string(spec.operands),

@@ -1,5 +1,5 @@
-// The work that NVIDIA's libraries do for this backend: matrix products, convolutions, batch normalisation and the LSTM,
-// described without the libraries' types.
+// The work that NVIDIA's libraries do for this backend: matrix products, convolutions, batch normalisation, attention and the
+// LSTM, described without the libraries' types.
 #pragma once
 
 #include <compare>
@@ -148,6 +148,53 @@ class Norm {
   virtual bool is_own() const { return false; }
   // Enqueues.
   virtual void run(const NormOperands& operands, void* workspace) = 0;
+};
+
+// Scaled dot-product attention of q (N, S, H, D), k and v (N, T, G, D), as the op has it. The mask is f32, (mask_samples,
+// mask_heads, mask_queries, T).
+struct AttentionSpec {
+  enum class Kind : std::uint8_t { forward, gradient };
+  Kind kind = Kind::forward;
+  std::int64_t samples = 0, queries = 0, keys = 0, heads = 0, groups = 0, depth = 0;
+  std::int64_t mask_samples = 0, mask_heads = 0,
+               mask_queries = 0;  // each 1, or as many as there are; 0: no mask
+  bool causal = false;
+  float scale = 1;
+  bool saved = false;           // forward: logsumexp is written
+  DType operands = DType::f32;  // of all but the mask and logsumexp
+  bool tf32 = false;
+  bool deterministic = false;
+  bool bare = false;  // by the library's products only
+  auto operator<=>(const AttentionSpec&) const = default;
+  bool has_mask() const { return mask_samples > 0; }
+  // Whether a library may have it as one graph. Not with a mask: a query that sees no key would get no zeros.
+  bool is_one_graph() const {
+    const bool fits = depth % 8 == 0 && depth <= 128 && keys > 1 && (!causal || queries == keys);
+    return operands == DType::bf16 && !has_mask() && !deterministic && !bare && fits;
+  }
+};
+
+// Null where the spec has none. logsumexp is f32 (N, H, S).
+struct AttentionOperands {
+  const void *q = nullptr, *k = nullptr, *v = nullptr;
+  const float* mask = nullptr;
+  void* y = nullptr;           // written by forward, read by a gradient
+  float* logsumexp = nullptr;  // the same
+  const void* dy = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+};
+
+std::string text_of(const AttentionSpec& spec);
+
+class Attention {
+ public:
+  virtual ~Attention() = default;
+  virtual std::int64_t workspace_bytes() const = 0;
+  virtual std::string name() const = 0;
+  // Of our own kernels, around a library's products if it is large.
+  virtual bool is_own() const { return false; }
+  // Enqueues.
+  virtual void run(const AttentionOperands& operands, void* workspace) = 0;
 };
 
 // One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent

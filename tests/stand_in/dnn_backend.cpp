@@ -141,16 +141,27 @@ cudnnStatus_t add_pointwise(const Description& d, DnnGraph& graph) {
   step.mode = how->one(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
   step.upper_clip = how->one(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, std::numeric_limits<double>::max());
   step.softplus_beta = how->one(CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA, 1.0);
-  std::shared_ptr<Description> a, b, result;
+  step.axis = how->one(CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{-1});
+  std::shared_ptr<Description> a, b, c, result;
   switch (step.mode) {
+    case CUDNN_POINTWISE_BINARY_SELECT:
+      c = d.part(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+      if (!c) return missing("a choice lacks what decides it");
+      [[fallthrough]];
     case CUDNN_POINTWISE_ADD:
+    case CUDNN_POINTWISE_SUB:
     case CUDNN_POINTWISE_MUL:
     case CUDNN_POINTWISE_DIV:
+    case CUDNN_POINTWISE_CMP_GE:
     case CUDNN_POINTWISE_CMP_GT:
       b = d.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
       if (!b) return missing("an operation lacks its second operand");
       [[fallthrough]];
     case CUDNN_POINTWISE_ABS:
+    case CUDNN_POINTWISE_EXP:
+    case CUDNN_POINTWISE_LOG:
+    case CUDNN_POINTWISE_IDENTITY:
+    case CUDNN_POINTWISE_GEN_INDEX:
     case CUDNN_POINTWISE_RELU_FWD:
     case CUDNN_POINTWISE_SOFTPLUS_FWD:
       a = d.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
@@ -168,9 +179,76 @@ cudnnStatus_t add_pointwise(const Description& d, DnnGraph& graph) {
   step.operands = {tensor_of(*a)};
   step.results = {tensor_of(*result)};
   if (b) step.operands.push_back(tensor_of(*b));
+  if (c) step.operands.push_back(tensor_of(*c));
   graph.steps.push_back(std::move(step));
   return CUDNN_STATUS_SUCCESS;
 }
+
+// The operands and results of a step of this kind, none of which may be missing.
+cudnnStatus_t add_step(const Description& d, GraphStep step,
+                       const std::vector<cudnnBackendAttributeName_t>& operands,
+                       const std::vector<cudnnBackendAttributeName_t>& results, DnnGraph& graph) {
+  const auto add = [&](const auto& names, std::vector<GraphTensor>& to) {
+    for (const auto name : names) {
+      const auto part = d.part(name);
+      if (!part) return false;
+      to.push_back(tensor_of(*part));
+    }
+    return true;
+  };
+  if (!add(operands, step.operands) || !add(results, step.results))
+    return missing("an operation lacks a tensor");
+  for (const GraphTensor& tensor : step.results) {
+    if (tensor.shaped.dims.size() != 4)
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "an operation on other than four dimensions");
+  }
+  graph.steps.push_back(std::move(step));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t add_product(const Description& d, DnnGraph& graph) {
+  if (d.part(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC))
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a product of sizes that the stand-in does not know");
+  return add_step(d, {.kind = GraphStep::Kind::product},
+                  {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+                  {CUDNN_ATTR_OPERATION_MATMUL_CDESC}, graph);
+}
+
+cudnnStatus_t add_reduction(const Description& d, DnnGraph& graph) {
+  const auto how = d.part(CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+  if (!how) return missing("a reduction has no operator");
+  const auto mode = how->one(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_MUL);
+  if (mode != CUDNN_REDUCE_TENSOR_ADD && mode != CUDNN_REDUCE_TENSOR_MAX)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a reduction that the stand-in does not have");
+  return add_step(d, {.kind = GraphStep::Kind::reduction, .is_maximum = mode == CUDNN_REDUCE_TENSOR_MAX},
+                  {CUDNN_ATTR_OPERATION_REDUCTION_XDESC}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC}, graph);
+}
+
+// Another view of the same memory: here only with the last two dimensions exchanged.
+cudnnStatus_t add_reshape(const Description& d, DnnGraph& graph) {
+  const cudnnStatus_t added =
+      add_step(d, {.kind = GraphStep::Kind::transposition}, {CUDNN_ATTR_OPERATION_RESHAPE_XDESC},
+               {CUDNN_ATTR_OPERATION_RESHAPE_YDESC}, graph);
+  if (added != CUDNN_STATUS_SUCCESS) return added;
+  Shaped x = graph.steps.back().a().shaped;
+  const Shaped& y = graph.steps.back().result().shaped;
+  std::swap(x.dims[2], x.dims[3]);
+  std::swap(x.strides[2], x.strides[3]);
+  if (x.dims == y.dims && x.strides == y.strides) return CUDNN_STATUS_SUCCESS;
+  return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a view that the stand-in does not have");
+}
+
+#if CUDNN_VERSION >= 91301
+cudnnStatus_t add_attention(const Description& d, DnnGraph& graph) {
+  std::vector results{CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC};
+  if (d.part(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC))
+    results.push_back(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC);
+  return add_step(d, {.kind = GraphStep::Kind::attention},
+                  {CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
+                   CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC},
+                  results, graph);
+}
+#endif
 
 // Batch normalisation or its gradient.
 cudnnStatus_t add_norm(const Description& d, GraphStep::Kind kind, DnnGraph& graph) {
@@ -191,22 +269,7 @@ cudnnStatus_t add_norm(const Description& d, GraphStep::Kind kind, DnnGraph& gra
   if (d.one(mode, CUDNN_LAYER_NORM) != CUDNN_BATCH_NORM ||
       d.part(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC))
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a normalisation that the stand-in does not have");
-  GraphStep step;
-  step.kind = kind;
-  const auto add = [&](const Names& names, std::vector<GraphTensor>& to) {
-    for (const auto name : names) {
-      const auto part = d.part(name);
-      if (!part) return false;
-      to.push_back(tensor_of(*part));
-    }
-    return true;
-  };
-  if (!add(operands, step.operands) || !add(results, step.results))
-    return missing("a normalisation lacks a tensor");
-  if (step.a().shaped.dims.size() != 4)
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "a normalisation of other than images");
-  graph.steps.push_back(std::move(step));
-  return CUDNN_STATUS_SUCCESS;
+  return add_step(d, {.kind = kind}, operands, results, graph);
 }
 
 cudnnStatus_t make_graph(Description& d) {
@@ -232,6 +295,20 @@ cudnnStatus_t make_graph(Description& d) {
       case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR:
         status = add_norm(*operation, GraphStep::Kind::norm_gradient, *graph);
         break;
+      case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        status = add_product(*operation, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        status = add_reduction(*operation, *graph);
+        break;
+      case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+        status = add_reshape(*operation, *graph);
+        break;
+#if CUDNN_VERSION >= 91301
+      case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
+        status = add_attention(*operation, *graph);
+        break;
+#endif
       default:
         break;
     }
@@ -304,8 +381,10 @@ cudnnStatus_t finish_tensor(const Description& d) {
     if (!d.attributes.contains(name)) return missing("a tensor lacks an attribute");
   }
   const auto type = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_DOUBLE);
-  if (!is_known(type) && type != CUDNN_DATA_BOOLEAN)
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the stand-in has float, bfloat16 and bits");
+  const bool is_index = type == CUDNN_DATA_INT32 && d.one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;
+  if (!is_known(type) && type != CUDNN_DATA_BOOLEAN && !is_index)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED,
+                  "the stand-in has float, bfloat16, bits and, within a graph, indices");
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -441,8 +520,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     plan = last;
   Pack pack;
   pack.workspace = given.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
-  if (plan->engine.workspace_bytes > 0 && !is_aligned(pack.workspace, 256))
-    return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "the workspace is not aligned to 256 bytes");
+  // cudnn-frontend places its own tensors before that of an attention's engine, and does not round their bytes.
+  const std::uint64_t alignment = has_attention(*plan->graph) ? sizeof(float) : 256;
+  if (plan->engine.workspace_bytes > 0 && !is_aligned(pack.workspace, alignment))
+    return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "the workspace is not aligned");
   const auto uids = given.all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto addresses = given.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   if (uids.size() != addresses.size())

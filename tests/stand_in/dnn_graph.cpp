@@ -12,6 +12,12 @@ using Kind = GraphStep::Kind;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
+float to_bf16(float value) {
+  std::uint16_t narrow = 0;
+  store(&narrow, Number::bf16, 0, static_cast<double>(value));
+  return static_cast<float>(load(&narrow, Number::bf16, 0));
+}
+
 // The values of a graph's tensors while it is computed: each is read once, in row-major order.
 class Values {
  public:
@@ -31,19 +37,16 @@ class Values {
     std::vector<float> values = of(tensor);
     if (tensor.shaped.number == Number::f32 && engine_.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
       std::ranges::transform(values, values.begin(), to_tf32);
-    if (engine_.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) || engine_.is_wrong) {
-      for (float& value : values) {
-        std::uint16_t narrow = 0;
-        store(&narrow, Number::bf16, 0, static_cast<double>(value));
-        value = static_cast<float>(load(&narrow, Number::bf16, 0));
-      }
-    }
+    if (engine_.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) || engine_.is_wrong)
+      std::ranges::transform(values, values.begin(), to_bf16);
     return values;
   }
   bool are_wrong() const { return engine_.is_wrong; }
   void set(const GraphTensor& tensor, const std::vector<double>& values) {
     std::vector<float>& kept = values_[tensor.uid];
     kept.assign(values.begin(), values.end());
+    if (tensor.is_virtual && tensor.shaped.number == Number::bf16)
+      std::ranges::transform(kept, kept.begin(), to_bf16);
     if (tensor.is_virtual) return;
     void* const base = pack_.addresses.at(tensor.uid);
     std::size_t i = 0;
@@ -154,10 +157,22 @@ void convolve(const GraphStep& step, Values& values) {
   values.set(step.result(), sums);
 }
 
+constexpr double too_large = 1.125;  // scores of an engine that is wrong
+
 double applied(const GraphStep& step, double a, double b, bool is_wrong) {
   switch (step.mode) {
     case CUDNN_POINTWISE_ADD:
       return a + b;
+    case CUDNN_POINTWISE_SUB:
+      return (a - b) * (is_wrong ? too_large : 1);
+    case CUDNN_POINTWISE_EXP:
+      return std::exp(a);
+    case CUDNN_POINTWISE_LOG:
+      return std::log(a);
+    case CUDNN_POINTWISE_IDENTITY:
+      return a;
+    case CUDNN_POINTWISE_CMP_GE:
+      return a >= b ? 1 : 0;
     case CUDNN_POINTWISE_MUL:
       return a * b;
     case CUDNN_POINTWISE_DIV:
@@ -179,19 +194,121 @@ double applied(const GraphStep& step, double a, double b, bool is_wrong) {
 
 void apply(const GraphStep& step, Values& values) {
   const std::vector<std::int64_t>& shape = step.result().shaped.dims;
-  const auto read = [&](const GraphTensor& tensor, std::int64_t element) {
-    if (tensor.is_by_value) return static_cast<double>(values.of(tensor).front());
-    // Its values lie in row-major order.
+  struct Operand {
+    const std::vector<float>* values;
+    Shaped dense;  // they lie in row-major order
+    bool is_by_value;
+  };
+  std::vector<Operand> operands;
+  for (const GraphTensor& tensor : step.operands) {
+    if (step.mode == CUDNN_POINTWISE_GEN_INDEX) break;  // only its shape matters
     Shaped dense{Number::f32, tensor.shaped.dims, std::vector<std::int64_t>(shape.size(), 1)};
     for (std::size_t d = shape.size() - 1; d > 0; --d)
       dense.strides[d - 1] = dense.strides[d] * dense.dims[d];
-    return static_cast<double>(values.of(tensor)[at(dense.offset_in(shape, element))]);
+    operands.push_back({&values.of(tensor), std::move(dense), tensor.is_by_value});
+  }
+  const auto read = [&](std::size_t operand, std::int64_t element) {
+    const Operand& from = operands[operand];
+    const std::int64_t place = from.is_by_value ? 0 : from.dense.offset_in(shape, element);
+    return static_cast<double>((*from.values)[at(place)]);
+  };
+  // The index of an element along the step's axis.
+  const auto index = [&](std::int64_t element) {
+    for (std::size_t d = shape.size() - 1; d > at(step.axis); --d) element /= shape[d];
+    return static_cast<double>(element % shape[at(step.axis)]);
   };
   std::vector<double> results;
-  for (std::int64_t i = 0; i < step.result().shaped.count(); ++i)
-    results.push_back(applied(step, read(step.a(), i), step.operands.size() > 1 ? read(step.b(), i) : 0,
-                              values.are_wrong()));
+  for (std::int64_t i = 0; i < step.result().shaped.count(); ++i) {
+    if (step.mode == CUDNN_POINTWISE_GEN_INDEX)
+      results.push_back(index(i));
+    else if (step.mode == CUDNN_POINTWISE_BINARY_SELECT)
+      results.push_back(read(read(2, i) != 0 ? 0 : 1, i));
+    else
+      results.push_back(applied(step, read(0, i), operands.size() > 1 ? read(1, i) : 0, values.are_wrong()));
+  }
   values.set(step.result(), results);
+}
+
+void multiply(const GraphStep& step, Values& values) {
+  const std::vector<float>&a = values.of(step.a()), &b = values.of(step.b());
+  const auto &left = step.a().shaped.dims, &right = step.b().shaped.dims, &to = step.result().shaped.dims;
+  const std::int64_t rows = to[2], columns = to[3], terms = left[3];
+  std::vector<double> sums;
+  for (std::int64_t n = 0; n < to[0]; ++n) {
+    for (std::int64_t h = 0; h < to[1]; ++h) {
+      const float* const of_a = a.data() + (n * left[1] + h / (to[1] / left[1])) * rows * terms;
+      const float* const of_b = b.data() + (n * right[1] + h / (to[1] / right[1])) * terms * columns;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < terms; ++k)
+            sum += static_cast<double>(of_a[i * terms + k]) * static_cast<double>(of_b[k * columns + j]);
+          sums.push_back(sum);
+        }
+      }
+    }
+  }
+  values.set(step.result(), sums);
+}
+
+// Each dimension of the result divides that of the operand: neighbours are combined.
+void reduce(const GraphStep& step, Values& values) {
+  const std::vector<float>& x = values.of(step.a());
+  const auto &from = step.a().shaped.dims, &to = step.result().shaped.dims;
+  std::vector<double> results(at(step.result().shaped.count()), step.is_maximum ? -INFINITY : 0.0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::int64_t element = static_cast<std::int64_t>(i), place = 0, stride = 1;
+    for (std::size_t d = from.size(); d-- > 0; element /= from[d], stride *= to[d])
+      place += element % from[d] / (from[d] / to[d]) * stride;
+    double& result = results[at(place)];
+    result =
+        step.is_maximum ? std::max(result, static_cast<double>(x[i])) : result + static_cast<double>(x[i]);
+  }
+  values.set(step.result(), results);
+}
+
+void transpose(const GraphStep& step, Values& values) {
+  const std::vector<float>& x = values.of(step.a());
+  const std::size_t rows = at(step.a().shaped.dims[2]), columns = at(step.a().shaped.dims[3]);
+  std::vector<double> y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
+    y[(matrix * columns + column) * rows + row] = static_cast<double>(x[i]);
+  }
+  values.set(step.result(), y);
+}
+
+void attend(const GraphStep& step, Values& values) {
+  const std::vector<float>&q = values.of(step.a()), &k = values.of(step.b()),
+        &v = values.of(step.operands[2]);
+  const double scale =
+      static_cast<double>(values.of(step.operands[3]).front()) * (values.are_wrong() ? too_large : 1);
+  const auto &queries = step.a().shaped.dims, &keys = step.b().shaped.dims;
+  const std::size_t depth = at(queries[3]), count = at(keys[2]);
+  std::vector<double> y, logsumexp, weights(count);
+  for (std::int64_t row = 0; row < queries[0] * queries[1] * queries[2]; ++row) {
+    const std::int64_t stack = row / queries[2], sample = stack / queries[1], head = stack % queries[1];
+    const std::size_t first = at(sample * keys[1] + head / (queries[1] / keys[1])) * count * depth;
+    const auto product = [&](std::size_t j) {
+      double sum = 0;
+      for (std::size_t d = 0; d < depth; ++d)
+        sum += static_cast<double>(q[at(row) * depth + d]) * static_cast<double>(k[first + j * depth + d]);
+      return scale * sum;
+    };
+    double largest = -INFINITY, sum = 0;
+    for (std::size_t j = 0; j < count; ++j) largest = std::max(largest, weights[j] = product(j));
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    logsumexp.push_back(largest + std::log(sum));
+    for (std::size_t d = 0; d < depth; ++d) {
+      double weighted = 0;
+      for (std::size_t j = 0; j < count; ++j)
+        weighted += static_cast<double>(to_bf16(static_cast<float>(weights[j] / sum))) *
+                    static_cast<double>(v[first + j * depth + d]);
+      y.push_back(weighted);
+    }
+  }
+  values.set(step.results[0], y);
+  if (step.results.size() > 1) values.set(step.results[1], logsumexp);
 }
 
 // The elements of each channel, in row-major order of (N, C, H, W).
@@ -279,10 +396,26 @@ bool has_engines_for_norm(const DnnGraph& graph) {
   return true;
 }
 
+bool is_score(const GraphStep& step) { return step.kind == Kind::product || step.kind == Kind::attention; }
+
+// As of cuDNN: in bf16, with heads of a multiple of eight, up to 128. Intermediate results are f32.
+bool has_engines_for_attention(const DnnGraph& graph) {
+  const GraphStep& first = *std::ranges::find_if(graph.steps, is_score);
+  const std::int64_t depth = first.a().shaped.dims[3];
+  const auto is_wide = [](const GraphTensor& tensor) {
+    return !tensor.is_virtual && !tensor.is_by_value && tensor.shaped.number != Number::bf16;
+  };
+  const bool narrow = std::ranges::none_of(graph.steps, [&](const GraphStep& step) {
+    return is_score(step) && std::ranges::any_of(step.operands, is_wide);
+  });
+  return narrow && depth % 8 == 0 && depth <= 128;
+}
+
 // As of cuDNN: no engine for bf16 operands with a result of another type, none for an epilogue in f32 without tensor
 // cores, and none for an epilogue in bf16 unless the channels are last.
 bool has_engines(const DnnGraph& graph) {
   if (has_norm(graph)) return has_engines_for_norm(graph);
+  if (has_attention(graph)) return has_engines_for_attention(graph);
   const GraphStep& first = graph.steps.front();
   if (first.kind == Kind::pointwise) return true;
   const GraphTensor& result = graph.steps.back().result();
@@ -292,6 +425,8 @@ bool has_engines(const DnnGraph& graph) {
 }
 
 }  // namespace
+
+bool has_attention(const DnnGraph& graph) { return std::ranges::any_of(graph.steps, is_score); }
 
 bool Engine::has(cudnnBackendNumericalNote_t note) const { return std::ranges::count(numerical, note) > 0; }
 bool Engine::is_compiled_at_run_time() const {
@@ -313,6 +448,18 @@ std::vector<Engine> engines_of(const DnnGraph& graph, cudnnBackendHeurMode_t mod
     if (machine().conditions.has_wrong_engines)
       norms.insert(norms.begin(), {.index = 67, .microseconds = 0.5, .is_wrong = true});
     return norms;
+  }
+  if (has_attention(graph)) {
+    if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
+    // Faster than one launch of our own, which a small attention is.
+    std::vector<Engine> attentions{
+        {.index = 90, .can_be_built = false},
+        {.index = 91, .behavior = compiled, .workspace_bytes = 256, .microseconds = -0.2},
+        {.index = 92, .workspace_bytes = 4096, .microseconds = -0.5},
+    };
+    if (machine().conditions.has_wrong_engines)
+      attentions.insert(attentions.begin(), {.index = 68, .microseconds = -0.75, .is_wrong = true});
+    return attentions;
   }
   if (graph.steps.front().kind == Kind::pointwise) {
     if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
@@ -368,6 +515,18 @@ void compute(const Plan& plan, const Pack& pack) {
         break;
       case Kind::norm_gradient:
         differentiate_norm(step, values);
+        break;
+      case Kind::product:
+        multiply(step, values);
+        break;
+      case Kind::reduction:
+        reduce(step, values);
+        break;
+      case Kind::transposition:
+        transpose(step, values);
+        break;
+      case Kind::attention:
+        attend(step, values);
         break;
       default:
         convolve(step, values);

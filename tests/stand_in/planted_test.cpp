@@ -48,6 +48,7 @@ class ForwardingDevice : public Device {
     return inner_->convolution(spec);
   }
   std::shared_ptr<Norm> norm(const NormSpec& spec) override { return inner_->norm(spec); }
+  std::shared_ptr<Attention> attention(const AttentionSpec& spec) override { return inner_->attention(spec); }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override { return inner_->lstm(spec); }
   Calls& calls() override { return inner_->calls(); }
   std::unique_ptr<Recording> record(std::span<const GraphPart> parts, std::size_t min_nodes) override {

@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ProgramCase{"lstm", "graph", PrecisionKind::bf16, Search::measured},
                       ProgramCase{"lstm", "eager", PrecisionKind::fp32},
                       ProgramCase{"lstm", "primitives", PrecisionKind::bf16},
-                      ProgramCase{"nanogpt", "graph", PrecisionKind::bf16}),
+                      ProgramCase{"nanogpt", "graph", PrecisionKind::bf16},
+                      ProgramCase{"nanogpt", "graph", PrecisionKind::bf16, Search::measured}),
     [](const auto& test) { return ::testing::PrintToString(test.param); });
 
 class MemoryCap : public ::testing::TestWithParam<const char*> {};

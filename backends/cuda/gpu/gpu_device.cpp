@@ -10,6 +10,7 @@
 
 #include "backends/cuda/choices.hpp"
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/gpu/attention.hpp"
 #include "backends/cuda/gpu/calls.hpp"
 #include "backends/cuda/gpu/capture.hpp"
 #include "backends/cuda/gpu/check.hpp"
@@ -21,6 +22,7 @@
 #include "backends/cuda/gpu/norm.hpp"
 #include "backends/cuda/gpu/rank_sums.hpp"
 #include "backends/cuda/lstm_steps.hpp"
+#include "backends/cuda/own_attention.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/own_products.hpp"
@@ -135,6 +137,24 @@ class GpuDevice final : public Device {
     return known;
   }
 
+  std::shared_ptr<Attention> attention(const AttentionSpec& given) override {
+    AttentionSpec spec = given;
+    spec.deterministic = options_.deterministic;
+    std::shared_ptr<Attention>& known = attentions_[spec];
+    const auto make_own = [&](const AttentionSpec& of, std::string name) {
+      return make_own_attention(of, *this, std::move(name));
+    };
+    if (known == nullptr) {
+      const Choices::Taken before = options_.choices->taken();
+      known = searched([&] { return make_cudnn_attention(spec, target(), *memory_, make_own); });
+      // The products of our own count only if it is taken.
+      if (known == nullptr || !known->is_own()) options_.choices->forget_since(before);
+    }
+    if (known == nullptr) known = make_own_attention(spec, *this);
+    options_.choices->take(text_of(spec), known->name());
+    return known;
+  }
+
   std::shared_ptr<Lstm> lstm(const LstmSpec& given) override {
     LstmSpec spec = given;
     spec.deterministic = options_.deterministic;
@@ -186,6 +206,7 @@ class GpuDevice final : public Device {
   std::set<std::string> products_without_;  // an algorithm
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
   std::map<NormSpec, std::shared_ptr<Norm>> norms_;
+  std::map<AttentionSpec, std::shared_ptr<Attention>> attentions_;
   std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
 };
 

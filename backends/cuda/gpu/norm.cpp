@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <exception>
-#include <limits>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/choices.hpp"
 #include "backends/cuda/engine_search.hpp"
+#include "backends/cuda/gpu/compared_results.hpp"
 #include "backends/cuda/gpu/plans.hpp"
 #include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/workspace.hpp"
@@ -30,15 +27,6 @@ using Tensor = GraphTensor;
 constexpr const char* purpose = "the search of a batch norm's engine";
 // Of our own kernels, where they are as fast as the best of cuDNN's.
 constexpr const char* own_name = "own:norm:measured";
-
-// A result that a search compares.
-struct CheckedResult {
-  void* result = nullptr;
-  const void* expected = nullptr;
-  std::int64_t elements = 0;
-  DType dtype = DType::f32;
-  double allowed = 0;
-};
 
 class CudnnNorm final : public Norm, public CudnnPlans {
   using Pass = NormSpec::Kind;
@@ -67,12 +55,8 @@ class CudnnNorm final : public Norm, public CudnnPlans {
   std::string name() const override { return taken(); }
   void run(const NormOperands& operands, void* workspace) override { run(engine(), operands, workspace); }
 
-  // Seconds of a run of our own kernels and of the taken engine on noise; the second is empty if no engine is right.
-  struct Found {
-    double own = 0;
-    std::optional<double> engine = {};
-  };
-  Found search(Memory& trial);
+  // On noise.
+  AgainstOwn search(Memory& trial);
 
  private:
   void describe(fe::graph::Graph& graph) const override {
@@ -169,12 +153,13 @@ class CudnnNorm final : public Norm, public CudnnPlans {
 
   NormSpec spec_;
   NormOperands trial_;  // while engines are measured
-  std::vector<CheckedResult> checked_;
+  ComparedResults compared_;
+  void* masked_ = nullptr;  // where a copy of y is compared by its mask; null without one
   Memory* memory_ = nullptr;
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
-CudnnNorm::Found CudnnNorm::search(Memory& trial) {
+AgainstOwn CudnnNorm::search(Memory& trial) {
   memory_ = &trial;
   std::vector<Storage> storages;
   const auto buffer = [&](std::int64_t elements, DType dtype) -> void* {
@@ -206,7 +191,7 @@ CudnnNorm::Found CudnnNorm::search(Memory& trial) {
     using Pointer = std::remove_reference_t<decltype(own.*place)>;
     own.*place = static_cast<Pointer>(buffer(elements, dtype));
     other.*place = static_cast<Pointer>(buffer(elements, dtype));
-    checked_.push_back({other.*place, own.*place, elements, dtype, allowed});
+    compared_.add(other.*place, own.*place, elements, dtype, allowed);
   };
   if (spec_.kind == Pass::forward) {
     twice(&NormOperands::y, all, narrow, of_image);
@@ -214,7 +199,8 @@ CudnnNorm::Found CudnnNorm::search(Memory& trial) {
     twice(&NormOperands::inverse_std, spec_.c, DType::f32, of_sums);
     if (spec_.mask) {
       other.mask = static_cast<std::uint8_t*>(buffer(ceil_div(spec_.mask_bytes(), 4), DType::f32));
-      checked_.push_back({buffer(all, narrow), other.y, all, narrow, 0});
+      masked_ = buffer(all, narrow);
+      compared_.add(masked_, other.y, all, narrow, 0);
     }
   } else {
     own.dy = other.dy = buffer(all, narrow);
@@ -225,31 +211,23 @@ CudnnNorm::Found CudnnNorm::search(Memory& trial) {
   }
   const Storage workspace(trial, kernels->workspace_bytes(), purpose);
   constexpr int calls = 10;
-  Found found;
+  AgainstOwn found;
   found.own = captured_seconds(target(), [&] { kernels->run(own, workspace.data()); }, calls);
   SearchLimits limits;
   limits.error = of_image;
   found.engine = take_fastest(trial, limits);
-  checked_.clear();
+  compared_.forget();
   return found;
 }
 
 // The largest of all results, in units of what is allowed for the image.
 double CudnnNorm::error(std::int64_t engine, void* workspace) {
-  for (const CheckedResult& of : checked_) memory_->clear(of.result, of.elements * size_of(of.dtype));
+  compared_.clear(*memory_);
   try_run(engine, workspace);
   const Stream stream{target().stream};
-  double largest = 0;
-  for (const CheckedResult& of : checked_) {
-    const bool is_mask = of.allowed == 0;
-    if (is_mask) copy_where_mask_is_right(stream, spec_, trial_.y, trial_.mask, of.result);
-    const double distance =
-        relative_distance(stream, *memory_, of.dtype, of.result, of.expected, of.elements);
-    if (!std::isfinite(distance) || (is_mask && distance != 0))
-      return std::numeric_limits<double>::infinity();
-    if (!is_mask) largest = std::max(largest, distance / of.allowed);
-  }
-  return largest * allowed_error(DType::f32, spec_.operands, false, spec_.elements() / spec_.c);
+  if (masked_ != nullptr) copy_where_mask_is_right(stream, spec_, trial_.y, trial_.mask, masked_);
+  return compared_.largest(stream, *memory_) *
+         allowed_error(DType::f32, spec_.operands, false, spec_.elements() / spec_.c);
 }
 
 }  // namespace
@@ -257,24 +235,16 @@ double CudnnNorm::error(std::int64_t engine, void* workspace) {
 std::shared_ptr<Norm> make_cudnn_norm(const NormSpec& spec, const Target& target, Memory& trial) {
   if (spec.deterministic || !spec.is_one_graph()) return nullptr;
   auto norm = std::make_shared<CudnnNorm>(spec, target);
-  const auto own = [&] { return make_own_norm(spec, Stream{target.stream}, own_name); };
-  const std::string given = target.choices->given(text_of(spec));
   try {
-    if (given == own_name || (!given.empty() && norm->take_given(given))) {
-      target.choices->reuse();
-      if (given == own_name) return own();
-      return norm;
+    switch (norm->take_if_faster(own_name, [&] { return norm->search(trial); })) {
+      case Faster::library:
+        return norm;
+      case Faster::own:
+        return make_own_norm(spec, Stream{target.stream}, own_name);
+      case Faster::unknown:
+        break;
     }
-    if (!given.empty())
-      fmt::print(stderr, "[batch norm] an engine is searched again: cuDNN does not offer {}\n", given);
-    if (!norm->take_first().empty()) return nullptr;
-    const CudnnNorm::Found found = norm->search(trial);
-    if (!found.engine && !norm->is_wrong()) return nullptr;
-    if (found.engine && *found.engine < found.own) {
-      norm->keep();
-      return norm;
-    }
-    return own();
+    return nullptr;
   } catch (const std::exception& error) {
     fmt::print(stderr, "[batch norm] our own kernels run: {}\n", error.what());
     return nullptr;

@@ -57,7 +57,8 @@ std::string CudnnPlans::take_first() {
   for (engine_ = 0; engine_ < count(); ++engine_) {
     try {
       const auto built = graph_->build_plan_at_index(engine_);
-      if (built.is_good()) return {};
+      has_taken_ = built.is_good();
+      if (has_taken_) return {};
       reason = reason_of("build an engine", built);
     } catch (const std::runtime_error&) {
       failure = std::current_exception();  // another engine may do
@@ -81,6 +82,22 @@ bool CudnnPlans::take_given(const std::string& name) {
   }
   measured_ = false;
   return false;
+}
+
+Faster CudnnPlans::take_if_faster(const std::string& own, const std::function<AgainstOwn()>& search) {
+  const std::string given = target_.choices->given(spec_);
+  if (given == own || (!given.empty() && take_given(given))) {
+    target_.choices->reuse();
+    return given == own ? Faster::own : Faster::library;
+  }
+  if (!given.empty())
+    fmt::print(stderr, "[{}] an engine is searched again: cuDNN does not offer {}\n", what_, given);
+  if (!take_first().empty()) return Faster::unknown;
+  const AgainstOwn found = search();
+  if (!found.engine && !is_wrong_) return Faster::unknown;
+  if (!found.engine || *found.engine >= found.own) return Faster::own;
+  keep();
+  return Faster::library;
 }
 
 std::string CudnnPlans::key() const {
@@ -174,6 +191,12 @@ void CudnnPlans::execute(std::int64_t engine, std::unordered_map<std::int64_t, v
 }
 
 std::string CudnnPlans::ask() {
+  std::string reason = ask_once();
+  while (!reason.empty() && describes_otherwise()) reason = ask_once();
+  return reason;
+}
+
+std::string CudnnPlans::ask_once() {
   graph_ = std::make_unique<fe::graph::Graph>();
   graph_->set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
   if (target_.properties != nullptr)

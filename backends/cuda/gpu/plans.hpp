@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,13 @@ struct Images {
 // An operand of f32 (C).
 GraphTensor add_vector(cudnn_frontend::graph::Graph& graph, std::int64_t uid, std::int64_t channels);
 
+// Seconds of a run of our own kernels, and of the fastest engine that is right; the second is empty without one.
+struct AgainstOwn {
+  double own = 0;
+  std::optional<double> engine = {};
+};
+enum class Faster : std::uint8_t { library, own, unknown };
+
 class CudnnPlans : public Engines {
  public:
   // what: for messages, "convolution"; spec: its text among the choices. Borrows what the target borrows.
@@ -43,6 +51,7 @@ class CudnnPlans : public Engines {
 
   // Takes the heuristic's choice: the first that can be built. Returns an empty string, or why cuDNN has none.
   std::string take_first();
+  bool has_taken() const { return has_taken_; }
   // Takes the plan of this name, which an earlier search chose, and no other: as that search kept it, or built again. Returns
   // false if cuDNN does not offer it.
   bool take_given(const std::string& name);
@@ -51,6 +60,10 @@ class CudnnPlans : public Engines {
   // stays, too.
   std::optional<double> take_fastest(Memory& trial, const SearchLimits& limits);
   bool is_wrong() const { return is_wrong_; }
+  // Whether the library or our own kernels are faster, and takes the library's plan: what an earlier search chose, which was
+  // `own` for our own kernels, or by `search`, which calls take_fastest(). Unknown: cuDNN has no engine, or none ran. Throws
+  // what the search throws.
+  Faster take_if_faster(const std::string& own, const std::function<AgainstOwn()>& search);
   // Keeps what was taken for take_given(), if it was measured.
   void keep();
 
@@ -65,6 +78,8 @@ class CudnnPlans : public Engines {
  protected:
   // Adds the operations.
   virtual void describe(cudnn_frontend::graph::Graph& graph) const = 0;
+  // There is no engine: whether describe() now has another form of the operations.
+  virtual bool describes_otherwise() { return false; }
   virtual std::vector<cudnn_frontend::NumericalNote_t> refused_notes() const = 0;
   // What follows the name of cuDNN's plan: "+epilogue".
   virtual std::string suffix() const { return {}; }
@@ -86,6 +101,7 @@ class CudnnPlans : public Engines {
   std::string key() const;
   // Asks cuDNN for its plans. Returns an empty string, or the reason why it has none.
   std::string ask();
+  std::string ask_once();
   // What a name begins with; the bytes of the workspace follow, which are known when the plan is built.
   std::string prefix_of(std::int64_t engine) const;
   std::string name_of(std::int64_t engine) const;
@@ -96,7 +112,7 @@ class CudnnPlans : public Engines {
   std::string kept_name_;  // of a plan that was read
   std::unique_ptr<cudnn_frontend::graph::Graph> graph_;
   std::int64_t engine_ = 0;  // the taken plan
-  bool measured_ = false, is_wrong_ = false;
+  bool has_taken_ = false, measured_ = false, is_wrong_ = false;
 };
 
 }  // namespace assay::cuda

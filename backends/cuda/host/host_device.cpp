@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/host/host_calls.hpp"
+#include "backends/cuda/own_attention.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/own_products.hpp"
@@ -107,6 +108,9 @@ class HostDevice final : public Device {
     return std::make_shared<WithWorkspace<Convolution>>(make_own_convolution(spec, stream(), product_name));
   }
   std::shared_ptr<Norm> norm(const NormSpec& spec) override { return make_own_norm(spec, stream()); }
+  std::shared_ptr<Attention> attention(const AttentionSpec& spec) override {
+    return make_own_attention(spec, *this);
+  }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     std::shared_ptr<Lstm>& known = lstms_[spec];
     if (known == nullptr) known = std::make_shared<OverwritingLstm>(make_own_lstm(spec, *this, "host:lstm"));

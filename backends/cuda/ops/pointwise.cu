@@ -47,15 +47,15 @@ struct Pair {
 };
 
 // A Broadcast that a kernel can take.
-struct Walk {
+struct BroadcastWalk {
   static constexpr std::size_t most = 8;  // dimensions of a shape
   int rank = 0;
   std::int64_t sizes[most] = {}, a[most] = {}, b[most] = {};
 };
 
-Walk walk_of(const Request& request) {
+BroadcastWalk walk_of(const Request& request) {
   const Broadcast found = broadcast(request.inputs[0].shape, request.inputs[1].shape);
-  Walk walk;
+  BroadcastWalk walk;
   walk.rank = static_cast<int>(found.sizes.size());
   std::ranges::copy(found.sizes, walk.sizes);
   std::ranges::copy(found.a, walk.a);
@@ -68,7 +68,7 @@ template <typename T, typename F>
 struct RepeatedPair {
   const T *a, *b;
   T* y;
-  Walk walk;
+  BroadcastWalk walk;
   ASSAY_HD void operator()(std::int64_t i) const {
     std::int64_t at_a = 0, at_b = 0, rest = i;
     for (int d = walk.rank; d-- > 0;) {

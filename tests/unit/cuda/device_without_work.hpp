@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/own_attention.hpp"
 #include "backends/cuda/own_norm.hpp"
 
 namespace assay::cuda {
@@ -16,6 +17,7 @@ struct Work {
   std::set<MatmulSpec> products;
   std::set<LstmSpec> lstms;
   std::set<NormSpec> norms;
+  std::set<AttentionSpec> attentions;
   HostStream stream;
   std::int64_t launches() const { return stream.launches; }  // of our kernels, on the host
   std::int64_t calls = 0;  // of a library: each counts as one, however many kernels it launches
@@ -66,6 +68,17 @@ class NoNorm final : public Norm {
   Work& work_;
 };
 
+class NoAttention final : public Attention {
+ public:
+  explicit NoAttention(Work& work) : work_(work) {}
+  std::int64_t workspace_bytes() const override { return 0; }
+  std::string name() const override { return "nothing"; }
+  void run(const AttentionOperands&, void*) override { ++work_.calls; }
+
+ private:
+  Work& work_;
+};
+
 // Nothing reads it, so the system need not provide its pages.
 class MemoryWithoutBytes final : public Memory {
  public:
@@ -101,6 +114,12 @@ class DeviceWithoutWork final : public Device {
     work_.norms.insert(spec);
     if (!spec.channels_last || !spec.is_one_graph()) return make_own_norm(spec, stream());
     return std::make_shared<NoNorm>(work_);
+  }
+  // A small one by our own kernels, a large one by the library where it has engines: see plans_test.cpp.
+  std::shared_ptr<Attention> attention(const AttentionSpec& spec) override {
+    work_.attentions.insert(spec);
+    if (is_small(spec) || !spec.is_one_graph()) return make_own_attention(spec, *this);
+    return std::make_shared<NoAttention>(work_);
   }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     work_.lstms.insert(spec);

@@ -17,6 +17,7 @@
 #include "harness/graph/passes/training_step.hpp"
 #include "tests/relative_error.hpp"
 #include "tests/unit/engine/programs.hpp"
+#include "workloads/ops/op_workload.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -75,6 +76,33 @@ TEST_P(Gpu, AgreesWithTheReferenceOnMeasuredEngines) {
       const double bound = std::max(3 * testing::relative_error(emulated[i], expected[i]),
                                     GetParam() == PrecisionKind::bf16 ? 1e-3 : 5e-5);
       EXPECT_LT(testing::relative_error(got[i], expected[i]), bound) << expected[i].name;
+    }
+  }
+}
+
+// Causal with fewer heads of k and v, and all queries to all keys: cuDNN has them in different forms.
+TEST_P(Gpu, AttentionAgreesWithTheReferenceOnMeasuredEngines) {
+  for (const char* size : {"n2t64h4d32g2c1", "n2t64h4d32"}) {
+    SCOPED_TRACE(size);
+    const Program program = find_op_workload("op/attention").program(size);
+    std::vector<float> operands(static_cast<std::size_t>(input_elements(*program.training)));
+    for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = testing::noise(1, i);
+    KernelExecutable ours(program, searching(), make_kernel_library(searching()));
+    reference::ReferenceBackend oracle;
+    const auto theirs = oracle.compile(program, testing::options("eager", PrecisionKind::fp64));
+    const auto rounded = oracle.compile(program, testing::options("eager", GetParam()));
+    std::vector<std::vector<HostTensor>> results;
+    for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get(), rounded.get()}) {
+      executable->set_state({});
+      executable->stage(0, {operands.data(), nullptr});
+      executable->step(0, 0, 1);
+      results.push_back(executable->results());
+    }
+    ASSERT_EQ(results[0].size(), 4U) << "y and three gradients";
+    for (std::size_t i = 0; i < results[0].size(); ++i) {
+      const double bound = std::max(3 * testing::relative_error(results[2][i], results[1][i]),
+                                    GetParam() == PrecisionKind::bf16 ? 1e-3 : 5e-5);
+      EXPECT_LT(testing::relative_error(results[0][i], results[1][i]), bound) << results[1][i].name;
     }
   }
 }

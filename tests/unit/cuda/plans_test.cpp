@@ -1,4 +1,4 @@
-// cuDNN's engines for the convolutions and batch norms of our networks, on GPUs that are not here. The heuristic, the checks of
+// cuDNN's engines for the convolutions, batch norms and attentions of our networks, on GPUs that are not here. The heuristic, the checks of
 // support and the compilation of kernels run as on the GPU; whether an engine is fast, or runs at all, only the
 // GPU says.
 //
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/gpu/attention.hpp"
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/gpu/lstm.hpp"
@@ -170,6 +171,29 @@ TEST_P(Plans, ThereIsAnEngineForEachBatchNorm) {
                  planned.engines, planned.seconds);
     }
   }
+}
+
+TEST_P(Plans, ThereIsAnEngineForEachAttentionWithoutAMask) {
+  if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
+  const Target target = target_of(GetParam());
+  int planned_specs = 0;
+  std::set<AttentionSpec> specs =
+      work_of_networks(PrecisionKind::bf16, all_networks ? nullptr : "nanogpt").attentions;
+  AttentionSpec seen_by_all = *specs.begin();  // cuDNN may have that as one operation
+  seen_by_all.causal = false;
+  specs.insert(seen_by_all);
+  for (const AttentionSpec& spec : specs) {
+    if (!spec.is_one_graph()) {
+      EXPECT_TRUE(spec.has_mask()) << text_of(spec);
+      continue;
+    }
+    const PlannedEngine planned = plan_attention(spec, target);
+    EXPECT_FALSE(planned.engine.empty()) << text_of(spec) << ": " << planned.missing;
+    ++planned_specs;
+    fmt::print("{} {}: {}, {} engines, workspace {}, {:.3f} s\n", GetParam().file, text_of(spec),
+               planned.engine, planned.engines, planned.workspace_bytes, planned.seconds);
+  }
+  EXPECT_GE(planned_specs, 4) << "of a training step two, of an inference one";
 }
 
 TEST_P(Plans, ThereIsAnEngineForEachActivationThatOnlyGraphsHave) {

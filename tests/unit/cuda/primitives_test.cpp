@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/cuda/library.hpp"
+#include "backends/cuda/own_attention.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "harness/engine/lowered_graph.hpp"
@@ -51,6 +52,10 @@ class WatchedDevice final : public Device {
     return device_->convolution(spec);
   }
   std::shared_ptr<Norm> norm(const NormSpec& spec) override { return device_->norm(spec); }
+  // Its products are asked of this device.
+  std::shared_ptr<Attention> attention(const AttentionSpec& spec) override {
+    return make_own_attention(spec, *this);
+  }
   std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     asked_.bare.push_back(spec.bare);
     return device_->lstm(spec);
