@@ -152,6 +152,8 @@ def test_every_mode_of_the_fault_worker_that_goes_wrong_is_a_variant() -> None:
     behaves |= {"busy", "claims_others", "compiles_longer", "zeros", "rewrites_a_plan", "rewrites_operands"}
     behaves |= {"exchanges_too_long", "exchanges_in_no_time"}  # if it is asked for an exchange, unlike here
     behaves |= {"exchanges_in_other_rounds", "exchanges_without_a_word"}
+    behaves |= {"device_too_long", "device_in_no_time"}  # the same of a single op's device
+    behaves |= {"device_without_a_word", "device_with_a_reason"}
     behaves |= {"meets", "wants_room"}
     behaves |= {"hangs_in_round_2", "starves"}  # in a run with --max-time
     behaves |= {"compiles_nothing", "interprets", "huddles"}  # what they do shows without a campaign
