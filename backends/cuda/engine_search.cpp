@@ -84,4 +84,11 @@ void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype, 
   }
 }
 
+void* NoiseBuffers::add(std::int64_t elements, DType dtype, float scale) {
+  const Storage& storage = storages_.emplace_back(memory_, elements * size_of(dtype), purpose_);
+  fill_with_noise(memory_, storage.data(), storage.bytes(), dtype,
+                  static_cast<std::uint32_t>(storages_.size()), scale);
+  return storage.data();
+}
+
 }  // namespace assay::cuda

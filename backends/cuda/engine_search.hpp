@@ -74,4 +74,18 @@ double relative_distance(Stream stream, Memory& memory, DType dtype, const void*
 void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype, std::uint32_t seed = 0,
                      float scale = 1);
 
+// Buffers of noise, each with another seed.
+class NoiseBuffers {
+ public:
+  // Borrows the memory.
+  NoiseBuffers(Memory& memory, const char* purpose) : memory_(memory), purpose_(purpose) {}
+  // f32 or bf16; lives as long as this object.
+  void* add(std::int64_t elements, DType dtype, float scale = 1);
+
+ private:
+  Memory& memory_;
+  const char* purpose_;
+  std::vector<Storage> storages_;
+};
+
 }  // namespace assay::cuda

@@ -85,14 +85,11 @@ std::unique_ptr<Kernel> make_kernel(Enqueue enqueue, std::string implementation)
 
 MatmulSpec dense_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
                          bool tb) {
-  MatmulSpec spec = row_major_product(m, n, k, ta, tb);
+  MatmulSpec spec = packed_product(m, n, k, ta, tb);
   spec.operands = request.inputs[0].dtype;
   spec.result = request.outputs[0].dtype;
   spec.tf32 = request.context.tf32;
   spec.bare = request.context.bare;
-  spec.stride_a = m * k;
-  spec.stride_b = k * n;
-  spec.stride_c = m * n;
   return spec;
 }
 

@@ -44,6 +44,15 @@ inline MatmulSpec row_major_product(std::int64_t m, std::int64_t n, std::int64_t
   return spec;
 }
 
+// The same of products that lie one after the other.
+inline MatmulSpec packed_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
+  MatmulSpec spec = row_major_product(m, n, k, ta, tb);
+  spec.stride_a = m * k;
+  spec.stride_b = k * n;
+  spec.stride_c = m * n;
+  return spec;
+}
+
 // One line that names a spec in a list of choices.
 std::string text_of(const MatmulSpec& spec);
 

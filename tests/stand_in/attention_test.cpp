@@ -82,17 +82,12 @@ class AttentionRun {
   }
 
  private:
-  void* buffer(std::int64_t elements, DType dtype = DType::bf16) {
-    storages_.emplace_back(device_.memory(), elements * size_of(dtype), "a test");
-    fill_with_noise(device_.memory(), storages_.back().data(), storages_.back().bytes(), dtype,
-                    static_cast<std::uint32_t>(storages_.size()), 2);
-    return storages_.back().data();
-  }
+  void* buffer(std::int64_t elements, DType dtype = DType::bf16) { return buffers_.add(elements, dtype, 2); }
 
   Device& device_;
   AttentionSpec spec_;
   std::int64_t queries_, keys_, rows_;
-  std::vector<Storage> storages_;
+  NoiseBuffers buffers_{device_.memory(), "a test"};
   AttentionOperands operands_;
 };
 

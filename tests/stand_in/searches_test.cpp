@@ -169,16 +169,11 @@ class NormRun {
   }
 
  private:
-  void* buffer(std::int64_t elements, DType dtype) {
-    storages_.emplace_back(device_.memory(), elements * size_of(dtype), "a test");
-    fill_with_noise(device_.memory(), storages_.back().data(), storages_.back().bytes(), dtype,
-                    static_cast<std::uint32_t>(storages_.size()));
-    return storages_.back().data();
-  }
+  void* buffer(std::int64_t elements, DType dtype) { return buffers_.add(elements, dtype); }
 
   Device& device_;
   NormSpec spec_;
-  std::vector<Storage> storages_;
+  NoiseBuffers buffers_{device_.memory(), "a test"};
   NormOperands operands_;
 };
 

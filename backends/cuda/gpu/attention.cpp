@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,7 +12,6 @@
 #include "backends/cuda/gpu/compared_results.hpp"
 #include "backends/cuda/gpu/plans.hpp"
 #include "backends/cuda/workspace.hpp"
-#include "harness/core/clock.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -58,12 +55,17 @@ class CudnnAttention final : public Attention, public CudnnPlans {
 
   void run(std::int64_t engine, const AttentionOperands& at, void* workspace) {
     check_workspace("cudnn", workspace, bytes_of_plan(engine));
-    const std::pair<std::int64_t, const void*> places[]{
-        {q_uid, at.q},   {k_uid, at.k},   {v_uid, at.v},   {y_uid, at.y},  {logsumexp_uid, at.logsumexp},
-        {dy_uid, at.dy}, {dq_uid, at.dq}, {dk_uid, at.dk}, {dv_uid, at.dv}};
-    for (const auto& [uid, place] : places)
-      if (place != nullptr) pointers_[uid] = const_cast<void*>(place);
-    execute(engine, pointers_, workspace);
+    execute(engine,
+            {{q_uid, at.q},
+             {k_uid, at.k},
+             {v_uid, at.v},
+             {y_uid, at.y},
+             {logsumexp_uid, at.logsumexp},
+             {dy_uid, at.dy},
+             {dq_uid, at.dq},
+             {dk_uid, at.dk},
+             {dv_uid, at.dv}},
+            workspace);
   }
 
   // Of a result in bf16: weights or gradients of scores are rounded to it, too.
@@ -72,30 +74,30 @@ class CudnnAttention final : public Attention, public CudnnPlans {
   }
 
   // (N, H, S, D), as (N, S, H, D) lies in memory.
-  struct Place {
+  struct Form {
     std::vector<std::int64_t> dims, strides;
   };
-  Place place_of(std::int64_t positions, std::int64_t heads) const {
+  Form form_of(std::int64_t positions, std::int64_t heads) const {
     return {{spec_.samples, heads, positions, spec_.depth},
             {positions * heads * spec_.depth, spec_.depth, heads * spec_.depth, 1}};
   }
-  Place of_queries() const { return place_of(spec_.queries, spec_.heads); }
-  Place of_keys() const { return place_of(spec_.keys, spec_.groups); }
-  Place of_rows() const {
+  Form of_queries() const { return form_of(spec_.queries, spec_.heads); }
+  Form of_keys() const { return form_of(spec_.keys, spec_.groups); }
+  Form of_rows() const {
     return {{spec_.samples, spec_.heads, spec_.queries, 1},
             {spec_.heads * spec_.queries, spec_.queries, 1, 1}};
   }
-  static GraphTensor add(fe::graph::Graph& graph, std::int64_t uid, const Place& place,
+  static GraphTensor add(fe::graph::Graph& graph, std::int64_t uid, const Form& form,
                          fe::DataType_t type = fe::DataType_t::BFLOAT16) {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_uid(uid)
-                            .set_dim(place.dims)
-                            .set_stride(place.strides)
+                            .set_dim(form.dims)
+                            .set_stride(form.strides)
                             .set_data_type(type));
   }
-  static void give(const GraphTensor& tensor, std::int64_t uid, const Place& place,
+  static void give(const GraphTensor& tensor, std::int64_t uid, const Form& form,
                    fe::DataType_t type = fe::DataType_t::BFLOAT16) {
-    tensor->set_output(true).set_uid(uid).set_dim(place.dims).set_stride(place.strides).set_data_type(type);
+    tensor->set_output(true).set_uid(uid).set_dim(form.dims).set_stride(form.strides).set_data_type(type);
   }
 
   AttentionSpec spec_;
@@ -103,7 +105,6 @@ class CudnnAttention final : public Attention, public CudnnPlans {
   AttentionOperands trial_;  // while engines are measured
   ComparedResults compared_;
   Memory* memory_ = nullptr;
-  std::unordered_map<std::int64_t, void*> pointers_;
 };
 
 void CudnnAttention::describe(fe::graph::Graph& graph) const {
@@ -137,12 +138,9 @@ AgainstOwn CudnnAttention::search(Memory& trial, const MakeOwnAttention& make_ow
       4 / (static_cast<double>(spec_.scale) * std::sqrt(static_cast<double>(spec_.depth))), 0x1p-8, 0x1p8));
   constexpr double of_exponentials = 0x1p-13;  // of logsumexp, which libraries compute with fast ones
   memory_ = &trial;
-  std::vector<Storage> storages;
-  const auto buffer = [&](std::int64_t elements, DType dtype, float scale = 1) -> void* {
-    storages.emplace_back(trial, elements * size_of(dtype), purpose);
-    fill_with_noise(trial, storages.back().data(), storages.back().bytes(), dtype,
-                    static_cast<std::uint32_t>(storages.size()), scale);
-    return storages.back().data();
+  NoiseBuffers buffers(trial, purpose);
+  const auto buffer = [&](std::int64_t elements, DType dtype, float scale = 1) {
+    return buffers.add(elements, dtype, scale);
   };
   const std::int64_t queries = spec_.samples * spec_.queries * spec_.heads * spec_.depth,
                      keys = spec_.samples * spec_.keys * spec_.groups * spec_.depth,
@@ -198,7 +196,7 @@ AgainstOwn CudnnAttention::search(Memory& trial, const MakeOwnAttention& make_ow
 std::shared_ptr<Attention> make_cudnn_attention(const AttentionSpec& spec, const Target& target,
                                                 Memory& trial, const MakeOwnAttention& make_own) {
   if (!spec.is_one_graph()) return nullptr;
-  // The frontend copies lengths from the host in each run of a gradient, to mend earlier versions.
+  // The frontend copies lengths from the host in each run of a gradient, for versions with a fault.
   if (spec.kind == AttentionSpec::Kind::gradient && cudnnGetVersion() <= 91500) return nullptr;
   auto attention = std::make_shared<CudnnAttention>(spec, target);
   try {
@@ -223,10 +221,7 @@ std::shared_ptr<Attention> make_cudnn_attention(const AttentionSpec& spec, const
 }
 
 PlannedEngine plan_attention(const AttentionSpec& spec, const Target& target) {
-  const auto start = std::chrono::steady_clock::now();
-  CudnnAttention attention(spec, target);
-  if (std::string reason = attention.take_first(); !reason.empty()) return {.missing = std::move(reason)};
-  return attention.planned(seconds_since(start));
+  return CudnnAttention(spec, target).plan_first();
 }
 
 }  // namespace assay::cuda

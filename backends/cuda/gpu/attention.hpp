@@ -1,4 +1,4 @@
-// Attention in one kernel for each pass, by cuDNN's graph API.
+// Attention as one graph for each pass, by cuDNN's graph API.
 #pragma once
 
 #include <functional>

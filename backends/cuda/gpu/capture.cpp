@@ -26,15 +26,8 @@ class CapturedGraph final : public Recording {
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   void run() override { ASSAY_CUDA(cudaGraphLaunch(executable_, stream_)); }
   double seconds() override {
-    const Event begin, end;
     run();
-    ASSAY_CUDA(cudaEventRecord(begin.get(), stream_));
-    run();
-    ASSAY_CUDA(cudaEventRecord(end.get(), stream_));
-    ASSAY_CUDA(cudaEventSynchronize(end.get()));
-    float milliseconds = 0;
-    ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-    return static_cast<double>(milliseconds) * 1e-3;
+    return device_seconds(stream_, [this] { run(); });
   }
 
  private:
@@ -100,6 +93,17 @@ void enqueue(cudaStream_t stream, std::span<const GraphPart> parts) {
 }
 
 }  // namespace
+
+double device_seconds(cudaStream_t stream, const std::function<void()>& enqueue) {
+  const Event begin, end;
+  ASSAY_CUDA(cudaEventRecord(begin.get(), stream));
+  enqueue();
+  ASSAY_CUDA(cudaEventRecord(end.get(), stream));
+  ASSAY_CUDA(cudaEventSynchronize(end.get()));
+  float milliseconds = 0;
+  ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
 
 std::unique_ptr<Recording> capture(cudaStream_t stream, std::span<const GraphPart> parts,
                                    std::size_t min_nodes) {

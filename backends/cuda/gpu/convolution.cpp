@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/cuda/choices.hpp"
@@ -12,7 +10,6 @@
 #include "backends/cuda/gpu/plans.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
-#include "harness/core/clock.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -119,12 +116,13 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
   void run(std::int64_t engine, const void* a, const void* b, const float* bias, void* result,
            void* workspace) {
     check_workspace("cudnn", workspace, workspace_bytes(engine));
-    pointers_[first] = const_cast<void*>(a);
-    pointers_[second] = const_cast<void*>(b);
     void* const narrow = static_cast<std::byte*>(workspace) + narrow_at(engine);
-    pointers_[result_uid] = variant_.narrow ? narrow : result;
-    if (variant_.fused && spec_.bias) pointers_[bias_uid] = const_cast<float*>(bias);
-    execute(engine, pointers_, workspace);
+    execute(engine,
+            {{first, a},
+             {second, b},
+             {result_uid, variant_.narrow ? narrow : result},
+             {bias_uid, variant_.fused && spec_.bias ? bias : nullptr}},
+            workspace);
     if (variant_.narrow)
       widen_to_f32(Stream{target().stream}, narrow, result, element_count(shape_of_result()));
     if (!variant_.fused && (spec_.bias || spec_.relu)) {
@@ -212,7 +210,6 @@ class CudnnConvolution final : public Convolution, public CudnnPlans {
     const void* expected = nullptr;
     Memory* memory = nullptr;
   } trial_;  // while engines are measured
-  std::unordered_map<std::int64_t, void*> pointers_;
 };
 
 // What an earlier search chose; null if it chose nothing, or what cuDNN does not offer any more.
@@ -285,13 +282,13 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
 PlannedEngine plan_convolution(const ConvolutionSpec& spec, const Target& target) {
   PlannedEngine planned;
   for (const Variant& variant : variants_of(spec)) {
-    const auto start = std::chrono::steady_clock::now();
     CudnnConvolution convolution(spec, variant, target);
-    if (std::string reason = convolution.take_first(); !reason.empty()) {
-      if (planned.missing.empty()) planned.missing = std::move(reason);
+    PlannedEngine first = convolution.plan_first();
+    if (!first.missing.empty()) {
+      if (planned.missing.empty()) planned.missing = std::move(first.missing);
       continue;
     }
-    planned = convolution.planned(seconds_since(start));
+    planned = std::move(first);
     planned.workspace_bytes = convolution.workspace_bytes();
     return planned;
   }

@@ -144,12 +144,8 @@ class GpuDevice final : public Device {
     const auto make_own = [&](const AttentionSpec& of, std::string name) {
       return make_own_attention(of, *this, std::move(name));
     };
-    if (known == nullptr) {
-      const Choices::Taken before = options_.choices->taken();
-      known = searched([&] { return make_cudnn_attention(spec, target(), *memory_, make_own); });
-      // The products of our own count only if it is taken.
-      if (known == nullptr || !known->is_own()) options_.choices->forget_since(before);
-    }
+    if (known == nullptr)
+      known = searched_with_own([&] { return make_cudnn_attention(spec, target(), *memory_, make_own); });
     if (known == nullptr) known = make_own_attention(spec, *this);
     options_.choices->take(text_of(spec), known->name());
     return known;
@@ -162,12 +158,8 @@ class GpuDevice final : public Device {
     const auto make_own = [&] {
       return has_lstm_steps(spec) ? make_own_lstm(spec, *this, "own:lstm", ":measured") : nullptr;
     };
-    if (known == nullptr) {
-      const Choices::Taken before = options_.choices->taken();
-      known = searched([&] { return make_fast_lstm(spec, target(), *memory_, *calls_, make_own); });
-      // The products of our own count only if it is taken.
-      if (known == nullptr || !known->is_own()) options_.choices->forget_since(before);
-    }
+    if (known == nullptr)
+      known = searched_with_own([&] { return make_fast_lstm(spec, target(), *memory_, *calls_, make_own); });
     if (known == nullptr) {
       options_.choices->fall_back("lstm");
       known = make_own_lstm(spec, *this);
@@ -192,6 +184,15 @@ class GpuDevice final : public Device {
     const std::int64_t before = memory_->peak();
     auto made = make();
     memory_->forget_trial(before);
+    return made;
+  }
+
+  // The same where make() also makes our own kernels: their products count only if they are taken.
+  template <typename Make>
+  std::invoke_result_t<Make> searched_with_own(const Make& make) {
+    const Choices::Taken before = options_.choices->taken();
+    auto made = searched(make);
+    if (made == nullptr || !made->is_own()) options_.choices->forget_since(before);
     return made;
   }
 

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "backends/cuda/gpu/plans.hpp"
 #include "backends/cuda/own_norm.hpp"
 #include "backends/cuda/workspace.hpp"
-#include "harness/core/clock.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -75,24 +72,23 @@ class CudnnNorm final : public Norm, public CudnnPlans {
 
   void run(std::int64_t engine, const NormOperands& at, void* workspace) {
     check_workspace("cudnn", workspace, bytes_of_plan(engine));
-    const std::pair<std::int64_t, const void*> places[]{
-        {x_uid, at.x},
-        {added_uid, at.added},
-        {weight_uid, at.weight},
-        {bias_uid, at.bias},
-        {mean_uid, at.mean},
-        {inverse_uid, at.inverse_std},
-        {mask_uid, at.mask},
-        {y_uid, at.y},
-        {dy_uid, at.dy},
-        {dx_uid, at.dx},
-        {total_uid, at.dy_total},
-        {dweight_uid, at.dweight},
-        {dbias_uid, at.dbias},
-    };
-    for (const auto& [uid, place] : places)
-      if (place != nullptr) pointers_[uid] = const_cast<void*>(place);
-    execute(engine, pointers_, workspace);
+    execute(engine,
+            {
+                {x_uid, at.x},
+                {added_uid, at.added},
+                {weight_uid, at.weight},
+                {bias_uid, at.bias},
+                {mean_uid, at.mean},
+                {inverse_uid, at.inverse_std},
+                {mask_uid, at.mask},
+                {y_uid, at.y},
+                {dy_uid, at.dy},
+                {dx_uid, at.dx},
+                {total_uid, at.dy_total},
+                {dweight_uid, at.dweight},
+                {dbias_uid, at.dbias},
+            },
+            workspace);
   }
 
   Tensor image(fe::graph::Graph& graph, std::int64_t uid, fe::DataType_t type) const {
@@ -156,18 +152,12 @@ class CudnnNorm final : public Norm, public CudnnPlans {
   ComparedResults compared_;
   void* masked_ = nullptr;  // where a copy of y is compared by its mask; null without one
   Memory* memory_ = nullptr;
-  std::unordered_map<std::int64_t, void*> pointers_;
 };
 
 AgainstOwn CudnnNorm::search(Memory& trial) {
   memory_ = &trial;
-  std::vector<Storage> storages;
-  const auto buffer = [&](std::int64_t elements, DType dtype) -> void* {
-    storages.emplace_back(trial, elements * size_of(dtype), purpose);
-    fill_with_noise(trial, storages.back().data(), storages.back().bytes(), dtype,
-                    static_cast<std::uint32_t>(storages.size()));
-    return storages.back().data();
-  };
+  NoiseBuffers buffers(trial, purpose);
+  const auto buffer = [&](std::int64_t elements, DType dtype) { return buffers.add(elements, dtype); };
   const DType narrow = spec_.operands;
   const std::int64_t all = spec_.elements(), rows = all / spec_.c;
   const double of_image = allowed_error(DType::f32, narrow, false, rows);
@@ -252,10 +242,7 @@ std::shared_ptr<Norm> make_cudnn_norm(const NormSpec& spec, const Target& target
 }
 
 PlannedEngine plan_norm(const NormSpec& spec, const Target& target) {
-  const auto start = std::chrono::steady_clock::now();
-  CudnnNorm norm(spec, target);
-  if (std::string reason = norm.take_first(); !reason.empty()) return {.missing = std::move(reason)};
-  return norm.planned(seconds_since(start));
+  return CudnnNorm(spec, target).plan_first();
 }
 
 }  // namespace assay::cuda

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <stdexcept>
 
 #include "backends/cuda/choices.hpp"
 #include "backends/cuda/gpu/check.hpp"
+#include "harness/core/clock.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -149,8 +151,10 @@ std::optional<double> CudnnPlans::take_fastest(Memory& trial, const SearchLimits
   return found.fastest->seconds;
 }
 
-PlannedEngine CudnnPlans::planned(double seconds) const {
-  return {taken(), {}, count(), bytes_of_plan(engine_), is_generated(engine_), seconds};
+PlannedEngine CudnnPlans::plan_first() {
+  const auto start = std::chrono::steady_clock::now();
+  if (std::string reason = take_first(); !reason.empty()) return {.missing = std::move(reason)};
+  return {taken(), {}, count(), bytes_of_plan(engine_), is_generated(engine_), seconds_since(start)};
 }
 
 bool CudnnPlans::is_generated(std::int64_t engine) const {
@@ -184,10 +188,11 @@ std::int64_t CudnnPlans::bytes_of_plan(std::int64_t engine) const {
   return bytes;
 }
 
-void CudnnPlans::execute(std::int64_t engine, std::unordered_map<std::int64_t, void*>& pointers,
-                         void* workspace) {
+void CudnnPlans::execute(std::int64_t engine, std::initializer_list<Place> places, void* workspace) {
+  for (const auto& [uid, place] : places)
+    if (place != nullptr) pointers_[uid] = const_cast<void*>(place);
   check_frontend("execute a plan",
-                 graph_->execute_plan_at_index(target_.handle, pointers, workspace, engine));
+                 graph_->execute_plan_at_index(target_.handle, pointers_, workspace, engine));
 }
 
 std::string CudnnPlans::ask() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,8 +68,8 @@ class CudnnPlans : public Engines {
   // Keeps what was taken for take_given(), if it was measured.
   void keep();
 
-  // After take_first(), which took that many seconds.
-  PlannedEngine planned(double seconds) const;
+  // The engine that take_first() takes, or why there is none.
+  PlannedEngine plan_first();
 
   std::int64_t count() const override { return graph_->get_execution_plan_count(); }
   bool is_generated(std::int64_t engine) const override;
@@ -92,7 +93,9 @@ class CudnnPlans : public Engines {
     return kept_name_.empty() ? name_of(engine_) + (measured_ ? ":measured" : "") : kept_name_;
   }
   std::int64_t bytes_of_plan(std::int64_t engine) const;
-  void execute(std::int64_t engine, std::unordered_map<std::int64_t, void*>& pointers, void* workspace);
+  // Where the tensor of a uid is; null for one that the graph does not have.
+  using Place = std::pair<std::int64_t, const void*>;
+  void execute(std::int64_t engine, std::initializer_list<Place> places, void* workspace);
 
  private:
   // Reads the plan that an earlier search kept.
@@ -111,7 +114,8 @@ class CudnnPlans : public Engines {
   std::string spec_;
   std::string kept_name_;  // of a plan that was read
   std::unique_ptr<cudnn_frontend::graph::Graph> graph_;
-  std::int64_t engine_ = 0;  // the taken plan
+  std::unordered_map<std::int64_t, void*> pointers_;  // by uid
+  std::int64_t engine_ = 0;                           // the taken plan
   bool has_taken_ = false, measured_ = false, is_wrong_ = false;
 };
 

@@ -5,7 +5,6 @@
 
 #include "backends/cuda/gpu/capture.hpp"
 #include "backends/cuda/gpu/check.hpp"
-#include "backends/cuda/gpu/handles.hpp"
 
 namespace assay::cuda {
 
@@ -17,18 +16,10 @@ double captured_seconds(const Target& target, const std::function<void()>& enque
     for (int i = 0; i < calls; ++i) enqueue();
   }};
   const std::unique_ptr<Recording> recording = capture(target.stream, {&part, 1}, 0);
-  const Event begin, end;
-  float best = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < launches; ++i) {
-    ASSAY_CUDA(cudaEventRecord(begin.get(), target.stream));
-    recording->run();
-    ASSAY_CUDA(cudaEventRecord(end.get(), target.stream));
-    ASSAY_CUDA(cudaEventSynchronize(end.get()));
-    float milliseconds = 0;
-    ASSAY_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-    best = std::min(best, milliseconds);
-  }
-  return static_cast<double>(best) * 1e-3 / calls;
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < launches; ++i)
+    best = std::min(best, device_seconds(target.stream, [&] { recording->run(); }));
+  return best / calls;
 }
 
 }  // namespace assay::cuda

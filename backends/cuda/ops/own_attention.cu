@@ -338,13 +338,10 @@ class StackedOwn final : public Attention {
   // For each sample and head: (m, n) in f32.
   std::shared_ptr<Matmul> stacked(Device& device, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
                                   bool tb) const {
-    MatmulSpec spec = row_major_product(m, n, k, ta, tb);
+    MatmulSpec spec = packed_product(m, n, k, ta, tb);
     spec.operands = spec_.operands;
     spec.tf32 = spec_.tf32;
     spec.bare = spec_.bare;
-    spec.stride_a = m * k;
-    spec.stride_b = k * n;
-    spec.stride_c = m * n;
     spec.batch = s_.stacks();
     return device.matmul(spec);
   }
