@@ -176,7 +176,8 @@ Constants find_constants(const LoweredGraph& lowered) {
   std::vector<bool> kept;  // persistent, and the same in every step
   for (const Buffer& buffer : lowered.buffers)
     kept.push_back(buffer.kind == Buffer::Kind::persistent && !updated(buffer));
-  const auto constant = [&](int b) {
+  const auto constant = [&](int operand) {
+    const int b = lowered.holder(operand);
     return b == none || found.buffers[static_cast<std::size_t>(b)] || kept[static_cast<std::size_t>(b)];
   };
   for (std::size_t s = 0; s < lowered.steps.size(); ++s) {
@@ -205,6 +206,8 @@ Arena plan_arena(const LoweredGraph& lowered, const KernelLibrary& library,
   std::vector<PlannedStep> steps;
   for (const LoweredStep& step : lowered.steps) {
     steps.push_back({step.inputs, step.outputs, step.in_place, step.scratch_bytes});
+    for (auto* const named : {&steps.back().inputs, &steps.back().outputs})
+      for (int& b : *named) b = lowered.holder(b);
   }
   Placement placement =
       place(buffers, steps, library.sharing(), library.memory().alignment(), library.reuse_distance());
@@ -228,6 +231,8 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
   auto* const base = static_cast<std::byte*>(arena_.data());
   for (std::size_t b = 0; b < pointers_.size(); ++b) {
     if (arena.buffers[b] >= 0) pointers_[b] = base + arena.buffers[b];
+    if (const Buffer& part = lowered_.buffers[b]; part.kind == Buffer::Kind::part)
+      pointers_[b] = static_cast<std::byte*>(pointers_[static_cast<std::size_t>(part.whole)]) + part.offset;
     if (!constants.buffers[b]) continue;
     constants_.emplace_back(library_.memory(), lowered_.buffers[b].bytes, "what depends only on parameters");
     pointers_[b] = constants_.back().data();

@@ -69,8 +69,9 @@ struct Lowered {
   std::vector<Format> outputs;
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;  // those of in_place(node) that this kernel allows, in these formats
-  // Result 0 shares the bytes of operand 0 (flatten): it needs no kernel and moves no data.
+  // Result 0 has the bytes of operand 0 from first_byte on (flatten, slice): it needs no kernel and moves no data.
   bool view = false;
+  std::int64_t first_byte = 0;
   // Opaque operands that the kernel overwrites while it reads them: nothing may read them after it.
   std::vector<std::size_t> overwritten = {};
   // Kernels with the same address here never run side by side, for instance because each of them waits inside for all of

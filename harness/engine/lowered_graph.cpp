@@ -10,19 +10,21 @@
 namespace assay {
 namespace {
 
-// Copies an updated value to its storage if it could not be made in place.
+// Copies an updated value to its storage if it could not be made in place, or what cannot be a view.
 class CopyKernel final : public Kernel {
  public:
-  CopyKernel(Memory& memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
+  CopyKernel(Memory& memory, std::int64_t bytes, std::int64_t first_byte = 0)
+      : memory_(memory), bytes_(bytes), first_byte_(first_byte) {}
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
-    from_ = inputs[0];
+    from_ = static_cast<const std::byte*>(inputs[0]) + first_byte_;
     to_ = outputs[0];
   }
+  std::string_view implementation() const override { return "copy"; }
   void run() override { memory_.copy(to_, from_, bytes_); }
 
  private:
   Memory& memory_;
-  std::int64_t bytes_;
+  std::int64_t bytes_, first_byte_;
   const void* from_ = nullptr;
   void* to_ = nullptr;
 };
@@ -148,18 +150,28 @@ class Formats {
 // Lists the kernels in order with their buffers.
 class Assembly {
  public:
-  Assembly(LoweredGraph& result, KernelLibrary& library, const Formats& formats)
+  Assembly(LoweredGraph& result, KernelLibrary& library, const Formats& formats, bool plain)
       : result_(result),
         graph_(result.graph),
         library_(library),
         formats_(formats),
+        plain_(plain),
         home_(graph_.values().size()),
-        last_reader_(graph_.values().size(), none) {
+        last_reader_(graph_.values().size(), none),
+        is_kept_(graph_.values().size()),
+        is_fed_(graph_.values().size()) {
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      for (const ValueId v : graph_.nodes()[n].inputs) {
-        if (v != none) last_reader_[index(v)] = static_cast<NodeId>(n);
+      const Node& node = graph_.nodes()[n];
+      for (const ValueId v : node.inputs) {
+        if (v == none) continue;
+        last_reader_[index(v)] = static_cast<NodeId>(n);
+        if (!is_feed(graph_.value(v).role) && !is_fed_[index(v)]) continue;
+        for (const ValueId made : node.outputs)
+          if (made != none) is_fed_[index(made)] = true;
       }
     }
+    for (const Graph::Output& output : graph_.outputs()) is_kept_[index(output.value)] = true;
+    for (const Update& update : graph_.updates()) is_kept_[index(update.source)] = true;
     for (std::size_t v = 0; v < home_.size(); ++v) {
       const Role role = graph_.values()[v].role;
       const auto id = static_cast<ValueId>(v);
@@ -188,13 +200,13 @@ class Assembly {
     }
     if (lowered.view) {
       const ValueId v = node.outputs.front();
-      const bool persistent = result_.buffers[index(step.inputs.front())].kind == Buffer::Kind::persistent;
-      if (!persistent) {
-        home_[index(v)] = {v, graph_.value(v).type, lowered.outputs.front(), step.inputs.front()};
+      const int buffer = view_of(step.inputs.front(), v, lowered);
+      if (buffer != none) {
+        home_[index(v)] = {v, graph_.value(v).type, lowered.outputs.front(), buffer};
         return;
       }
-      // A view of a value that an update replaces would change while others still read it.
-      step.kernel = std::make_unique<CopyKernel>(library_.memory(), lowered.outputs.front().bytes);
+      step.kernel =
+          std::make_unique<CopyKernel>(library_.memory(), lowered.outputs.front().bytes, lowered.first_byte);
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
@@ -203,13 +215,18 @@ class Assembly {
         continue;
       }
       const ValueId target = formats_.target(v);
+      const int part = part_under(id, step, static_cast<int>(o), lowered.outputs[o]);
       if (target != none && fits_home(id, step, static_cast<int>(o), target, lowered.outputs[o])) {
         home_[index(v)] = home_[index(target)];
+      } else if (part != none) {
+        home_[index(v)] = {v, graph_.value(v).type, lowered.outputs[o], part};
       } else {
         home_[index(v)] = add(v, lowered.outputs[o], Buffer::Kind::transient);
       }
       step.outputs.push_back(home_[index(v)].buffer);
     }
+    // Where a result has another place than a part, the plan may not give it the place of the whole.
+    std::erase_if(step.in_place, [&](const InPlace& pair) { return is_part(operand_of(step, pair)); });
     result_.steps.push_back(std::move(step));
   }
 
@@ -220,7 +237,7 @@ class Assembly {
     }
     for (const Graph::Output& output : graph_.outputs()) {
       const Placed& place = home_[index(output.value)];
-      result_.buffers[index(place.buffer)].output = true;
+      result_.buffers[index(result_.holder(place.buffer))].output = true;
       result_.outputs[output.name] = place;
     }
   }
@@ -228,8 +245,56 @@ class Assembly {
  private:
   Placed add(ValueId v, Format format, Buffer::Kind kind) {
     Placed place{v, graph_.value(v).type, std::move(format), static_cast<int>(result_.buffers.size())};
-    result_.buffers.push_back({kind, place.format.bytes, false, place});
+    result_.buffers.push_back({.kind = kind, .bytes = place.format.bytes, .first = place});
     return place;
+  }
+
+  static int operand_of(const LoweredStep& step, const InPlace& pair) {
+    return index(pair.input) < step.inputs.size() ? step.inputs[index(pair.input)] : none;
+  }
+  bool is_part(int buffer) const {
+    return buffer != none && result_.buffers[index(buffer)].kind == Buffer::Kind::part;
+  }
+  bool share_bytes(int a, int b) const {
+    if (a == none || b == none || result_.holder(a) != result_.holder(b)) return false;
+    const Buffer &one = result_.buffers[index(a)], &other = result_.buffers[index(b)];
+    return one.offset < other.offset + other.bytes && other.offset < one.offset + one.bytes;
+  }
+
+  // The part that this result may overwrite, because nothing else reads its bytes from then on; `none` without one.
+  int part_under(NodeId id, const LoweredStep& step, int output, const Format& format) const {
+    for (const InPlace& pair : step.in_place) {
+      const int part = operand_of(step, pair);
+      if (pair.output != output || !is_part(part)) continue;
+      const Buffer& bytes = result_.buffers[index(part)];
+      const auto overlaps = [&](int other) { return share_bytes(part, other); };
+      // What is computed once for several steps must stay.
+      const bool again = is_fed_[index(result_.buffers[index(bytes.whole)].first.value)];
+      bool read_later = false;
+      for (std::size_t v = 0; v < home_.size(); ++v)
+        read_later = read_later || ((is_kept_[v] || last_reader_[v] > id) && overlaps(home_[v].buffer));
+      if (again && !read_later && bytes.bytes == format.bytes &&
+          std::ranges::count_if(step.inputs, overlaps) == 1)
+        return part;
+    }
+    return none;
+  }
+
+  // The buffer of `v`, which is a view of `operand`; `none` if it must be a copy.
+  int view_of(int operand, ValueId v, const Lowered& lowered) {
+    const Buffer& of = result_.buffers[index(operand)];
+    // A view of a value that an update replaces would change while others still read it.
+    if (of.kind == Buffer::Kind::persistent) return none;
+    const Format& format = lowered.outputs.front();
+    if (lowered.first_byte == 0 && format.bytes == lowered.inputs.front().bytes) return operand;
+    const bool stays = of.kind == Buffer::Kind::transient || of.kind == Buffer::Kind::part;
+    if (plain_ || !stays || lowered.first_byte % library_.memory().alignment() != 0) return none;
+    const int whole = result_.holder(operand);
+    const std::int64_t offset = of.offset + lowered.first_byte;
+    const Placed part = add(v, format, Buffer::Kind::part);
+    result_.buffers[index(part.buffer)].whole = whole;
+    result_.buffers[index(part.buffer)].offset = offset;
+    return part.buffer;
   }
 
   // The buffer that holds `v` in `format`: the value's own, or a copy that is made now and kept for later
@@ -276,19 +341,27 @@ class Assembly {
   const Graph& graph_;
   KernelLibrary& library_;
   const Formats& formats_;
+  bool plain_;
   std::vector<Placed> home_;  // the buffer of each value
   std::vector<NodeId> last_reader_;
+  std::vector<bool> is_kept_;  // read after the step
+  std::vector<bool> is_fed_;   // computed from a feed, so that each step makes it again
   std::map<std::pair<ValueId, std::string>, int> copies_;
 };
 
 }  // namespace
+
+int LoweredGraph::holder(int buffer) const {
+  const bool part = buffer != none && buffers[index(buffer)].kind == Buffer::Kind::part;
+  return part ? buffers[index(buffer)].whole : buffer;
+}
 
 LoweredGraph lower(const Graph& graph, KernelLibrary& library, const LoweringOptions& options) {
   LoweredGraph result;
   result.graph = options.plain ? graph : library.fuse(graph);
   Formats formats(result.graph, library, options);
   std::vector<Lowered> lowered = formats.lower_all();
-  Assembly assembly(result, library, formats);
+  Assembly assembly(result, library, formats, options.plain);
   for (std::size_t n = 0; n < lowered.size(); ++n)
     assembly.emit(static_cast<NodeId>(n), std::move(lowered[n]));
   assembly.finish();

@@ -27,11 +27,15 @@ struct Buffer {
     persistent,  // a parameter or state, kept between steps; its updated value uses the same buffer if
                  // possible
     transient,   // made within the step
+    part,        // some bytes of a transient one
   };
   Kind kind = Kind::transient;
   std::int64_t bytes = 0;
   bool output = false;  // must still be there after the step
   Placed first;         // the value that it was made for; its views are not listed
+  int whole =
+      none;  // of a part: the transient buffer, which has a lower index, and where the part begins in it
+  std::int64_t offset = 0;
 };
 
 struct LoweredStep {
@@ -51,6 +55,9 @@ struct LoweredGraph {
   std::vector<Buffer> buffers;
   std::vector<LoweredStep> steps;
   std::map<std::string, Placed> outputs;  // the graph's named results
+
+  // The buffer that has the bytes of this one: itself if it is no part. `none` for `none`.
+  int holder(int buffer) const;
 };
 
 struct LoweringOptions {

@@ -55,15 +55,22 @@ struct Step {
   Step(const Program& program, const CompileOptions& options)
       : library(under_test::make_kernel_library(options)),
         lowered(lower(training_step(program, {options.precision, false, false}), *library, {})) {
-    for (const Buffer& buffer : lowered.buffers)
-      fill(buffer, library->memory(), memory.emplace_back(library->memory(), buffer.bytes, "a benchmark"));
+    for (const Buffer& buffer : lowered.buffers) {
+      const bool is_part = buffer.kind == Buffer::Kind::part;
+      const std::int64_t bytes = is_part ? 0 : buffer.bytes;
+      Storage& storage = memory.emplace_back(library->memory(), bytes, "a benchmark");
+      if (!is_part) fill(buffer, library->memory(), storage);
+    }
+    const auto place = [&](int b) -> void* {
+      if (b == none) return nullptr;
+      auto* const whole = static_cast<std::byte*>(memory[static_cast<std::size_t>(lowered.holder(b))].data());
+      return whole + lowered.buffers[static_cast<std::size_t>(b)].offset;
+    };
     for (LoweredStep& step : lowered.steps) {
       scratch.emplace_back(library->memory(), step.scratch_bytes, "a benchmark").clear();
       std::vector<void*> inputs, outputs;
-      for (const int b : step.inputs)
-        inputs.push_back(b == none ? nullptr : memory[static_cast<std::size_t>(b)].data());
-      for (const int b : step.outputs)
-        outputs.push_back(b == none ? nullptr : memory[static_cast<std::size_t>(b)].data());
+      for (const int b : step.inputs) inputs.push_back(place(b));
+      for (const int b : step.outputs) outputs.push_back(place(b));
       step.kernel->bind(inputs, outputs, scratch.back().data());
     }
   }
