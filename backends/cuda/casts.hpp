@@ -1,7 +1,10 @@
-// The narrow copies of parameters, which a step makes of all of them at once.
+// The copies of parameters that the products of a step read: narrow, or of several as one tensor. A step makes all of them
+// at once.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "backends/cuda/joined.hpp"
 #include "backends/cuda/kernels/launch.hpp"
@@ -9,26 +12,30 @@
 
 namespace assay::cuda {
 
-// f32 -> bf16 of one tensor.
-class Narrowing final : public JoinableAs<Narrowing> {
+// f32 -> f32 or bf16 of the elements of one tensor or more, one after the other.
+class ParameterCopy final : public JoinableAs<ParameterCopy> {
  public:
-  Narrowing(Stream stream, std::int64_t elements) : stream_(stream), elements_(elements) {}
+  ParameterCopy(Stream stream, std::vector<std::int64_t> elements, DType to)
+      : stream_(stream), elements_(std::move(elements)), dtype_(to) {}
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
-    from_ = static_cast<const float*>(inputs[0]);
-    to_ = static_cast<Bf16*>(outputs[0]);
+    from_.assign(inputs.begin(), inputs.end());
+    to_ = outputs[0];
   }
   std::string_view implementation() const override { return "own:pointwise"; }
-  bool joins_one(const Narrowing& other) const { return is_bound() && other.is_bound(); }
+  bool joins_one(const ParameterCopy& other) const { return is_bound() && other.is_bound(); }
   // In one launch, if a launch can name all.
-  void run_all(std::span<const Narrowing* const> all) const;
+  void run_all(std::span<const ParameterCopy* const> all) const;
 
  private:
-  bool is_bound() const { return from_ != nullptr && to_ != nullptr; }
+  bool is_bound() const {
+    return to_ != nullptr && !from_.empty() && std::ranges::count(from_, nullptr) == 0;
+  }
 
   Stream stream_;
-  std::int64_t elements_;
-  const float* from_ = nullptr;
-  Bf16* to_ = nullptr;
+  std::vector<std::int64_t> elements_;
+  DType dtype_;
+  std::vector<const void*> from_;
+  void* to_ = nullptr;
 };
 
 }  // namespace assay::cuda

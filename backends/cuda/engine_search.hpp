@@ -64,10 +64,18 @@ SearchResult fastest_engine(Engines& engines, Memory& trial, const SearchLimits&
 // twice if a bias is added to a product in memory.
 double allowed_error(DType operands, DType result, bool tf32, std::int64_t terms, int roundings = 1);
 
+// Elements that lie in runs of `part`, each `row` elements after the one before.
+struct Runs {
+  std::int64_t part = 1, row = 1;
+  // From the first element to the last.
+  std::int64_t span(std::int64_t elements) const {
+    return elements == 0 ? 0 : (elements / part - 1) * row + part;
+  }
+};
 // |result - expected| / |expected| in the 2-norm, of `elements` f32 or bf16; not finite if one of them is not. 0 if
 // both are zero. Synchronises.
 double relative_distance(Stream stream, Memory& memory, DType dtype, const void* result, const void* expected,
-                         std::int64_t elements);
+                         std::int64_t elements, Runs runs = {});
 
 // Numbers in [-scale, scale), f32 or bf16: some engines are faster on zeros. They repeat after a prime number of
 // elements, and buffers of different seeds have different ones.

@@ -1,5 +1,6 @@
 #include "backends/cuda/library.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -23,10 +24,12 @@ CudaLibrary::CudaLibrary(std::unique_ptr<Device> device, bool tf32, bool in_orde
 
 namespace {
 
-// The narrow copies of all parameters come first: neighbours, which compact() joins.
-Graph with_casts_first(const Graph& graph) {
+// The copies of all parameters come first: neighbours, which compact() joins.
+Graph with_copies_first(const Graph& graph) {
   const auto is_first = [&](const Node& node) {
-    return node.op->name() == "cast" && graph.value(node.inputs[0]).role == Role::parameter;
+    const bool copies = node.op->name() == "cast" || node.op->name() == "concat";
+    return copies && std::ranges::all_of(node.inputs,
+                                         [&](ValueId v) { return graph.value(v).role == Role::parameter; });
   };
   GraphCopy copy(graph);
   for (std::size_t v = 0; v < graph.values().size(); ++v) {
@@ -64,9 +67,9 @@ Graph fused(const Graph& graph) {
                 "max_pool_gradient"};
   rules.linear_residual = rules.linear_addend = rules.row_norm_gradient = true;
   rules.norm_residual = rules.norm_gradient = rules.norm_mask = rules.norm_statistics = true;
-  rules.grouped_updates = true;
+  rules.grouped_updates = rules.joined_projections = true;
   rules.cast_after_embedding = true;
-  return with_casts_first(assay::fuse(graph, rules));
+  return with_copies_first(assay::fuse(graph, rules));
 }
 
 std::string reason_against(const Graph& graph, const Node& node) {

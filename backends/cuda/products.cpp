@@ -68,6 +68,18 @@ std::string text_of(const NormSpec& spec) {
                             {spec.deterministic, "deterministic"}}));
 }
 
+void find_parts(const AttentionSpec& spec, AttentionOperands& operands) {
+  const std::int64_t of_q = spec.heads * spec.depth * size_of(spec.operands),
+                     of_k = spec.groups * spec.depth * size_of(spec.operands);
+  const auto* const q = static_cast<const std::byte*>(operands.q);
+  operands.k = q + of_q;
+  operands.v = q + of_q + of_k;
+  if (operands.dq == nullptr) return;
+  auto* const dq = static_cast<std::byte*>(operands.dq);
+  operands.dk = dq + of_q;
+  operands.dv = dq + of_q + of_k;
+}
+
 std::string text_of(const AttentionSpec& spec) {
   const std::string mask = spec.has_mask() ? fmt::format(", mask ({}, {}, {})", spec.mask_samples,
                                                          spec.mask_heads, spec.mask_queries)
@@ -77,6 +89,7 @@ std::string text_of(const AttentionSpec& spec) {
                      spec.samples, spec.queries, spec.heads, spec.depth, spec.keys, spec.groups,
                      to_string(spec.operands), spec.scale, mask,
                      flags({{spec.causal, "causal"},
+                            {spec.joined, "joined"},
                             {spec.saved, "saved"},
                             {spec.tf32, "tf32"},
                             {spec.deterministic, "deterministic"},

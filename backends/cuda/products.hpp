@@ -168,6 +168,8 @@ struct AttentionSpec {
   std::int64_t mask_samples = 0, mask_heads = 0,
                mask_queries = 0;  // each 1, or as many as there are; 0: no mask
   bool causal = false;
+  bool joined =
+      false;  // q, k and v are the heads of one tensor (N, S, H + 2 G, D), and so are their gradients
   float scale = 1;
   bool saved = false;           // forward: logsumexp is written
   DType operands = DType::f32;  // of all but the mask and logsumexp
@@ -176,6 +178,10 @@ struct AttentionSpec {
   bool bare = false;  // by the library's products only
   auto operator<=>(const AttentionSpec&) const = default;
   bool has_mask() const { return mask_samples > 0; }
+  // Elements between the rows of two positions: of q and dq, of k, v, dk and dv, and of y and dy.
+  std::int64_t row_of_q() const { return (joined ? heads + 2 * groups : heads) * depth; }
+  std::int64_t row_of_k() const { return (joined ? heads + 2 * groups : groups) * depth; }
+  std::int64_t row_of_y() const { return heads * depth; }
   // Whether a library may have it as one graph. Not with a mask: a query that sees no key would get no zeros.
   bool is_one_graph() const {
     const bool fits = depth % 8 == 0 && depth <= 128 && keys > 1 && (!causal || queries == keys);
@@ -192,6 +198,9 @@ struct AttentionOperands {
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
+
+// Of a spec whose tensors are joined: k and v from q, dk and dv from dq.
+void find_parts(const AttentionSpec& spec, AttentionOperands& operands);
 
 std::string text_of(const AttentionSpec& spec);
 

@@ -56,6 +56,11 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
     return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
                        node.name);
   }
+  if (node.attributes.has("heads") || (node.op->name() == "concat" && node.attributes.has("dtype"))) {
+    return fmt::format(
+        "[{}] {}: got joined projections, and this backend makes queries, keys and values apart",
+        node.op->name(), node.name);
+  }
   constexpr std::size_t mask = 5;
   if (node.op->name() == "batch_norm" && node.outputs.size() > mask && node.outputs[mask] != none) {
     return fmt::format("[{}] {}: is to save a mask, and this backend's gradient reads what the ReLU gave",

@@ -25,6 +25,11 @@ struct Rounding {
 
 struct AttentionSizes {
   std::int64_t samples, queries, heads, width, keys, groups;
+  // Elements between the rows of positions: of q and dq, of k, v, dk and dv, and of y and dy.
+  std::int64_t row_of_q, row_of_k, row_of_y;
+  // Where the first head of k and v is, if q, k and v are one value, and so are their gradients.
+  bool joined;
+  std::int64_t first_k = 0, first_v = 0;
   std::int64_t mask_sample = 0, mask_head = 0, mask_query = 0;  // strides; 0: the dimension is 1
   bool masked, causal;
   double scale;
@@ -37,11 +42,21 @@ struct AttentionSizes {
         width(context.in(0)[3]),
         keys(context.in(1)[1]),
         groups(context.in(1)[2]),
+        joined(context.node.attributes.has("heads")),
         masked(context.has_input(3)),
         causal(context.node.attributes.get<bool>("causal")),
         scale(context.node.attributes.number("scale")),
         rounding{context.inputs[0].dtype == DType::bf16, context.tf32} {
     if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(width));
+    row_of_q = heads * width;
+    row_of_k = groups * width;
+    if (joined) {
+      heads = context.node.attributes.get<std::int64_t>("heads");
+      groups = (groups - heads) / 2;
+      first_k = heads * width;
+      first_v = first_k + groups * width;
+    }
+    row_of_y = heads * width;
     if (!masked) return;
     const Shape& mask = context.in(3);
     if (mask[2] > 1) mask_query = keys;
@@ -50,13 +65,17 @@ struct AttentionSizes {
   }
 
   std::int64_t scores() const { return queries * keys; }
-  std::int64_t row_of_q() const { return heads * width; }
-  std::int64_t row_of_k() const { return groups * width; }
   std::int64_t q_at(std::int64_t sample, std::int64_t head) const {
-    return sample * queries * row_of_q() + head * width;
+    return sample * queries * row_of_q + head * width;
   }
   std::int64_t k_at(std::int64_t sample, std::int64_t group) const {
-    return sample * keys * row_of_k() + group * width;
+    return sample * keys * row_of_k + first_k + group * width;
+  }
+  std::int64_t v_at(std::int64_t sample, std::int64_t group) const {
+    return sample * keys * row_of_k + first_v + group * width;
+  }
+  std::int64_t y_at(std::int64_t sample, std::int64_t head) const {
+    return sample * queries * row_of_y + head * width;
   }
   std::int64_t statistic_at(std::int64_t sample, std::int64_t head) const {
     return (sample * heads + head) * queries;
@@ -72,8 +91,8 @@ template <typename T>
 void make_scores(const AttentionSizes& s, const Call<T>& call, std::int64_t sample, std::int64_t head,
                  T* scores, T* packed) {
   const T* k = call.in(1) + s.k_at(sample, head / (s.heads / s.groups));
-  pack<T>({k, 1, s.row_of_k()}, s.keys, s.width, packed);
-  gemm<T>(s.queries, s.keys, s.width, {call.in(0) + s.q_at(sample, head), s.row_of_q(), 1}, packed, scores,
+  pack<T>({k, 1, s.row_of_k}, s.keys, s.width, packed);
+  gemm<T>(s.queries, s.keys, s.width, {call.in(0) + s.q_at(sample, head), s.row_of_q, 1}, packed, scores,
           s.keys, false);
   for (std::int64_t i = 0; i < s.queries; ++i) {
     const T* mask =
@@ -117,10 +136,10 @@ Body<T> attention(const Context& context) {
           const T logsumexp = softmax_row(scores + i * s.keys, s.keys, s.rounding);
           if (keep) call.out(1)[s.statistic_at(sample, head) + i] = logsumexp;
         }
-        const T* v = call.in(2) + s.k_at(sample, head / (s.heads / s.groups));
-        pack<T>({v, s.row_of_k(), 1}, s.width, s.keys, packed);
-        gemm<T>(s.queries, s.width, s.keys, {scores, s.keys, 1}, packed, call.out(0) + s.q_at(sample, head),
-                s.row_of_q(), false);
+        const T* v = call.in(2) + s.v_at(sample, head / (s.heads / s.groups));
+        pack<T>({v, s.row_of_k, 1}, s.width, s.keys, packed);
+        gemm<T>(s.queries, s.width, s.keys, {scores, s.keys, 1}, packed, call.out(0) + s.y_at(sample, head),
+                s.row_of_y, false);
       }
     });
   };
@@ -148,28 +167,30 @@ Body<T> attention_gradient(const Context& context) {
   const auto run = [=, &pool](const Call<T>& call) {
     const auto of_head = [&](std::int64_t sample, std::int64_t head, T* p, bool first) {
       T *ds = p + s.scores(), *dy = ds + s.scores(), *packed = dy + head_elements;
-      const std::int64_t q_at = s.q_at(sample, head), k_at = s.k_at(sample, head / shared_by);
+      const std::int64_t q_at = s.q_at(sample, head), k_at = s.k_at(sample, head / shared_by),
+                         v_at = s.v_at(sample, head / shared_by), y_at = s.y_at(sample, head);
+      T *dk = call.out(s.joined ? 0 : 1), *dv = call.out(s.joined ? 0 : 2);
       make_scores(s, call, sample, head, p, packed);
       for (std::int64_t i = 0; i < s.queries; ++i) {
         for (std::int64_t d = 0; d < s.width; ++d)
-          dy[i * s.width + d] = s.rounding(call.in(6)[q_at + i * s.row_of_q() + d]);
+          dy[i * s.width + d] = s.rounding(call.in(6)[y_at + i * s.row_of_y + d]);
       }
-      pack<T>({call.in(2) + k_at, 1, s.row_of_k()}, s.keys, s.width, packed);
+      pack<T>({call.in(2) + v_at, 1, s.row_of_k}, s.keys, s.width, packed);
       gemm<T>(s.queries, s.keys, s.width, {dy, s.width, 1}, packed, ds, s.keys, false);
       for (std::int64_t i = 0; i < s.queries; ++i) {
         T delta = 0;
         for (std::int64_t d = 0; d < s.width; ++d) {
-          const std::int64_t at = q_at + i * s.row_of_q() + d;
+          const std::int64_t at = y_at + i * s.row_of_y + d;
           delta += call.in(6)[at] * call.in(4)[at];
         }
         gradient_row(s, call.in(5)[s.statistic_at(sample, head) + i], delta, p + i * s.keys, ds + i * s.keys);
       }
-      pack<T>({call.in(1) + k_at, s.row_of_k(), 1}, s.width, s.keys, packed);
-      gemm<T>(s.queries, s.width, s.keys, {ds, s.keys, 1}, packed, call.out(0) + q_at, s.row_of_q(), false);
-      pack<T>({call.in(0) + q_at, s.row_of_q(), 1}, s.width, s.queries, packed);
-      gemm<T>(s.keys, s.width, s.queries, {ds, 1, s.keys}, packed, call.out(1) + k_at, s.row_of_k(), !first);
+      pack<T>({call.in(1) + k_at, s.row_of_k, 1}, s.width, s.keys, packed);
+      gemm<T>(s.queries, s.width, s.keys, {ds, s.keys, 1}, packed, call.out(0) + q_at, s.row_of_q, false);
+      pack<T>({call.in(0) + q_at, s.row_of_q, 1}, s.width, s.queries, packed);
+      gemm<T>(s.keys, s.width, s.queries, {ds, 1, s.keys}, packed, dk + k_at, s.row_of_k, !first);
       pack<T>({dy, s.width, 1}, s.width, s.queries, packed);
-      gemm<T>(s.keys, s.width, s.queries, {p, 1, s.keys}, packed, call.out(2) + k_at, s.row_of_k(), !first);
+      gemm<T>(s.keys, s.width, s.queries, {p, 1, s.keys}, packed, dv + v_at, s.row_of_k, !first);
     };
     pool.run(s.samples * s.groups, 1, [&](int part, std::int64_t begin, std::int64_t end) {
       for (std::int64_t unit = begin; unit < end; ++unit) {

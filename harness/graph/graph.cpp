@@ -160,7 +160,7 @@ NodeId Graph::add_node(const Op& op, std::string name, std::span<const ValueId> 
       throw GraphError(fmt::format("[{}] the result '{}' does not exist with these attributes (node '{}')",
                                    op.name(), result.name, name));
     }
-    if (!want && !result.optional) {
+    if (!want && possible && !result.optional) {
       throw GraphError(
           fmt::format("[{}] the result '{}' is required (node '{}')", op.name(), result.name, name));
     }

@@ -172,6 +172,12 @@ class GraphReader {
         for (const auto& [key, value] : object_member(node, "attributes", path).items()) {
           attributes.set(key, attribute(value, place + "/" + key));
         }
+        const std::string_view of_fusion = op.name() == "concat" ? "dtype" : "heads";
+        const bool fuses =
+            op.name() == "concat" || op.name() == "attention" || op.name() == "attention_gradient";
+        if (fuses && attributes.has(of_fusion))
+          fail(fmt::format("{}/{}", place, of_fusion),
+               fmt::format("[{}] only fusion writes this attribute", op.name()));
       }
       const Json& outputs = array(node, "outputs", path);
       std::vector<bool> wanted;

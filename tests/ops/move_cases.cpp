@@ -30,6 +30,18 @@ void add_move_cases(std::vector<OpCase>& rows) {
   rows.push_back({"concat", "columns", {{R, {3, 7}}, {R, {3, 1}}}, along(1), 0, true});
   rows.push_back({"concat", "one_operand", {{R, {3, 7}}}, along(1), 0, true});
   rows.push_back({"concat", "single_elements", {{R, {1}}, {R, {1}}}, along(0), 0, true});
+  const auto as_bf16 = [&](std::int64_t axis) {
+    return Attributes{{"axis", axis}, {"dtype", std::string("bf16")}};
+  };
+  constexpr Fill inexact = Fill::softmax;
+  constexpr double rounding = 0.55;  // to nearest, and that of the operands to f32
+  for (const std::int64_t width : {8, 7})
+    rows.push_back({"concat",
+                    "rows_of_" + std::to_string(width) + "_rounded",
+                    {{inexact, {3, width}}, {inexact, {1, width}}, {inexact, {2, width}}},
+                    as_bf16(0),
+                    rounding});
+  rows.push_back({"concat", "columns_rounded", {{inexact, {3, 7}}, {inexact, {3, 2}}}, as_bf16(1), rounding});
   rows.push_back({"concat", "long", {{R, {1023}}, {R, {1025}}}, along(0)});
 
   rows.push_back({"slice", "channels", {{R, {2, 9, 5, 4}}}, range(1, 2, 5), 0, true});

@@ -74,6 +74,10 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       inputs.push_back(none);
       continue;
     }
+    if (given.fill == Fill::same) {
+      inputs.push_back(inputs[0]);
+      continue;
+    }
     if (given.fill == Fill::attended) {
       if (attended.empty())
         attended = builder.apply("attention", {inputs[0], inputs[1], inputs[2], inputs[3]}, row.attributes,
@@ -193,6 +197,7 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
         values[i] = mix(seed) % 4 != 0 ? 1 : 0;
         break;
       case Fill::attended:
+      case Fill::same:
       case Fill::zero:
       case Fill::no_seed:
       case Fill::bucket:

@@ -29,6 +29,7 @@ enum class Fill : std::uint8_t {
   far,           // 512 to 524 in steps of 4: where the mean takes most digits
   hiding,  // the mask of an attention: every third row is -inf, and one in four of the others; else the ramp
   tokens,  // 0 to 3
+  same,    // operand 0 itself; the shape is not given
   attended,           // y and logsumexp, as attention saves them for operands 0 to 3; the shape is not given
   labels_or_ignored,  // labels, but one in four is -100
   labels,             // class indices below the last dimension of operand 0

@@ -69,6 +69,21 @@ void attention(std::vector<OpCase>& rows, const Form& f) {
                   64});
 }
 
+// q, k and v as one value.
+void joined_attention(std::vector<OpCase>& rows, const Form& f) {
+  const Shape all{f.samples, f.queries, f.heads + 2 * f.groups, f.width},
+      y{f.samples, f.queries, f.heads, f.width};
+  const OpCase::Operand mask = f.mask.empty() ? absent : OpCase::Operand{f.mask_fill, f.mask};
+  const OpCase::Operand same{Fill::same, {}}, attended{Fill::attended, {}};
+  const Attributes attributes{{"causal", f.causal}, {"scale", f.scale}, {"heads", f.heads}};
+  rows.push_back({"attention", f.name, {{I, all}, same, same, mask}, attributes, 32});
+  rows.push_back({"attention_gradient",
+                  f.name,
+                  {{I, all}, same, same, mask, attended, attended, {I, y}},
+                  attributes,
+                  64});
+}
+
 void attentions(std::vector<OpCase>& rows) {
   constexpr bool causal = true, large = false;
   attention(rows, {"heads", 2, 5, 3, 4, 5, 3});
@@ -100,6 +115,11 @@ void attentions(std::vector<OpCase>& rows) {
   attention(rows, {"many_keys_causal", 1, 7, 2, 4, 300, 2, causal, {1, 2, 7, 300}, large});
   attention(rows, {"many_keys_hidden", 3, 5, 2, 4, 270, 2, false, {3, 1, 1, 270}, large, 0, Fill::hiding});
   attention(rows, {"minilm", 2, 128, 3, 32, 128, 3, false, {2, 1, 1, 128}, large});
+  joined_attention(rows, {"joined", 2, 5, 3, 4, 5, 3});
+  joined_attention(rows, {"joined_one_head", 3, 7, 1, 8, 7, 1, causal});
+  joined_attention(rows, {"joined_grouped", 2, 6, 4, 4, 6, 2, causal});
+  joined_attention(rows, {"joined_hidden", 3, 6, 6, 4, 6, 2, false, {3, 1, 1, 6}, large, 0, Fill::hiding});
+  joined_attention(rows, {"joined_many_keys", 2, 270, 2, 8, 270, 1, causal});
   // Their gradients of q and k are zero, or only rounding. Scores up to hundreds, exact in every precision: their
   // exponentials overflow.
   const Attributes plain{{"causal", false}, {"scale", 0.0}}, scaled{{"causal", false}, {"scale", 8.0}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/own_attention.hpp"
@@ -44,18 +45,23 @@ class AttentionRun {
   AttentionRun(Device& device, const AttentionSpec& spec)
       : device_(device),
         spec_(spec),
-        queries_(spec.samples * spec.queries * spec.heads * spec.depth),
-        keys_(spec.samples * spec.keys * spec.groups * spec.depth),
+        queries_(spec.samples * spec.queries * spec.row_of_q()),
+        keys_(spec.samples * spec.keys * spec.row_of_k()),
+        results_(spec.samples * spec.queries * spec.row_of_y()),
         rows_(spec.samples * spec.heads * spec.queries) {
     AttentionOperands& at = operands_;
     at.q = buffer(queries_);
-    at.k = buffer(keys_);
-    at.v = buffer(keys_);
-    at.dy = buffer(queries_);
-    at.y = buffer(queries_);
     at.dq = buffer(queries_);
-    at.dk = buffer(keys_);
-    at.dv = buffer(keys_);
+    if (spec.joined) {
+      find_parts(spec, at);
+    } else {
+      at.k = buffer(keys_);
+      at.v = buffer(keys_);
+      at.dk = buffer(keys_);
+      at.dv = buffer(keys_);
+    }
+    at.dy = buffer(results_);
+    at.y = buffer(results_);
     at.logsumexp = static_cast<float*>(buffer(rows_, DType::f32));
     if (spec.kind == Kind::forward) return;
     AttentionSpec forward = spec;
@@ -77,8 +83,10 @@ class AttentionRun {
                         DType dtype = DType::bf16) {
       return relative_distance(device_.stream(), device_.memory(), dtype, mine, theirs, elements);
     };
-    return std::max({of(a.y, b.y, queries_), of(a.dq, b.dq, queries_), of(a.dk, b.dk, keys_),
-                     of(a.dv, b.dv, keys_), of(a.logsumexp, b.logsumexp, rows_, DType::f32)});
+    const double both = std::max(
+        {of(a.y, b.y, results_), of(a.dq, b.dq, queries_), of(a.logsumexp, b.logsumexp, rows_, DType::f32)});
+    if (spec_.joined) return both;
+    return std::max({both, of(a.dk, b.dk, keys_), of(a.dv, b.dv, keys_)});
   }
 
  private:
@@ -86,7 +94,7 @@ class AttentionRun {
 
   Device& device_;
   AttentionSpec spec_;
-  std::int64_t queries_, keys_, rows_;
+  std::int64_t queries_, keys_, results_, rows_;
   NoiseBuffers buffers_{device_.memory(), "a test"};
   AttentionOperands operands_;
 };
@@ -94,10 +102,12 @@ class AttentionRun {
 // Those that cuDNN has as a graph of operations, and the one that it has as one operation.
 TEST(CudnnAttention, ComputesWhatOurOwnKernelsDo) {
   for (const Kind kind : directions) {
-    for (const bool causal : {true, false}) {
+    for (const auto& [causal, joined] :
+         {std::pair(true, false), std::pair(false, false), std::pair(true, true), std::pair(false, true)}) {
       const Scope scope;
       const auto device = open_device({});
-      const AttentionSpec spec = small_attention(kind, causal);
+      AttentionSpec spec = small_attention(kind, causal);
+      spec.joined = joined;
       const auto attention = device->attention(spec), own = make_own_attention(spec, *device);
       SCOPED_TRACE(text_of(spec));
       EXPECT_THAT(attention->name(), AllOf(HasSubstr("eng92"), EndsWith(":measured")));

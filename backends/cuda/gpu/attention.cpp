@@ -73,16 +73,16 @@ class CudnnAttention final : public Attention, public CudnnPlans {
     return allowed_error(DType::bf16, DType::bf16, false, std::max(spec_.queries, spec_.keys), roundings);
   }
 
-  // (N, H, S, D), as (N, S, H, D) lies in memory.
+  // (N, H, S, D), as the heads of positions that are `row` elements apart lie in memory.
   struct Form {
     std::vector<std::int64_t> dims, strides;
   };
-  Form form_of(std::int64_t positions, std::int64_t heads) const {
-    return {{spec_.samples, heads, positions, spec_.depth},
-            {positions * heads * spec_.depth, spec_.depth, heads * spec_.depth, 1}};
+  Form form_of(std::int64_t positions, std::int64_t heads, std::int64_t row) const {
+    return {{spec_.samples, heads, positions, spec_.depth}, {positions * row, spec_.depth, row, 1}};
   }
-  Form of_queries() const { return form_of(spec_.queries, spec_.heads); }
-  Form of_keys() const { return form_of(spec_.keys, spec_.groups); }
+  Form of_queries() const { return form_of(spec_.queries, spec_.heads, spec_.row_of_q()); }
+  Form of_keys() const { return form_of(spec_.keys, spec_.groups, spec_.row_of_k()); }
+  Form of_results() const { return form_of(spec_.queries, spec_.heads, spec_.row_of_y()); }
   Form of_rows() const {
     return {{spec_.samples, spec_.heads, spec_.queries, 1},
             {spec_.heads * spec_.queries, spec_.queries, 1, 1}};
@@ -116,7 +116,7 @@ void CudnnAttention::describe(fe::graph::Graph& graph) const {
     if (spec_.causal) attributes.set_causal_mask(true);
     if (in_parts_) attributes.set_implementation(fe::AttentionImplementation_t::COMPOSITE);
     auto [y, logsumexp] = graph.sdpa(q, k, v, attributes);
-    give(y, y_uid, of_queries());
+    give(y, y_uid, of_results());
     if (spec_.saved) give(logsumexp, logsumexp_uid, of_rows(), fe::DataType_t::FLOAT);
     return;
   }
@@ -124,7 +124,7 @@ void CudnnAttention::describe(fe::graph::Graph& graph) const {
   attributes.set_name("attention").set_attn_scale(spec_.scale);
   if (spec_.causal) attributes.set_causal_mask(true);
   auto [dq, dk, dv] =
-      graph.sdpa_backward(q, k, v, add(graph, y_uid, of_queries()), add(graph, dy_uid, of_queries()),
+      graph.sdpa_backward(q, k, v, add(graph, y_uid, of_results()), add(graph, dy_uid, of_results()),
                           add(graph, logsumexp_uid, of_rows(), fe::DataType_t::FLOAT), attributes);
   give(dq, dq_uid, of_queries());
   give(dk, dk_uid, of_keys());
@@ -142,14 +142,20 @@ AgainstOwn CudnnAttention::search(Memory& trial, const MakeOwnAttention& make_ow
   const auto buffer = [&](std::int64_t elements, DType dtype, float scale = 1) {
     return buffers.add(elements, dtype, scale);
   };
-  const std::int64_t queries = spec_.samples * spec_.queries * spec_.heads * spec_.depth,
-                     keys = spec_.samples * spec_.keys * spec_.groups * spec_.depth,
+  const std::int64_t queries = spec_.samples * spec_.queries * spec_.row_of_q(),
+                     keys = spec_.samples * spec_.keys * spec_.row_of_k(),
+                     results = spec_.samples * spec_.queries * spec_.row_of_y(),
                      rows = spec_.samples * spec_.heads * spec_.queries;
   AttentionOperands own;
-  own.q = buffer(queries, DType::bf16, sharp);
-  own.k = buffer(keys, DType::bf16);
-  own.v = buffer(keys, DType::bf16);
-  own.y = buffer(queries, DType::bf16);
+  if (spec_.joined) {
+    own.q = buffer(queries, DType::bf16, std::sqrt(sharp));  // and k
+    find_parts(spec_, own);
+  } else {
+    own.q = buffer(queries, DType::bf16, sharp);
+    own.k = buffer(keys, DType::bf16);
+    own.v = buffer(keys, DType::bf16);
+  }
+  own.y = buffer(results, DType::bf16);
   own.logsumexp = static_cast<float*>(buffer(rows, DType::f32));
   const auto kernels = make_own(spec_, own_attention_name);
   const Storage workspace(trial, kernels->workspace_bytes(), purpose);
@@ -161,19 +167,32 @@ AgainstOwn CudnnAttention::search(Memory& trial, const MakeOwnAttention& make_ow
     const auto forward = make_own(before, own_attention_name);
     const Storage of_forward(trial, forward->workspace_bytes(), purpose);
     forward->run(own, of_forward.data());
-    own.dy = trial_.dy = buffer(queries, DType::bf16);
-    const auto twice = [&](void* AttentionOperands::* place, std::int64_t elements, int roundings) {
+    own.dy = trial_.dy = buffer(results, DType::bf16);
+    const auto twice = [&](void* AttentionOperands::* place, std::int64_t elements) {
       own.*place = buffer(elements, DType::bf16);
       trial_.*place = buffer(elements, DType::bf16);
-      compared_.add(trial_.*place, own.*place, elements, DType::bf16, allowed_of(roundings));
     };
-    twice(&AttentionOperands::dq, queries, 3);
-    twice(&AttentionOperands::dk, keys, 3);
-    twice(&AttentionOperands::dv, keys, 2);
+    twice(&AttentionOperands::dq, queries);
+    if (spec_.joined) {
+      find_parts(spec_, own);
+      find_parts(spec_, trial_);
+    } else {
+      twice(&AttentionOperands::dk, keys);
+      twice(&AttentionOperands::dv, keys);
+    }
+    const auto compare = [&](void* AttentionOperands::* place, std::int64_t positions, Runs runs,
+                             int roundings) {
+      compared_.add(trial_.*place, own.*place, spec_.samples * positions * runs.part, DType::bf16,
+                    allowed_of(roundings), runs);
+    };
+    const Runs of_key{spec_.groups * spec_.depth, spec_.row_of_k()};
+    compare(&AttentionOperands::dq, spec_.queries, {spec_.row_of_y(), spec_.row_of_q()}, 3);
+    compare(&AttentionOperands::dk, spec_.keys, of_key, 3);
+    compare(&AttentionOperands::dv, spec_.keys, of_key, 2);
     ASSAY_CUDA(cudaStreamSynchronize(target().stream));  // the workspace of the forward pass is released
   } else {
-    trial_.y = buffer(queries, DType::bf16);
-    compared_.add(trial_.y, own.y, queries, DType::bf16, allowed_of(2));
+    trial_.y = buffer(results, DType::bf16);
+    compared_.add(trial_.y, own.y, results, DType::bf16, allowed_of(2));
     if (spec_.saved) {
       trial_.logsumexp = static_cast<float*>(buffer(rows, DType::f32));
       compared_.add(trial_.logsumexp, own.logsumexp, rows, DType::f32, of_exponentials);

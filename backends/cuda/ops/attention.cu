@@ -1,4 +1,5 @@
 // Attention and its gradient: what the device has for them.
+#include <cassert>
 #include <cmath>
 
 #include "backends/cuda/lowering.hpp"
@@ -16,6 +17,13 @@ AttentionSpec attention_spec(const Request& request, AttentionSpec::Kind kind) {
   spec.depth = q[3];
   spec.keys = k[1];
   spec.groups = k[2];
+  spec.joined = request.node.attributes.has("heads");
+  if (spec.joined) {
+    const std::vector<ValueId>& inputs = request.node.inputs;
+    assert(inputs[0] == inputs[1] && inputs[1] == inputs[2]);
+    spec.heads = request.integer("heads");
+    spec.groups = (k[2] - spec.heads) / 2;
+  }
   if (request.has_input(3)) {
     const Shape& mask = request.in(3);
     spec.mask_samples = mask[0];
@@ -44,14 +52,15 @@ AttentionOperands attention_operands(const Operands& at) {
 // Operands q, k, v, mask; results y, logsumexp.
 Lowered lower_attention(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const auto attention =
-      request.context.device.attention(attention_spec(request, AttentionSpec::Kind::forward));
+  const AttentionSpec spec = attention_spec(request, AttentionSpec::Kind::forward);
+  const auto attention = request.context.device.attention(spec);
   lowered.scratch_bytes = attention->workspace_bytes();
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
         AttentionOperands operands = attention_operands(at);
         operands.y = at.outputs[0];
         operands.logsumexp = at.out<float>(1);
+        if (spec.joined) find_parts(spec, operands);
         attention->run(operands, at.scratch);
       },
       attention->name());
@@ -61,8 +70,8 @@ Lowered lower_attention(const Request& request) {
 // Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
 Lowered lower_attention_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const auto attention =
-      request.context.device.attention(attention_spec(request, AttentionSpec::Kind::gradient));
+  const AttentionSpec spec = attention_spec(request, AttentionSpec::Kind::gradient);
+  const auto attention = request.context.device.attention(spec);
   lowered.scratch_bytes = attention->workspace_bytes();
   lowered.kernel = make_kernel(
       [=](const Operands& at) {
@@ -73,6 +82,7 @@ Lowered lower_attention_gradient(const Request& request) {
         operands.dq = at.outputs[0];
         operands.dk = at.outputs[1];
         operands.dv = at.outputs[2];
+        if (spec.joined) find_parts(spec, operands);
         attention->run(operands, at.scratch);
       },
       attention->name());

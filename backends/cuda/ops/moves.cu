@@ -1,4 +1,5 @@
 // Ops that only move elements: concat, slice, transpose, and the conversion between layouts.
+#include "backends/cuda/casts.hpp"
 #include "backends/cuda/kernels/walk.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -6,14 +7,14 @@ namespace assay::cuda {
 namespace {
 
 // Rows of `part` elements between rows of `from_row` and rows of `to_row` elements.
-template <typename T>
+template <typename From, typename To>
 struct CopyRows {
-  const T* from;
-  T* to;
+  const From* from;
+  To* to;
   std::int64_t part, from_row, to_row;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int64_t row = i / part, column = i % part;
-    to[row * to_row + column] = from[row * from_row + column];
+    to[row * to_row + column] = narrow<To>(widen(from[row * from_row + column]));
   }
 };
 
@@ -53,16 +54,24 @@ Lowered lower_concat(const Request& request) {
   const std::int64_t whole = request.out(0)[axis] * inner;
   std::vector<std::int64_t> parts;
   for (const TensorType& x : request.inputs) parts.push_back(x.shape[axis] * inner);
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [=](const Operands& at) {
-          T* y = at.out<T>(0);
-          for (std::size_t i = 0; i < parts.size(); ++i) {
-            for_each(stream, rows * parts[i], CopyRows<T>{at.in<T>(i), y, parts[i], parts[i], whole});
-            y += parts[i];
-          }
-        },
-        "own:copy");
+  const DType from = request.inputs[0].dtype, to = request.outputs[0].dtype;
+  if (rows == 1 && from == DType::f32) {
+    lowered.kernel = std::make_unique<ParameterCopy>(stream, parts, to);
+    return lowered;
+  }
+  lowered.kernel = with_type(from, [&]<typename From>(From) {
+    return with_type(to, [&]<typename To>(To) {
+      return make_kernel(
+          [=](const Operands& at) {
+            To* y = at.out<To>(0);
+            for (std::size_t i = 0; i < parts.size(); ++i) {
+              for_each(stream, rows * parts[i],
+                       CopyRows<From, To>{at.in<From>(i), y, parts[i], parts[i], whole});
+              y += parts[i];
+            }
+          },
+          "own:copy");
+    });
   });
   return lowered;
 }
@@ -74,10 +83,15 @@ Lowered lower_slice(const Request& request) {
   const std::int64_t rows = before(request.out(0), axis), inner = behind(request.out(0), axis);
   const std::int64_t whole = request.in(0)[axis] * inner, part = request.out(0)[axis] * inner;
   const std::int64_t first = request.integer("begin") * inner;
+  if (rows == 1 && !request.offer.plain) {
+    lowered.view = true;
+    lowered.first_byte = first * size_of(request.inputs[0].dtype);
+    return lowered;
+  }
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=](const Operands& at) {
-          for_each(stream, rows * part, CopyRows<T>{at.in<T>(0) + first, at.out<T>(0), part, whole, part});
+          for_each(stream, rows * part, CopyRows<T, T>{at.in<T>(0) + first, at.out<T>(0), part, whole, part});
         },
         "own:copy");
   });

@@ -9,6 +9,7 @@ namespace {
 
 struct Sizes {
   std::int64_t samples, queries, keys, heads, groups, depth;
+  std::int64_t row_of_q, row_of_k, row_of_y;        // elements between the rows of two positions
   std::int64_t mask_sample, mask_head, mask_query;  // elements between; 0 where the mask has only one
   float scale;
   bool causal;
@@ -20,6 +21,9 @@ struct Sizes {
         heads(spec.heads),
         groups(spec.groups),
         depth(spec.depth),
+        row_of_q(spec.row_of_q()),
+        row_of_k(spec.row_of_k()),
+        row_of_y(spec.row_of_y()),
         mask_sample(spec.mask_samples > 1 ? keys * spec.mask_queries * spec.mask_heads : 0),
         mask_head(spec.mask_heads > 1 ? keys * spec.mask_queries : 0),
         mask_query(spec.mask_queries > 1 ? keys : 0),
@@ -43,27 +47,27 @@ struct Sizes {
   std::int64_t of_scores() const { return stacks() * queries * keys; }
 };
 
-// y (samples, heads, positions, depth) from x (samples, positions, groups, depth).
+// y (samples, heads, positions, depth) from x (samples, positions, groups, depth), whose positions are `row` elements apart.
 template <typename T>
 struct SplitHeads {
   const T* x;
   T* y;
-  std::int64_t positions, heads, groups, depth;
+  std::int64_t positions, heads, groups, depth, row;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int64_t d = i % depth, position = i / depth % positions;
     const std::int64_t head = i / (depth * positions) % heads, sample = i / (depth * positions * heads);
     const std::int64_t group = head / (heads / groups);
-    y[i] = x[((sample * positions + position) * groups + group) * depth + d];
+    y[i] = x[(sample * positions + position) * row + group * depth + d];
   }
 };
 
-// y (samples, positions, groups, depth) from x (samples, heads, positions, depth), summed over the heads of a
-// group in their order.
+// y (samples, positions, groups, depth), whose positions are `row` elements apart, from x (samples, heads, positions, depth),
+// summed over the heads of a group in their order.
 template <typename T>
 struct JoinHeads {
   const float* x;
   T* y;
-  std::int64_t positions, heads, groups, depth;
+  std::int64_t positions, heads, groups, depth, row;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int64_t d = i % depth, group = i / depth % groups;
     const std::int64_t position = i / (depth * groups) % positions, sample = i / (depth * groups * positions);
@@ -71,7 +75,7 @@ struct JoinHeads {
     float sum = 0;
     for (std::int64_t h = group * shared; h < (group + 1) * shared; ++h)
       sum += x[((sample * heads + h) * positions + position) * depth + d];
-    y[i] = narrow<T>(sum);
+    y[(sample * positions + position) * row + group * depth + d] = narrow<T>(sum);
   }
 };
 
@@ -140,12 +144,15 @@ struct Heads {
   const T *q, *k, *v;
   const float* mask;  // may be null
 
-  // Elements to the row of depth elements.
+  // Elements to the row of depth elements: of q and dq, of y and dy, and of k and v.
   ASSAY_HD std::int64_t query(std::int64_t row) const {
-    return ((s.sample(row) * s.queries + s.query(row)) * s.heads + s.head(row)) * s.depth;
+    return (s.sample(row) * s.queries + s.query(row)) * s.row_of_q + s.head(row) * s.depth;
+  }
+  ASSAY_HD std::int64_t result(std::int64_t row) const {
+    return (s.sample(row) * s.queries + s.query(row)) * s.row_of_y + s.head(row) * s.depth;
   }
   ASSAY_HD std::int64_t key(std::int64_t row, std::int64_t j) const {
-    return ((s.sample(row) * s.keys + j) * s.groups + s.head(row) / (s.heads / s.groups)) * s.depth;
+    return (s.sample(row) * s.keys + j) * s.row_of_k + s.head(row) / (s.heads / s.groups) * s.depth;
   }
   ASSAY_HD float product(const T* a, const T* b) const {
     float sum = 0;
@@ -156,14 +163,14 @@ struct Heads {
   ASSAY_HD float score(std::int64_t row, std::int64_t j) const {
     return s.score(row, j, mask, [&] { return product(q + query(row), k + key(row, j)); });
   }
-  // The row of `to`: the sum of the rows of its keys, weighted by what the team has written.
+  // `to`, of depth elements: the sum of the rows of the row's keys, weighted by what the team has written.
   ASSAY_TEAM void add_keys(const Team& team, std::int64_t row, const float* weights, const T* of_keys,
                            T* to) const {
     team.wait();
     for (std::int64_t d = team.rank(); d < s.depth; d += team.size()) {
       float sum = 0;
       for (std::int64_t j = 0; j < s.keys; ++j) sum += weights[j] * widen(of_keys[key(row, j) + d]);
-      to[query(row) + d] = narrow<T>(sum);
+      to[d] = narrow<T>(sum);
     }
   }
 };
@@ -196,7 +203,7 @@ struct SmallAttention {
     for (std::int64_t j = team.rank(); j < s.keys; j += team.size())
       own[j] = rounded<T>(hidden ? 0.0F : own[j] / sum);
     if (team.rank() == 0 && logsumexp != nullptr) logsumexp[row] = hidden ? -INFINITY : base + logf(sum);
-    of.add_keys(team, row, own, of.v, y);
+    of.add_keys(team, row, own, of.v, y + of.result(row));
   }
 };
 
@@ -214,7 +221,7 @@ struct SmallQueryGradient {
     float product = 0;
     for (std::int64_t j = team.rank(); j < s.keys; j += team.size()) {
       own[j] = weight_of(of.score(row, j), logsumexp[row]);
-      slope[j] = of.product(dy + of.query(row), of.v + of.key(row, j));
+      slope[j] = of.product(dy + of.result(row), of.v + of.key(row, j));
       product += own[j] * slope[j];
     }
     product = team.sum(product);
@@ -222,7 +229,7 @@ struct SmallQueryGradient {
       slope[j] = rounded<T>(s.scale * own[j] * (slope[j] - product));
       own[j] = rounded<T>(own[j]);
     }
-    of.add_keys(team, row, slope, of.k, dq);
+    of.add_keys(team, row, slope, of.k, dq + of.query(row));
   }
 };
 
@@ -242,11 +249,12 @@ struct SmallKeyGradient {
       for (std::int64_t query = 0; query < s.queries; ++query) {
         const std::int64_t row = (sample * s.heads + head) * s.queries + query;
         of_key += slopes[row * s.keys + j] * widen(of.q[of.query(row) + d]);
-        of_value += weights[row * s.keys + j] * widen(dy[of.query(row) + d]);
+        of_value += weights[row * s.keys + j] * widen(dy[of.result(row) + d]);
       }
     }
-    dk[i] = narrow<T>(of_key);
-    dv[i] = narrow<T>(of_value);
+    const std::int64_t place = (sample * s.keys + j) * s.row_of_k + group * s.depth + d;
+    dk[place] = narrow<T>(of_key);
+    dv[place] = narrow<T>(of_value);
   }
 };
 
@@ -351,14 +359,17 @@ class StackedOwn final : public Attention {
     return reinterpret_cast<T*>(base_ + from);
   }
   template <typename T>
-  void split(const void* from, std::int64_t to, std::int64_t positions, std::int64_t groups) const {
-    for_each(stream_, s_.stacks() * positions * s_.depth,
-             SplitHeads<T>{static_cast<const T*>(from), part<T>(to), positions, s_.heads, groups, s_.depth});
+  void split(const void* from, std::int64_t to, std::int64_t positions, std::int64_t groups,
+             std::int64_t row) const {
+    for_each(
+        stream_, s_.stacks() * positions * s_.depth,
+        SplitHeads<T>{static_cast<const T*>(from), part<T>(to), positions, s_.heads, groups, s_.depth, row});
   }
   template <typename T>
-  void join(void* to, std::int64_t positions, std::int64_t groups) const {
-    for_each(stream_, s_.samples * positions * groups * s_.depth,
-             JoinHeads<T>{part<float>(sums_), static_cast<T*>(to), positions, s_.heads, groups, s_.depth});
+  void join(void* to, std::int64_t positions, std::int64_t groups, std::int64_t row) const {
+    for_each(
+        stream_, s_.samples * positions * groups * s_.depth,
+        JoinHeads<T>{part<float>(sums_), static_cast<T*>(to), positions, s_.heads, groups, s_.depth, row});
   }
   // The product of two parts of the scratch.
   void multiply(Matmul& product, std::int64_t a, std::int64_t b, std::int64_t to) const {
@@ -366,23 +377,26 @@ class StackedOwn final : public Attention {
   }
 
   template <typename T>
+  void split_operands(const AttentionOperands& at) const {
+    split<T>(at.q, q_, s_.queries, s_.heads, s_.row_of_q);
+    split<T>(at.k, k_, s_.keys, s_.groups, s_.row_of_k);
+    split<T>(at.v, v_, s_.keys, s_.groups, s_.row_of_k);
+  }
+
+  template <typename T>
   void run_forward(const AttentionOperands& at) const {
-    split<T>(at.q, q_, s_.queries, s_.heads);
-    split<T>(at.k, k_, s_.keys, s_.groups);
-    split<T>(at.v, v_, s_.keys, s_.groups);
+    split_operands<T>(at);
     multiply(*to_scores_, q_, k_, products_);
     for_each_row(stream_, s_.stacks() * s_.queries, s_.keys,
                  SoftmaxRow<T>{{s_, part<float>(products_), at.mask}, part<T>(weights_), at.logsumexp});
     multiply(*over_keys_, weights_, v_, sums_);
-    join<T>(at.y, s_.queries, s_.heads);
+    join<T>(at.y, s_.queries, s_.heads, s_.row_of_y);
   }
 
   template <typename T>
   void run_gradient(const AttentionOperands& at) const {
-    split<T>(at.q, q_, s_.queries, s_.heads);
-    split<T>(at.k, k_, s_.keys, s_.groups);
-    split<T>(at.v, v_, s_.keys, s_.groups);
-    split<T>(at.dy, dy_, s_.queries, s_.heads);
+    split_operands<T>(at);
+    split<T>(at.dy, dy_, s_.queries, s_.heads, s_.row_of_y);
     multiply(*to_scores_, q_, k_, products_);
     multiply(*to_scores_, dy_, v_, dweights_);
     for_each_row(stream_, s_.stacks() * s_.queries, s_.keys,
@@ -392,11 +406,11 @@ class StackedOwn final : public Attention {
                              part<T>(weights_),
                              part<T>(slopes_)});
     multiply(*over_keys_, slopes_, k_, sums_);
-    join<T>(at.dq, s_.queries, s_.heads);
+    join<T>(at.dq, s_.queries, s_.heads, s_.row_of_q);
     multiply(*over_queries_, slopes_, q_, sums_);
-    join<T>(at.dk, s_.keys, s_.groups);
+    join<T>(at.dk, s_.keys, s_.groups, s_.row_of_k);
     multiply(*over_queries_, weights_, dy_, sums_);
-    join<T>(at.dv, s_.keys, s_.groups);
+    join<T>(at.dv, s_.keys, s_.groups, s_.row_of_k);
   }
 
   AttentionSpec spec_;

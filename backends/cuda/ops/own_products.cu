@@ -219,11 +219,13 @@ struct SquaredDistance {
   const T *result, *expected;
   double* sums;  // (2, parts)
   std::int64_t elements, parts;
+  Runs runs;
   ASSAY_HD void operator()(std::int64_t part) const {
     double difference = 0, size = 0;
     for (std::int64_t i = part; i < elements; i += parts) {
-      const double right = static_cast<double>(widen(expected[i]));
-      const double off = static_cast<double>(widen(result[i])) - right;
+      const std::int64_t place = i / runs.part * runs.row + i % runs.part;
+      const double right = static_cast<double>(widen(expected[place]));
+      const double off = static_cast<double>(widen(result[place])) - right;
       difference += off * off;
       size += right * right;
     }
@@ -235,7 +237,7 @@ struct SquaredDistance {
 }  // namespace
 
 double relative_distance(Stream stream, Memory& memory, DType dtype, const void* result, const void* expected,
-                         std::int64_t elements) {
+                         std::int64_t elements, Runs runs) {
   const std::int64_t parts = std::min(elements, most_partial_sums);
   if (parts <= 0) return 0;
   std::vector<double> sums(static_cast<std::size_t>(2 * parts));
@@ -244,7 +246,7 @@ double relative_distance(Stream stream, Memory& memory, DType dtype, const void*
   with_type(dtype, [&]<typename T>(T) {
     for_each(stream, parts,
              SquaredDistance<T>{static_cast<const T*>(result), static_cast<const T*>(expected),
-                                static_cast<double*>(partial.data()), elements, parts});
+                                static_cast<double*>(partial.data()), elements, parts, runs});
   });
   memory.fetch(sums.data(), partial.data(), bytes);
   const auto middle = sums.begin() + parts;

@@ -126,7 +126,8 @@ Lowered lower_cast(const Request& request) {
   Lowered lowered = draft(request, request.follow({0}));
   const Stream stream = request.context.device.stream();
   if (request.inputs[0].dtype == DType::f32 && request.outputs[0].dtype == DType::bf16) {
-    lowered.kernel = std::make_unique<Narrowing>(stream, request.inputs[0].elements());
+    lowered.kernel =
+        std::make_unique<ParameterCopy>(stream, std::vector{request.inputs[0].elements()}, DType::bf16);
     return lowered;
   }
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename From>(From) {

@@ -15,17 +15,25 @@ namespace {
 constexpr double score_flops = 6;
 constexpr double score_gradient_flops = 5;
 
-// The sizes, from operands q and k.
+// The sizes, from operands q and k, which are one value if the attributes have heads.
 struct AttentionSizes {
   std::int64_t samples, queries, heads, width, keys, groups;
 
-  explicit AttentionSizes(std::span<const TensorType> inputs)
+  AttentionSizes(const Attributes& attributes, std::span<const TensorType> inputs)
       : samples(inputs[0].shape[0]),
         queries(inputs[0].shape[1]),
         heads(inputs[0].shape[2]),
         width(inputs[0].shape[3]),
         keys(inputs[1].shape[1]),
-        groups(inputs[1].shape[2]) {}
+        groups(inputs[1].shape[2]) {
+    if (!is_joined(attributes)) return;
+    heads = attributes.get<std::int64_t>("heads");
+    groups = (groups - heads) / 2;
+  }
+
+  static bool is_joined(const Attributes& attributes) { return attributes.has("heads"); }
+  Shape y() const { return {samples, queries, heads, width}; }
+  Shape logsumexp() const { return {samples, heads, queries}; }
 
   // Pairs of a query and a key that it sees, over all heads and samples.
   double scores(bool causal) const {
@@ -49,11 +57,18 @@ void check_operands(const Operands& in, const Attributes& attributes) {
   const Shape &q = in.shape(0), &k = in.shape(1);
   in.require(q[0] == k[0], "the numbers of samples differ");
   in.require(q[3] == k[3], "the widths of the heads differ");
-  in.require(q[2] % k[2] == 0, "the heads of q must be a multiple of those of k and v");
+  if (AttentionSizes::is_joined(attributes)) {
+    in.same_type(1, 0);
+    const auto heads = attributes.get<std::int64_t>("heads");
+    in.require(heads >= 1 && heads < q[2] && (q[2] - heads) % 2 == 0,
+               fmt::format("{} of the {} heads cannot be those of q", heads, q[2]));
+  }
+  const AttentionSizes sizes(attributes, in.types());
+  in.require(sizes.heads % sizes.groups == 0, "the heads of q must be a multiple of those of k and v");
   if (in.has(3)) {
     in.rank(3, 4);
     in.accumulates(3, 0);
-    const Shape &mask = in.shape(3), whole{q[0], q[2], q[1], k[1]};
+    const Shape &mask = in.shape(3), whole{sizes.samples, sizes.heads, sizes.queries, sizes.keys};
     bool fits = mask[3] == whole[3];
     for (std::size_t d = 0; d < 3; ++d) fits = fits && (mask[d] == 1 || mask[d] == whole[d]);
     if (!fits)
@@ -61,11 +76,6 @@ void check_operands(const Operands& in, const Attributes& attributes) {
   }
   attributes.get<bool>("causal");
   bounded_attribute(in, attributes, "scale", 0, std::numeric_limits<float>::max());
-}
-
-TensorType logsumexp_of(const Operands& in) {
-  const Shape& q = in.shape(0);
-  return {accumulation(in.dtype(0)), {q[0], q[2], q[1]}};
 }
 
 class Attention final : public Op {
@@ -77,7 +87,8 @@ class Attention final : public Op {
            "head h / (H / G), rounded down. Attribute scale: 0 means 1 / sqrt(D). The optional mask is "
            "added: (N, H, S, T), where each dimension but the last may be 1 and then holds for all; -inf "
            "hides a key. It has no gradient. Attribute causal: query i sees only keys j <= i + T - S, so "
-           "that the last query sees all. A query that sees no key gives zeros, has zero gradients, and its "
+           "that the last query sees all. Attribute heads (written by fusion): q, k and v are one value (N, S, H + 2 "
+           "G, D), of which the first H heads are q, then G are k and G are v; heads is H. A query that sees no key gives zeros, has zero gradients, and its "
            "logsumexp is -inf. The saved result logsumexp (N, H, S) is the logarithm of the sum of e^score. "
            "q, k, v and y have one type; for bf16 data the mask, the scores, the softmax, logsumexp and all "
            "sums are f32, and only as operands of the second product the weights of the softmax are bf16.";
@@ -85,22 +96,26 @@ class Attention final : public Op {
   std::vector<Operand> operands() const override {
     return {{"q"}, {"k"}, {"v"}, {"mask", true, Kind::master}};
   }
-  std::vector<std::string> attributes() const override { return {"causal", "scale"}; }
+  std::vector<std::string> attributes() const override { return {"causal", "scale", "heads"}; }
   std::vector<Result> results() const override { return {{"y"}, {"logsumexp", true, true}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     check_operands(in, attributes);
-    return {inputs[0], logsumexp_of(in)};
+    const AttentionSizes sizes(attributes, inputs);
+    return {{in.dtype(0), sizes.y()}, {accumulation(in.dtype(0)), sizes.logsumexp()}};
   }
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    const AttentionSizes sizes(inputs);
+    const AttentionSizes sizes(attributes, inputs);
     const bool causal = attributes.get<bool>("causal");
     return 2 * sizes.product(causal) + score_flops * sizes.scores(causal);
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
+    if (AttentionSizes::is_joined(node.attributes))
+      throw GraphError("[attention] q, k and v are one value: differentiate first (node '" + node.name +
+                       "')");
     if (node.outputs[1] == none) return Op::gradient(builder, node, output_gradients);
     if (output_gradients[1] != none)
       throw GraphError("[attention] only y has a gradient (node '" + node.name + "')");
@@ -120,7 +135,8 @@ class AttentionGradient final : public Op {
     return "The gradient of attention, with its attributes and operands; y and logsumexp are its results. "
            "For each sample and head, with p = e^(scale * q k^T + mask - logsumexp), 0 for a hidden key: dp "
            "= dy v^T, ds = p * (dp - the sum of dy * y of the query), dq = scale * ds k, dk = scale * ds^T "
-           "q, dv = p^T dy; dk and dv are summed over the heads that read them. All but mask and logsumexp "
+           "q, dv = p^T dy; dk and dv are summed over the heads that read them. With the attribute heads, dq "
+           "has all three as q has its operands, and dk and dv do not exist. All but mask and logsumexp "
            "have the type of q; sums are f32 for bf16 data, and p and ds are bf16 only as operands of the "
            "products.";
   }
@@ -128,22 +144,26 @@ class AttentionGradient final : public Op {
     return {{"q"}, {"k"}, {"v"}, {"mask", true, Kind::master}, {"y"}, {"logsumexp", false, Kind::master},
             {"dy"}};
   }
-  std::vector<std::string> attributes() const override { return {"causal", "scale"}; }
+  std::vector<std::string> attributes() const override { return {"causal", "scale", "heads"}; }
   std::vector<Result> results() const override { return {{"dq"}, {"dk"}, {"dv"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     check_operands(in, attributes);
-    in.same_type(4, 0);
-    in.same_type(6, 0);
-    in.shaped(5, logsumexp_of(in).shape);
+    const AttentionSizes sizes(attributes, inputs);
+    for (const std::size_t i : {4U, 6U}) {
+      in.same_dtype(i, 0);
+      in.shaped(i, sizes.y());
+    }
+    in.shaped(5, sizes.logsumexp());
     in.accumulates(5, 0);
+    if (AttentionSizes::is_joined(attributes)) return {inputs[0]};
     return {inputs[0], inputs[1], inputs[2]};
   }
   // The scores, which a kernel may compute again or keep, do not count.
   double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    const AttentionSizes sizes(inputs);
+    const AttentionSizes sizes(attributes, inputs);
     const bool causal = attributes.get<bool>("causal");
     return 4 * sizes.product(causal) + score_gradient_flops * sizes.scores(causal);
   }

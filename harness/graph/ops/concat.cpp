@@ -10,10 +10,11 @@ class Concat final : public Op {
   std::string_view name() const override { return "concat"; }
   std::string_view contract() const override {
     return "Joins one or more operands along the dimension axis, in their order. All other dimensions are "
-           "equal, and all operands have the type of y.";
+           "equal, and all operands have the type of y. Attribute dtype (written by fusion): y has that floating "
+           "type, to which the elements are rounded.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
-  std::vector<std::string> attributes() const override { return {"axis"}; }
+  std::vector<std::string> attributes() const override { return {"axis", "dtype"}; }
   std::vector<Result> results() const override { return {{"y"}}; }
   int repeats() const override { return 1; }
   bool results_repeat() const override { return false; }
@@ -23,6 +24,8 @@ class Concat final : public Op {
     in.floating(0);
     const std::size_t axis = axis_attribute(in, attributes, in.shape(0).size());
     TensorType y = inputs[0];
+    if (attributes.has("dtype")) y.dtype = parse_dtype(attributes.get<std::string>("dtype"));
+    in.require(is_floating(y.dtype), "attribute 'dtype' must be a floating type");
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       in.same_dtype(i, 0);
       in.rank(i, y.shape.size());
@@ -39,6 +42,8 @@ class Concat final : public Op {
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
+    if (node.attributes.has("dtype"))
+      throw GraphError("[concat] y has a type of its own: differentiate first (node '" + node.name + "')");
     const std::int64_t axis = node.attributes.get<std::int64_t>("axis");
     std::vector<ValueId> gradients;
     std::int64_t begin = 0;

@@ -20,6 +20,7 @@ class Operands {
       : op_(op), types_(types), present_(present) {}
 
   bool has(std::size_t i) const { return present_[i]; }
+  std::span<const TensorType> types() const { return types_; }
   const TensorType& type(std::size_t i) const { return types_[i]; }
   const Shape& shape(std::size_t i) const { return types_[i].shape; }
   DType dtype(std::size_t i) const { return types_[i].dtype; }

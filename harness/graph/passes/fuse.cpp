@@ -8,6 +8,7 @@
 
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/registry.hpp"
+#include "harness/graph/passes/projections.hpp"
 #include "harness/graph/passes/rewrite.hpp"
 
 namespace assay {
@@ -329,7 +330,9 @@ Graph give_pool_operands(const Graph& graph) {
 }  // namespace
 
 Graph fuse(const Graph& graph, const FusionRules& rules) {
-  Graph fused = fuse_activations(rules.cast_after_embedding ? cast_after_embeddings(graph) : graph, rules);
+  Graph fused = rules.joined_projections ? join_projections(graph) : graph;
+  if (rules.cast_after_embedding) fused = cast_after_embeddings(fused);
+  fused = fuse_activations(fused, rules);
   if (rules.norm_residual) fused = fuse_sums(fused, residual_of_norm);
   if (rules.linear_residual) fused = fuse_sums(fused, residual_of_linear);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused, rules.norm_mask);
@@ -351,7 +354,8 @@ bool is_fused(const Node& node) {
   }
   const bool total = node.op == &batch_norm_gradient_op() && node.outputs.size() > result_dy_total &&
                      node.outputs[result_dy_total] != none;
-  return node.attributes.has("activation") || total;
+  const bool rounds = node.op == &concat_op() && node.attributes.has("dtype");
+  return node.attributes.has("activation") || node.attributes.has("heads") || rounds || total;
 }
 
 }  // namespace assay

@@ -22,6 +22,8 @@ struct FusionRules {
   // If an add is the only reader of the dx of a linear_input_gradient, its other value becomes the operand addend, if that
   // value exists before: the gradient that another reader of x passes back.
   bool linear_addend = false;
+  // As join_projections() does.
+  bool joined_projections = false;
   // If only one embedding reads the cast of a table, it reads the table itself, and its rows are cast: the
   // same bits, from the rows that are looked up instead of all.
   bool cast_after_embedding = false;
@@ -56,7 +58,8 @@ struct FusionRules {
 Graph fuse(const Graph& graph, const FusionRules& rules);
 
 // Whether the node computes more than its op does without fusion: an activation, the mask of one in a
-// gradient, an operand that fusion adds, or the sum of gradients before a batch norm.
+// gradient, an operand that fusion adds, the sum of gradients before a batch norm, q, k and v in one value, or a joined
+// copy in another type.
 bool is_fused(const Node& node);
 
 }  // namespace assay

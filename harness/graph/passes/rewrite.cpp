@@ -6,7 +6,6 @@
 #include "harness/graph/passes/walk.hpp"
 
 namespace assay {
-namespace {
 
 std::string free_name(const Graph& graph, std::string_view stem) {
   std::string name(stem);
@@ -15,8 +14,6 @@ std::string free_name(const Graph& graph, std::string_view stem) {
   }
   return name;
 }
-
-}  // namespace
 
 Rewrite::Rewrite(const Graph& graph)
     : graph_(graph),

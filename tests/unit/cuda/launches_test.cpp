@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, Launches,
                                            Bound{"lenet5", PrecisionKind::bf16, 27, 14, 27},
                                            Bound{"resnet56", PrecisionKind::bf16, 22, 283, 233},
                                            Bound{"lstm", PrecisionKind::bf16, 18, 5, 19},
-                                           Bound{"nanogpt", PrecisionKind::bf16, 64, 75, 103}));
+                                           Bound{"nanogpt", PrecisionKind::bf16, 64, 51, 95}));
 
 bool waits_for(const std::vector<KernelOfStep>& kernels, std::size_t later, std::size_t earlier) {
   return std::ranges::any_of(kernels[later].needs, [&](std::size_t before) {

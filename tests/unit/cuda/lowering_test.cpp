@@ -76,7 +76,7 @@ TEST(Lowering, keeps_images_channels_last_on_tensor_cores) {
 struct Conversions {
   explicit Conversions(const std::vector<std::pair<float*, Bf16*>>& places, std::int64_t elements) {
     for (const auto& [from, to] : places) {
-      auto kernel = std::make_unique<Narrowing>(Stream(), elements);
+      auto kernel = std::make_unique<ParameterCopy>(Stream(), std::vector{elements}, DType::bf16);
       void* const in[] = {from};
       void* const out[] = {to};
       kernel->bind(in, out, nullptr);
@@ -127,6 +127,34 @@ TEST(Casts, StayApartWhereOneWritesWhatAnotherReads) {
   Conversions unbound({{memory, narrow_memory + 64}, {nullptr, narrow_memory + 96}}, 16);
   unbound.join();
   EXPECT_EQ(unbound.list.size(), 2U);
+}
+
+// The rows of several tensors, one after the other: of weights in bf16, and of biases in f32.
+TEST(Casts, JoinCopiesOfSeveralTensorsInEachType) {
+  alignas(16) static float from[4][24];
+  alignas(16) static Bf16 weights[45];
+  alignas(16) static float biases[32];
+  for (int t = 0; t < 4; ++t)
+    for (int e = 0; e < 24; ++e) from[t][e] = static_cast<float>(1 + 24 * t + e) / 7;
+  // The second part of the weights is not at a multiple of 16 bytes.
+  ParameterCopy of_weights(Stream(), {21, 24}, DType::bf16), of_biases(Stream(), {8, 24}, DType::f32);
+  void *const weights_in[] = {from[0], from[1]}, *const weights_out[] = {weights};
+  void *const biases_in[] = {from[2], from[3]}, *const biases_out[] = {biases};
+  of_weights.bind(weights_in, weights_out, nullptr);
+  of_biases.bind(biases_in, biases_out, nullptr);
+  const auto scheduled = [](ParameterCopy& copy, std::vector<Bytes> read, Bytes written) {
+    return Scheduled{&copy, "copy", "concat", {std::move(read), {written}}};
+  };
+  std::vector<Scheduled> list{
+      scheduled(of_weights, {{from[0], 84}, {from[1], 96}}, {weights, sizeof weights}),
+      scheduled(of_biases, {{from[2], 32}, {from[3], 96}}, {biases, sizeof biases})};
+  std::vector<std::unique_ptr<Kernel>> joined;
+  join_neighbours(list, joined);
+  ASSERT_EQ(list.size(), 1U);
+  list[0].kernel->run();
+  for (int e = 0; e < 45; ++e)
+    EXPECT_EQ(weights[e].bits, narrow<Bf16>(e < 21 ? from[0][e] : from[1][e - 21]).bits) << e;
+  for (int e = 0; e < 32; ++e) EXPECT_EQ(biases[e], e < 8 ? from[2][e] : from[3][e - 8]) << e;
 }
 
 // A graph that clips tensors of these sizes by one norm, or by a norm of their own.

@@ -94,6 +94,14 @@ TEST(GraphJson, refuses_with_the_place_of_the_error) {
               ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("beta1 is 1"))));
 }
 
+TEST(GraphJson, RefusesThatThreeValuesAreReadAsOne) {
+  json network = to_json(find_workload("nanogpt").build_small());
+  for (json& node : network["training"]["nodes"])
+    if (node["op"] == "attention") node["attributes"]["heads"] = 2;
+  EXPECT_THAT([&] { program_from_json(network); },
+              ThrowsMessage<GraphError>(AllOf(HasSubstr("/attributes/heads"), HasSubstr("only fusion"))));
+}
+
 TEST(GraphJson, ReadsANetworkThatIsOnlyInferred) {
   const Workload& workload = find_workload("lenet5");
   const json written = to_json(workload.build(workload.form(4, Task::infer)));

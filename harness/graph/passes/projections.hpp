@@ -1,0 +1,14 @@
+// The projections of an attention's queries, keys and values as one product.
+#pragma once
+
+#include "harness/graph/graph.hpp"
+
+namespace assay {
+
+// Where three linear layers of one x are only read as q, k and v of attentions with as many heads, they become one: its
+// weight and its bias are the rows of theirs, one after the other, and the attentions get the attribute heads. In a step of
+// training, their gradients are one product each, too: those of the three weights are slices of it. Works on a whole step, after
+// differentiation and the precision pass.
+Graph join_projections(const Graph& graph);
+
+}  // namespace assay
