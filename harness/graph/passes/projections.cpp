@@ -242,35 +242,33 @@ class JoinedProjections {
         take_out(graph_.node(back[i].input_gradient).outputs[0]);
     }
     const std::string name = graph_.node(attention).name + ".projections";
-    const ValueId weight = join_forward(name, forward, weights, biases);
-    const auto count = shape(heads[0])[2];
+    const auto [weight, projected] = join_forward(name, forward, weights, biases);
     for (const NodeId id : readers) {
       Node& node = rewrite_.node(id);
-      std::ranges::fill(std::span(node.inputs).first(parts), projected_);
-      node.attributes.set("heads", count);
+      std::ranges::fill(std::span(node.inputs).first(parts), projected);
+      node.attributes.set("heads", shape(heads[0])[2]);
     }
     for (const auto& [id, back] : backward) join_backward(id, back, weight);
   }
 
-  // Returns the weight of all three; sets projected_.
-  ValueId join_forward(const std::string& name, const Parts<Forward>& forward, const Parts<ValueId>& weights,
-                       const Parts<ValueId>& biases) {
+  // Returns the weight of all three, and the heads that it makes.
+  std::pair<ValueId, ValueId> join_forward(const std::string& name, const Parts<Forward>& forward,
+                                           const Parts<ValueId>& weights, const Parts<ValueId>& biases) {
     const NodeId last = std::max({forward[0].linear, forward[1].linear, forward[2].linear});
     const ValueId weight = rows_of(name + ".weight", weights);
     const ValueId bias = biases[0] == none ? none : rows_of(name + ".bias", biases);
-    const ValueId y = rewrite_.fresh();
-    projected_ = rewrite_.fresh();
+    const ValueId y = rewrite_.fresh(), projected = rewrite_.fresh();
     Shape heads = shape(graph_.node(forward[0].view).outputs[0]);
     for (std::size_t i = 1; i < parts; ++i) heads[2] += shape(graph_.node(forward[i].view).outputs[0])[2];
     rewrite_.insert_after(
         last, {named(name), &linear_op(), {}, {graph_.node(forward[0].linear).inputs[0], weight, bias}, {y}});
     rewrite_.insert_after(last,
-                          {named(name + ".heads"), &reshape_op(), {{"shape", heads}}, {y}, {projected_}});
+                          {named(name + ".heads"), &reshape_op(), {{"shape", heads}}, {y}, {projected}});
     for (const Forward& part : forward) {
       rewrite_.drop(part.linear);
       rewrite_.drop(part.view);
     }
-    return weight;
+    return {weight, projected};
   }
 
   void join_backward(NodeId id, const Parts<Backward>& back, ValueId weight) {
@@ -319,7 +317,6 @@ class JoinedProjections {
   std::set<Parts<ValueId>> seen_;                             // the heads of attentions
   std::map<std::pair<Parts<ValueId>, DType>, ValueId> rows_;  // by the three parameters
   std::map<NodeId, ValueId> sums_;                            // adds that become one of their terms
-  ValueId projected_ = none;                                  // by the last join_forward()
 };
 
 }  // namespace

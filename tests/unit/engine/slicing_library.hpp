@@ -1,9 +1,6 @@
 // The reference's kernels, where rows of a tensor are views of it.
 #pragma once
 
-#include <functional>
-#include <numeric>
-
 #include "tests/unit/engine/forwarding_library.hpp"
 
 namespace assay::testing {
