@@ -199,7 +199,7 @@ struct AttentionOperands {
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// Of a spec whose tensors are joined: k and v from q, dk and dv from dq.
+// Sets k and v from q, and dk and dv from dq, for a spec whose tensors are joined.
 void find_parts(const AttentionSpec& spec, AttentionOperands& operands);
 
 std::string text_of(const AttentionSpec& spec);

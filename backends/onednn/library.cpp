@@ -9,6 +9,7 @@
 #include "backends/onednn/primitives/ops.hpp"
 #include "backends/onednn/reorder_kernel.hpp"
 #include "harness/graph/passes/fuse.hpp"
+#include "harness/graph/passes/projections.hpp"
 
 namespace assay::onednn {
 
@@ -56,7 +57,7 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
     return fmt::format("[{}] {}: got a fused addend, and this backend adds it by itself", node.op->name(),
                        node.name);
   }
-  if (node.attributes.has("heads") || (node.op->name() == "concat" && node.attributes.has("dtype"))) {
+  if (!attribute_of_joined(*node.op, node.attributes).empty()) {
     return fmt::format(
         "[{}] {}: got joined projections, and this backend makes queries, keys and values apart",
         node.op->name(), node.name);

@@ -56,7 +56,7 @@ struct LoweredGraph {
   std::vector<LoweredStep> steps;
   std::map<std::string, Placed> outputs;  // the graph's named results
 
-  // The buffer that has the bytes of this one: itself if it is no part. `none` for `none`.
+  // The buffer that has the bytes of this one: itself if it is not a part. `none` for `none`.
   int holder(int buffer) const;
 };
 

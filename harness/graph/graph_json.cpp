@@ -8,6 +8,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/projections.hpp"
 
 namespace assay {
 namespace {
@@ -172,10 +173,7 @@ class GraphReader {
         for (const auto& [key, value] : object_member(node, "attributes", path).items()) {
           attributes.set(key, attribute(value, place + "/" + key));
         }
-        const std::string_view of_fusion = op.name() == "concat" ? "dtype" : "heads";
-        const bool fuses =
-            op.name() == "concat" || op.name() == "attention" || op.name() == "attention_gradient";
-        if (fuses && attributes.has(of_fusion))
+        if (const auto of_fusion = attribute_of_joined(op, attributes); !of_fusion.empty())
           fail(fmt::format("{}/{}", place, of_fusion),
                fmt::format("[{}] only fusion writes this attribute", op.name()));
       }

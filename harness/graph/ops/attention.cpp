@@ -87,9 +87,9 @@ class Attention final : public Op {
            "head h / (H / G), rounded down. Attribute scale: 0 means 1 / sqrt(D). The optional mask is "
            "added: (N, H, S, T), where each dimension but the last may be 1 and then holds for all; -inf "
            "hides a key. It has no gradient. Attribute causal: query i sees only keys j <= i + T - S, so "
-           "that the last query sees all. Attribute heads (written by fusion): q, k and v are one value (N, S, H + 2 "
-           "G, D), of which the first H heads are q, then G are k and G are v; heads is H. A query that sees no key gives zeros, has zero gradients, and its "
-           "logsumexp is -inf. The saved result logsumexp (N, H, S) is the logarithm of the sum of e^score. "
+           "that the last query sees all. Attribute heads (written by fusion): q, k and v are one value (N, "
+           "S, H + 2 G, D): H heads of q, then G of k and G of v; heads is H. A query that sees no key "
+           "gives zeros, has zero gradients, and its logsumexp is -inf. The saved result logsumexp (N, H, S) is the logarithm of the sum of e^score. "
            "q, k, v and y have one type; for bf16 data the mask, the scores, the softmax, logsumexp and all "
            "sums are f32, and only as operands of the second product the weights of the softmax are bf16.";
   }

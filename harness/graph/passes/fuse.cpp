@@ -354,8 +354,8 @@ bool is_fused(const Node& node) {
   }
   const bool total = node.op == &batch_norm_gradient_op() && node.outputs.size() > result_dy_total &&
                      node.outputs[result_dy_total] != none;
-  const bool rounds = node.op == &concat_op() && node.attributes.has("dtype");
-  return node.attributes.has("activation") || node.attributes.has("heads") || rounds || total;
+  const bool joined = !attribute_of_joined(*node.op, node.attributes).empty();
+  return node.attributes.has("activation") || joined || total;
 }
 
 }  // namespace assay

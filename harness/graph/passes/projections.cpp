@@ -146,7 +146,7 @@ class JoinedProjections {
     });
   }
 
-  // The add that alone reads a term, and adds another one of its shape; `none` without one.
+  // The only reader of a term, if it adds another one of its shape; else `none`.
   NodeId add_of(ValueId term) const {
     if (rewrite_.visible(term) || rewrite_.readers(term).size() != 1) return none;
     const NodeId reader = rewrite_.readers(term)[0];
@@ -322,5 +322,11 @@ class JoinedProjections {
 }  // namespace
 
 Graph join_projections(const Graph& graph) { return JoinedProjections(graph).result(); }
+
+std::string_view attribute_of_joined(const Op& op, const Attributes& attributes) {
+  if (&op == &concat_op()) return attributes.has("dtype") ? "dtype" : "";
+  const bool attention = &op == &attention_op() || &op == &attention_gradient_op();
+  return attention && attributes.has("heads") ? "heads" : "";
+}
 
 }  // namespace assay

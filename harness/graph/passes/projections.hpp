@@ -1,6 +1,9 @@
 // The projections of an attention's queries, keys and values as one product.
 #pragma once
 
+#include <string_view>
+
+#include "harness/graph/attributes.hpp"
 #include "harness/graph/graph.hpp"
 
 namespace assay {
@@ -10,5 +13,8 @@ namespace assay {
 // training, their gradients are one product each, too: those of the three weights are slices of it. Works on a whole step, after
 // differentiation and the precision pass.
 Graph join_projections(const Graph& graph);
+
+// The attribute of such a node that only join_projections() writes; empty for every other node.
+std::string_view attribute_of_joined(const Op& op, const Attributes& attributes);
 
 }  // namespace assay

@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// `stem`, or with a number behind it, so that no value and no node of the graph has this name.
+// `stem`, or with a number after it, so that no value and no node of the graph has this name.
 std::string free_name(const Graph& graph, std::string_view stem);
 
 // A copy of a graph in which nodes are changed or dropped and values are replaced by others. Reads the graph
