@@ -108,7 +108,10 @@ struct Disturbance {
   // The shares of the processors' time in the window that other processes and the hypervisor took, less the
   // resolution of the kernel's counters (10 ms for each processor); at least 0. `others_ns` also has what the worker costs
   // the kernel and the hypervisor, and `seen_ns` what ran elsewhere or earlier, so others took at most the lesser of both.
-  double others_share() const { return share(seen_ns ? std::min(others_ns, *seen_ns) : others_ns); }
+  std::int64_t max_others_ns() const {
+    return std::max<std::int64_t>(0, seen_ns ? std::min(others_ns, *seen_ns) : others_ns);
+  }
+  double others_share() const { return share(max_others_ns()); }
   double steal_share() const { return share(steal_ns); }
 
  private:

@@ -28,6 +28,14 @@ bool others_disturbed(const std::optional<Disturbance>& disturbance) {
   return disturbance && disturbance->others_share() > max_taken;
 }
 
+// In which the hypervisor, a CPU quota or a standstill kept the worker from its processors, the sum over them.
+double stopped_seconds(const RunWindow& window) {
+  double seconds = 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
+  if (window.disturbance) seconds += 1e-9 * static_cast<double>(window.disturbance->steal_ns);
+  for (const Standstill& still : window.standstills) seconds += still.seconds;
+  return seconds;
+}
+
 constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
                                     "hw_power_brake_slowdown"};
 
@@ -229,8 +237,7 @@ struct Coverage {
 Coverage coverage_of(const Fork& fork, const RunWindow& window) {
   std::map<int, Evaluated> evaluated = evaluated_after(fork);
   Coverage all;
-  all.excused += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
-  for (const Standstill& still : window.standstills) all.excused += still.seconds;
+  all.excused += stopped_seconds(window);
   for_each_gap(fork, window, [&](const Block& block, const Block* next, double gap) {
     if (block.kind == BlockKind::timed) {
       all.covered += block_seconds(block);
@@ -276,9 +283,8 @@ std::string unstamped_time(const Fork& fork, const RunWindow& window) {
   for (const Evaluation& evaluation : fork.evaluations) covered += evaluation.seconds;
   for (const ResultReading& reading : fork.readings)
     covered += 1e-9 * static_cast<double>(reading.first_ns + reading.again_ns) - late_by(reading);
-  double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size());
-  gaps += 1e-9 * static_cast<double>(window.quota_stopped_ns.value_or(0));
-  for (const Standstill& still : window.standstills) gaps += still.seconds;
+  const double gaps = seconds_per_gap * static_cast<double>(fork.blocks.size() + fork.evaluations.size()) +
+                      stopped_seconds(window);
   const double allowed = covered + std::max(outside_seconds, outside_share * covered) + gaps;
   if (const auto& stepped = window.stepped_ns) {
     const double span = 1e-9 * static_cast<double>(stepped->second - stepped->first);
@@ -372,8 +378,9 @@ std::string late_results(const Fork& fork, const RunWindow& window) {
     intervals.push_back(1e-9 * static_cast<double>(reading.interval_ns));
   }
   for (const Block* block : timed_blocks(fork)) blocks += block_seconds(*block);
-  const bool much =
-      sum > late_share_of_run * blocks + late_seconds_of_run && !others_disturbed(window.disturbance);
+  double excused = late_seconds_of_run + stopped_seconds(window);
+  if (window.disturbance) excused += 1e-9 * static_cast<double>(window.disturbance->max_others_ns());
+  const bool much = sum > late_share_of_run * blocks + excused && !others_disturbed(window.disturbance);
   if (!is_usual(late.size(), fork) && !much) return {};
   return fmt::format(
       "results were not there when the clock stopped: the first reading took {} longer than the second, next to {} of "

@@ -57,8 +57,8 @@ void note_standstills(Fork& fork, const RunWindow& window);
 //     copies them;
 //   - the evaluations after an epoch must fit between its block and the next one;
 //   - the timed blocks, with the evaluations between them, must cover 80 % of the time from the end of the warm-up to
-//     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, the time for which a CPU quota
-//     stopped it and all standstills may be missing on top, see waited_for_others();
+//     the end of the last block; 3 ms for each block and each evaluation, 100 ms once, and the time in which a CPU quota,
+//     the hypervisor or a standstill stopped it may be missing on top, see waited_for_others();
 //   - all blocks and evaluations must cover the time from the worker's first progress to its last, but for a tenth of
 //     theirs, at least 0.2 s, and 3 ms for each: the conductor stamps both, so a worker's clock cannot run slowly;
 //   - so must they cover the whole run, but for a second, the time for `handled_bytes` at 20 MB/s and the idle time on

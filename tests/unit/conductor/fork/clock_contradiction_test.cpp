@@ -128,6 +128,36 @@ TEST(ClockContradiction, RefusesStepsThatOnlyTheLastReadingWaitedFor) {
   EXPECT_THAT(found_in(run), IsEmpty()) << "others may have stopped it";
 }
 
+TEST(ClockContradiction, ExcusesLateReadingsByTheTimeThatWasTaken) {
+  TimedRun run = run_of(20 * ms, 0, 3);
+  const auto late_by = [&](std::int64_t first, std::int64_t second) {
+    run.fork.readings = {{20 * ms, 400'000 + first, 400'000},
+                         {20 * ms, 400'000 + second, 400'000},
+                         {20 * ms, 400'000, 400'000},
+                         {20 * ms, 400'000, 400'000}};
+    return found_in(run);
+  };
+  EXPECT_THAT(late_by(16 * ms, 16 * ms), HasSubstr("results were not there"));
+  const auto taken = [&](std::int64_t others, std::int64_t steal) {
+    run.window.disturbance =
+        Disturbance{.processors = 1, .window_ns = 2000 * ms, .others_ns = others, .steal_ns = steal};
+  };
+  taken(20 * ms, 0);  // 1 % of the window, but at the wrong time
+  EXPECT_THAT(late_by(16 * ms, 16 * ms), IsEmpty());
+  taken(0, 20 * ms);
+  EXPECT_THAT(late_by(16 * ms, 16 * ms), IsEmpty());
+  EXPECT_THAT(late_by(26 * ms, 26 * ms), HasSubstr("results were not there")) << "more than was taken";
+  taken(-20 * ms, 0);  // the kernel counts in ticks
+  EXPECT_THAT(late_by(12 * ms, 13 * ms), IsEmpty());
+}
+
+TEST(ClockContradiction, ExcusesTimeThatTheHypervisorTook) {
+  TimedRun run = run_of(100 * ms, 60 * ms);
+  EXPECT_THAT(found_in(run), HasSubstr("may have worked between them"));
+  run.window.disturbance = Disturbance{.processors = 1, .window_ns = 2000 * ms, .steal_ns = 400 * ms};
+  EXPECT_THAT(found_in(run), IsEmpty());
+}
+
 TEST(ClockContradiction, RefusesResultsThatAreComputedWhenTheyAreRead) {
   TimedRun run = run_of(100 * ms, 0);
   run.fork.readings.assign(3, {1'000'000, 1'000'000, 1'000'000});
